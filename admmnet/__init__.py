@@ -1,0 +1,1 @@
+"""Decentralised, differentially private learning on a graph."""

@@ -1,0 +1,33 @@
+"""The few exceptions that reach a person, each with the exit code of the command line."""
+
+from __future__ import annotations
+
+
+class AdmmnetError(Exception):
+    """Base of every error whose message is meant for the user: cause and remedy in one or two lines."""
+
+    exit_code = 3
+
+
+class CheckFailed(AdmmnetError):
+    """A verification found a fault (exit code 1)."""
+
+    exit_code = 1
+
+
+class RequestError(AdmmnetError):
+    """The request itself is wrong: a setting, a file, a graph, a data set (exit code 2)."""
+
+    exit_code = 2
+
+
+class RunError(AdmmnetError):
+    """The run failed: an agent died, a solve missed its certificate (exit code 3)."""
+
+    exit_code = 3
+
+
+class BudgetError(AdmmnetError):
+    """The budget affords no round at all (exit code 4)."""
+
+    exit_code = 4

@@ -1,0 +1,17 @@
+# Sourced by the other scripts: makes .venv beside pyproject.toml once, and again when pyproject.toml changes.
+# Sets $root and $venv. Needs Python 3.11 or newer with venv; PYTHON=/path/to/python chooses another one.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$root/.venv
+make_environment() {  # make_environment EXTRAS
+    local extras=$1 python=${PYTHON:-python3} stamp
+    "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+        echo "admmnet needs Python 3.11 or newer; $python is $("$python" --version 2>&1). Set PYTHON to a newer one." >&2
+        return 2
+    }
+    stamp="$extras $(cksum < "$root/pyproject.toml")"
+    [ -f "$venv/stamp-$extras" ] && [ "$(cat "$venv/stamp-$extras")" = "$stamp" ] && return 0
+    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+    echo "installing admmnet[$extras] into .venv ..." >&2
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[$extras]"
+    echo "$stamp" > "$venv/stamp-$extras"
+}

@@ -1,0 +1,88 @@
+"""Networks of agents: built from a spec, read from a file, checked, written and described.
+
+A network is a simple, undirected, connected graph whose nodes are the agents 0..N-1; see docs/topologies.md.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import networkx as nx
+
+from admmnet.errors import RequestError
+from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology
+from admmnet.graph.facts import GraphFacts, describe
+from admmnet.graph.files import SUFFIXES, looks_like_file, read_topology, write_topology
+from admmnet.graph.specs import SPECS, build_spec
+
+__all__ = [
+    "MAX_EDGES",
+    "MAX_NODES",
+    "SPECS",
+    "SUFFIXES",
+    "GraphFacts",
+    "check_topology",
+    "default_topology",
+    "describe",
+    "load_topology",
+    "write_topology",
+]
+
+
+def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, seed: int = 0) -> nx.Graph:
+    """Network from a file or a spec.
+
+    Parameters
+    ----------
+    source : str or path
+        A file (``.edges``, ``.json``, ``.graphml``, ``.gml``, ``.adjlist``) or a spec such as ``ring:5``
+        or ``erdos-renyi:20:0.3``.
+    agents : int, optional
+        Number of agents the network must have.
+    seed : int
+        First seed tried by the random specs, 0 or more; the others ignore it.
+
+    Returns
+    -------
+    networkx.Graph
+        Nodes 0..N-1 and edges in sorted order, without attributes; the same source and seed give the same
+        graph.
+
+    Raises
+    ------
+    RequestError
+        If the source is unknown, unreadable, out of range, of another size than `agents`, or not a simple
+        undirected connected graph on 0..N-1.
+    """
+    text = os.fspath(source)
+    graph = read_topology(Path(text)) if looks_like_file(text) else build_spec(text, seed)
+    if agents is not None and len(graph) != agents:
+        raise RequestError(
+            f"{text}: the topology has {len(graph)} nodes but --agents says {agents}; "
+            f"give --agents {len(graph)} or another topology"
+        )
+    return graph
+
+
+def default_topology(agents: int, seed: int = 0) -> nx.Graph:
+    """Network used when none is asked for: ``erdos-renyi:N:0.5``.
+
+    Parameters
+    ----------
+    agents : int
+        Number of agents, 2 or more.
+    seed : int
+        First seed tried, 0 or more.
+
+    Returns
+    -------
+    networkx.Graph
+        As from `load_topology`.
+
+    Raises
+    ------
+    RequestError
+        If there are fewer than 2 agents, or so many that the graph would not fit.
+    """
+    return build_spec(f"erdos-renyi:{agents}:0.5", seed)

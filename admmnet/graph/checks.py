@@ -1,0 +1,157 @@
+"""What makes a graph a network: simple, undirected, connected, its agents numbered 0..N-1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+
+import networkx as nx
+
+from admmnet.errors import RequestError
+
+MAX_NODES = 1_000_000
+"""Most agents a network may have."""
+MAX_EDGES = 10_000_000
+"""Most edges a network may have: a Python graph of that size takes several gigabytes."""
+
+DIRECTED = "directed graph; agents exchange both ways, give an undirected one"
+MULTIGRAPH = "multigraph: parallel edges mean nothing here, give a simple graph (networkx.Graph)"
+
+_NUMBER = re.compile(r"0|[1-9][0-9]*", re.ASCII)
+
+
+class Collector:
+    """Takes the agents and edges of one source in any order and refuses what is not a network.
+
+    Every method raises `RequestError` naming the source and, where the format has lines, the line.
+    """
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._lines: dict[int, int] = {}  # agent -> line of its first mention, 0 without lines
+        self._edges: dict[tuple[int, int], int] = {}
+
+    def fault(self, message: str, line: int = 0) -> RequestError:
+        """Error about the source, at a line if there is one."""
+        return RequestError(
+            f"{self._source}, line {line}: {message}" if line else f"{self._source}: {message}"
+        )
+
+    def agent(self, label: object, line: int = 0) -> int:
+        """Take one agent by its label, an int or its decimal digits, and return its number."""
+        number = _number(label)
+        if number is None:
+            raise self.fault(f"agents are numbered 0..N-1, got {short(label)}; renumber the agents", line)
+        if number >= MAX_NODES:
+            raise self.fault(f"agent {short(label)} is beyond the limit of {MAX_NODES:,} agents", line)
+        self._lines.setdefault(number, line)
+        return number
+
+    def edge(self, first: object, second: object, line: int = 0) -> None:
+        """Take one undirected edge, once."""
+        i, j = self.agent(first, line), self.agent(second, line)
+        if i == j:
+            raise self.fault(f"self-loop {i}-{j}; an agent is never its own neighbour, remove it", line)
+        key = (i, j) if i < j else (j, i)
+        if key in self._edges:
+            before = self._edges[key]
+            where = f"line {before} has it already" if before else "it is listed twice"
+            raise self.fault(f"parallel edge {i}-{j}: {where}; list every edge once, in one direction", line)
+        if len(self._edges) >= MAX_EDGES:
+            raise self.fault(f"more than {MAX_EDGES:,} edges; choose a sparser graph", line)
+        self._edges[key] = line
+
+    def graph(self) -> nx.Graph:
+        """Network of all that was taken, with its nodes and edges in sorted order."""
+        count = len(self._lines)
+        if count < 2:
+            raise self.fault(f"a network needs at least 2 agents, got {count}")
+        largest = max(self._lines)
+        if largest != count - 1:
+            missing = next(number for number in range(count) if number not in self._lines)
+            raise self.fault(
+                f"agents are numbered 0..N-1 without gaps, but there is {largest} and no {missing}; "
+                + (
+                    "subtract 1 from every number"
+                    if missing == 0 and largest == count
+                    else "renumber the agents"
+                ),
+                self._lines[largest],
+            )
+        graph = _build(count, self._edges)
+        parts = list(nx.connected_components(graph))
+        if len(parts) > 1:
+            shown = ", ".join(_members(part) for part in parts[:3]) + (", ..." if len(parts) > 3 else "")
+            raise self.fault(f"not connected, it has {len(parts)} parts: {shown}; add edges that join them")
+        return graph
+
+
+def check_topology(graph: nx.Graph, name: str = "graph") -> nx.Graph:
+    """Clean copy of a networkx graph that is a network, or an error that says why it is not.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Nodes 0..N-1, as ints or decimal strings.
+    name : str
+        What messages call it.
+
+    Returns
+    -------
+    networkx.Graph
+        The same nodes and edges in sorted order, without attributes.
+
+    Raises
+    ------
+    RequestError
+        If it is directed, a multigraph, unconnected, has self-loops, other labels or fewer than 2 nodes.
+    """
+    collector = Collector(name)
+    if graph.is_directed():
+        raise collector.fault(DIRECTED)
+    if graph.is_multigraph():
+        pairs: set[frozenset[object]] = set()
+        for i, j in graph.edges():
+            if frozenset((i, j)) in pairs:
+                raise collector.fault(f"parallel edges {i}-{j}; list every edge once, in one direction")
+            pairs.add(frozenset((i, j)))
+        raise collector.fault(MULTIGRAPH)
+    for label in graph:
+        collector.agent(label)
+    for first, second in graph.edges():
+        collector.edge(first, second)
+    return collector.graph()
+
+
+def in_order(graph: nx.Graph) -> nx.Graph:
+    """Copy of a graph on 0..N-1 that is known to be a network: nodes and edges sorted, no attributes."""
+    return _build(len(graph), ((i, j) if i < j else (j, i) for i, j in graph.edges()))
+
+
+def short(value: object, limit: int = 40) -> str:
+    """Value as it goes into a message."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 4] + "..." + text[-1]
+
+
+def _build(nodes: int, edges: Iterable[tuple[int, int]]) -> nx.Graph:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(nodes))
+    graph.add_edges_from(sorted(edges))
+    return graph
+
+
+def _number(label: object) -> int | None:
+    if isinstance(label, str):
+        # ten digits are beyond the limit already; longer ones need not be converted
+        return int(label[:10]) if _NUMBER.fullmatch(label) else None
+    if isinstance(label, bool) or not hasattr(label, "__index__"):
+        return None
+    number: int = label.__index__()
+    return number if number >= 0 else None
+
+
+def _members(part: Collection[int]) -> str:
+    if len(part) <= 6:
+        return "{" + ", ".join(map(str, sorted(part))) + "}"
+    return "{" + ", ".join(map(str, sorted(part)[:4])) + f", ... {len(part)} agents}}"

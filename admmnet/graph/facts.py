@@ -1,0 +1,120 @@
+"""Figures of a network that say how fast it agrees and how much each agent is protected by its degree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import networkx as nx
+
+MAX_ANALYSED = 2000
+"""Nodes above which diameter and spectra, which take cubic time, are left out."""
+
+
+@dataclass(frozen=True)
+class GraphFacts:
+    """Figures of one network.
+
+    Attributes
+    ----------
+    nodes, edges : int
+        Numbers of agents and of undirected edges.
+    degree_min, degree_max : int
+        Smallest and largest number of neighbours.
+    degree_mean : float
+        Mean number of neighbours.
+    diameter : int or None
+        Most rounds a message needs between two agents; None above `MAX_ANALYSED` nodes.
+    algebraic_connectivity : float or None
+        Second smallest eigenvalue of the Laplacian (Fiedler 1973); None above `MAX_ANALYSED` nodes.
+    spectral_gap : float or None
+        1 - max(abs(eigenvalue 2), abs(eigenvalue N)) of the Metropolis weights W_ij = 1/(1 + max(degrees)),
+        W_ii = 1 - sum of the others (Xiao, Boyd, Lall 2005); None above `MAX_ANALYSED` nodes.
+    is_bipartite : bool
+        Whether the agents fall into two groups without an edge inside either.
+    """
+
+    nodes: int
+    edges: int
+    degree_min: int
+    degree_mean: float
+    degree_max: int
+    diameter: int | None
+    algebraic_connectivity: float | None
+    spectral_gap: float | None
+    is_bipartite: bool
+
+    def as_dict(self) -> dict[str, int | float | bool | None]:
+        """Fields by name, ready for JSON."""
+        return asdict(self)
+
+
+def describe(graph: nx.Graph) -> GraphFacts:
+    """Figures of a network.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        A network as from `load_topology`.
+
+    Returns
+    -------
+    GraphFacts
+        Its figures.
+    """
+    degrees = [degree for _, degree in graph.degree()]
+    small = len(graph) <= MAX_ANALYSED
+    connectivity, gap = _spectra(graph) if small else (None, None)
+    return GraphFacts(
+        nodes=len(graph),
+        edges=graph.number_of_edges(),
+        degree_min=min(degrees),
+        degree_mean=sum(degrees) / len(degrees),
+        degree_max=max(degrees),
+        diameter=_diameter(graph) if small else None,
+        algebraic_connectivity=connectivity,
+        spectral_gap=gap,
+        is_bipartite=nx.is_bipartite(graph),
+    )
+
+
+def _spectra(graph: nx.Graph) -> tuple[float, float]:
+    import numpy as np  # only needed here
+
+    adjacency = np.zeros((len(graph), len(graph)))
+    edges = np.array(list(graph.edges()))
+    adjacency[edges[:, 0], edges[:, 1]] = adjacency[edges[:, 1], edges[:, 0]] = 1.0
+    degrees = adjacency.sum(axis=1)
+    laplacian = np.diag(degrees) - adjacency
+    metropolis = adjacency / (1.0 + np.maximum.outer(degrees, degrees))
+    np.fill_diagonal(metropolis, 1.0 - metropolis.sum(axis=1))
+    connectivity = np.linalg.eigvalsh(laplacian)[1]
+    eigenvalues = np.linalg.eigvalsh(metropolis)
+    return float(connectivity), float(1.0 - max(abs(eigenvalues[0]), abs(eigenvalues[-2])))
+
+
+def _diameter(graph: nx.Graph) -> int:
+    # sets of agents are the bits of an int: N^2 steps whatever the degrees, where the breadth-first search
+    # of networkx takes N * edges, minutes for a dense graph
+    near = [sum(1 << neighbour for neighbour in graph[node]) for node in range(len(graph))]
+    return max(_eccentricity(node, near) for node in range(len(near)))
+
+
+def _eccentricity(node: int, near: list[int]) -> int:
+    front = reached = 1 << node
+    steps = -1
+    while front:
+        steps += 1
+        spread = 0
+        for member in _members(front):
+            spread |= near[member]
+        front = spread & ~reached
+        reached |= front
+    return steps
+
+
+def _members(bits: int) -> Iterator[int]:
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

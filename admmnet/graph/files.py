@@ -1,0 +1,228 @@
+"""Network files: ``.edges``, ``.adjlist``, ``.json`` (node-link), ``.graphml`` and ``.gml``.
+
+The two line formats and node-link are read here, so that a fault is reported with its line or edge and no
+duplicate is merged in silence; the other two are read by networkx.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+
+from admmnet.errors import RequestError
+from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology, short
+
+
+def looks_like_file(source: str) -> bool:
+    """Whether a topology is meant as a file: it has a suffix of ours, or it exists."""
+    return Path(source).suffix.lower() in _FORMATS or os.path.exists(
+        source
+    )  # which takes any text, unlike Path.exists
+
+
+def read_topology(path: Path) -> nx.Graph:
+    """Network in a file.
+
+    Parameters
+    ----------
+    path : Path
+        File with one of the suffixes `SUFFIXES`.
+
+    Returns
+    -------
+    networkx.Graph
+        Nodes 0..N-1 and edges in sorted order, without attributes.
+
+    Raises
+    ------
+    RequestError
+        If the file is missing or unreadable, or holds something else than a network.
+    """
+    read, _ = _format(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise RequestError(f"{path}: no such file") from None
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise RequestError(f"{path}: cannot be read: not UTF-8 text at byte {error.start}") from None
+    return read(text, str(path))
+
+
+def write_topology(graph: nx.Graph, path: str | os.PathLike[str]) -> None:
+    """Write a network so that `load_topology` gives it back.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        A network; attributes are not written.
+    path : str or path
+        File to write, replaced if it exists; its suffix decides the format.
+
+    Raises
+    ------
+    RequestError
+        If the suffix is unknown, the graph is not a network, or the file cannot be written.
+    """
+    target = Path(path)
+    _, write = _format(target)
+    text = write(check_topology(graph))
+    try:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise RequestError(f"{target}: cannot be written: {error.strerror}") from None
+
+
+def _format(path: Path) -> tuple[Callable[[str, str], nx.Graph], Callable[[nx.Graph], str]]:
+    try:
+        return _FORMATS[path.suffix.lower()]
+    except KeyError:
+        suffix = short(path.suffix) if path.suffix else "none"
+        raise RequestError(
+            f"{path}: a topology file ends in {', '.join(SUFFIXES)}; its suffix is {suffix}"
+        ) from None
+
+
+def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        fields = line.partition("#")[0].split()
+        if fields:
+            yield number, fields
+
+
+def _read_edges(text: str, source: str) -> nx.Graph:
+    collector = Collector(source)
+    for line, fields in _fields(text):
+        # networkx writes the attributes of an edge behind it, in braces; they are dropped
+        if len(fields) != 2 and not (len(fields) > 2 and fields[2].startswith("{")):
+            raise collector.fault(f"expected two agents such as '0 1', got {short(' '.join(fields))}", line)
+        collector.edge(fields[0], fields[1], line)
+    return collector.graph()
+
+
+def _read_adjlist(text: str, source: str) -> nx.Graph:
+    collector = Collector(source)
+    listed: dict[int, set[int]] = {}
+    for line, fields in _fields(text):
+        head = collector.agent(fields[0], line)
+        mine = listed.setdefault(head, set())
+        for field in fields[1:]:
+            neighbour = collector.agent(field, line)
+            # an adjacency list may name an edge at both of its ends, but at each only once
+            if neighbour in mine or head not in listed.get(neighbour, ()):
+                collector.edge(head, neighbour, line)
+            mine.add(neighbour)
+    return collector.graph()
+
+
+def _read_json(text: str, source: str) -> nx.Graph:
+    collector = Collector(source)
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise collector.fault(f"cannot be read as JSON: {error}") from None
+    keys = [key for key in ("edges", "links") if isinstance(data, dict) and key in data]
+    if len(keys) != 1 or "nodes" not in data:
+        raise collector.fault("expected a node-link object with 'nodes' and either 'edges' or 'links'")
+    if data.get("directed"):
+        raise collector.fault(DIRECTED)
+    nodes = {collector.agent(node["id"]) for node in _records(collector, data, "nodes", "id")}
+    if len(nodes) != len(data["nodes"]):
+        raise collector.fault("a node is listed twice under 'nodes'; list every agent once")
+    for edge in _records(collector, data, keys[0], "source", "target"):
+        first, second = edge["source"], edge["target"]
+        for end in (first, second):
+            if collector.agent(end) not in nodes:
+                raise collector.fault(
+                    f"edge {first}-{second}: agent {end} is not under 'nodes'; add it there"
+                )
+        collector.edge(first, second)
+    if data.get("multigraph"):
+        raise collector.fault(MULTIGRAPH)
+    return collector.graph()
+
+
+def _records(collector: Collector, data: dict[str, Any], key: str, *names: str) -> list[dict[str, Any]]:
+    records = data[key]
+    if not isinstance(records, list):
+        raise collector.fault(f"'{key}' must be a list, got {short(records)}")
+    for place, record in enumerate(records):
+        if not isinstance(record, dict) or any(name not in record for name in names):
+            wanted = " and ".join(f"'{name}'" for name in names)
+            raise collector.fault(f"{key}[{place}] must be an object with {wanted}, got {short(record)}")
+    return records
+
+
+def _read_graphml(text: str, source: str) -> nx.Graph:
+    return check_topology(_by_networkx("GraphML", nx.read_graphml, text, source), source)
+
+
+def _read_gml(text: str, source: str) -> nx.Graph:
+    graph = _by_networkx("GML", lambda stream: nx.read_gml(stream, label="id"), text, source)
+    labels = nx.get_node_attributes(graph, "label")
+    # labels are the names where there are any (networkx writes them so); else the ids are
+    if labels:
+        if len(labels) < len(graph):
+            raise RequestError(f"{source}: some nodes have a label and some have none; label all or none")
+        if len(set(map(str, labels.values()))) < len(labels):
+            raise RequestError(f"{source}: two nodes have the same label; give every agent its own number")
+        graph = nx.relabel_nodes(graph, labels)
+    return check_topology(graph, source)
+
+
+def _by_networkx(name: str, read: Callable[[io.BytesIO], nx.Graph], text: str, source: str) -> nx.Graph:
+    try:
+        return read(io.BytesIO(text.encode()))
+    except Exception as error:  # its parsers raise KeyError, AttributeError, RecursionError, ... on garbage
+        message = " ".join(str(error).split()) or type(error).__name__
+    if message.startswith("edge #") and "is duplicated" in message:
+        raise RequestError(f"{source}: parallel edge: {message}; list every edge once, in one direction")
+    if message.startswith("directed=true edge"):
+        raise RequestError(f"{source}: {DIRECTED}")
+    raise RequestError(f"{source}: cannot be read as {name}: {message[:150]}")
+
+
+def _header(graph: nx.Graph) -> str:
+    return f"# {len(graph)} agents, {graph.number_of_edges()} edges\n"
+
+
+def _write_edges(graph: nx.Graph) -> str:
+    return _header(graph) + "".join(f"{i} {j}\n" for i, j in graph.edges())
+
+
+def _write_adjlist(graph: nx.Graph) -> str:
+    return _header(graph) + "".join(f"{line}\n" for line in nx.generate_adjlist(graph))
+
+
+def _write_json(graph: nx.Graph) -> str:
+    nodes = ",\n".join(f'    {{"id": {node}}}' for node in graph)
+    edges = ",\n".join(f'    {{"source": {i}, "target": {j}}}' for i, j in graph.edges())
+    head = '{\n  "directed": false,\n  "multigraph": false,\n  "graph": {},\n'
+    return f'{head}  "nodes": [\n{nodes}\n  ],\n  "edges": [\n{edges}\n  ]\n}}\n'
+
+
+def _write_graphml(graph: nx.Graph) -> str:
+    return "".join(f"{line}\n" for line in nx.generate_graphml(graph))
+
+
+def _write_gml(graph: nx.Graph) -> str:
+    return "".join(f"{line}\n" for line in nx.generate_gml(graph))
+
+
+_FORMATS: dict[str, tuple[Callable[[str, str], nx.Graph], Callable[[nx.Graph], str]]] = {
+    ".edges": (_read_edges, _write_edges),
+    ".json": (_read_json, _write_json),
+    ".graphml": (_read_graphml, _write_graphml),
+    ".gml": (_read_gml, _write_gml),
+    ".adjlist": (_read_adjlist, _write_adjlist),
+}
+
+SUFFIXES = tuple(_FORMATS)
+"""File name endings of the formats."""

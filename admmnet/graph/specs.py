@@ -1,0 +1,237 @@
+"""Networks named by a short spec such as ``ring:5``, made by the networkx generators."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import networkx as nx
+
+from admmnet.errors import RequestError
+from admmnet.graph.checks import MAX_EDGES, MAX_NODES, in_order, short
+
+FAST_ABOVE = 1000
+"""Nodes above which erdos-renyi uses the linear-time generator instead of the quadratic one."""
+
+
+class _Plan(NamedTuple):
+    nodes: int
+    edges: float  # expected number
+    make: Callable[[int], nx.Graph]  # takes a seed
+    remedy: str = ""  # of a random graph that comes out unconnected; "" if it never does
+
+
+class _Bad(Exception):
+    """A parameter is out of range; becomes a RequestError that names the spec."""
+
+
+def build_spec(spec: str, seed: int) -> nx.Graph:
+    """Network of a spec.
+
+    Parameters
+    ----------
+    spec : str
+        One of `SPECS`, with numbers.
+    seed : int
+        First seed tried by the random ones, 0 or more.
+
+    Returns
+    -------
+    networkx.Graph
+        Nodes 0..N-1 and edges in sorted order.
+
+    Raises
+    ------
+    RequestError
+        If the spec is unknown, a parameter is out of range, or no connected graph was found.
+    """
+    if seed < 0:
+        raise RequestError(f"topology {spec}: seed must be 0 or more, got {seed}")
+    try:
+        plan = _plan(spec)
+    except _Bad as error:
+        raise RequestError(f"topology {short(spec)}: {error}") from None
+    if not plan.remedy:
+        return in_order(plan.make(seed))
+    tries = max(20, min(1000, 1_000_000 // plan.nodes))  # a bound on the work as well as on the number
+    for attempt in range(seed, seed + tries):
+        graph = plan.make(attempt)
+        if nx.is_connected(graph):
+            return in_order(graph)
+    raise RequestError(
+        f"topology {spec}: no connected graph with seeds {seed} to {seed + tries - 1}; {plan.remedy}"
+    )
+
+
+def _plan(spec: str) -> _Plan:
+    name, *values = spec.split(":")
+    if name not in _FAMILIES:
+        raise _Bad(_unknown(name))
+    form, planner = _FAMILIES[name]
+    _, *letters = form.split(":")
+    if len(values) != len(letters):
+        raise _Bad(f"expected {form}, for example {_example(name)}")
+    numbers: list[Any] = []
+    for letter, text in zip(letters, values, strict=True):
+        numbers += _parse(letter, text, form)
+    plan = planner(*numbers)
+    if plan.nodes < 2:
+        raise _Bad(f"a network needs at least 2 agents, got {plan.nodes}")
+    if plan.nodes > MAX_NODES:
+        raise _Bad(f"{plan.nodes:,} agents are beyond the limit of {MAX_NODES:,}")
+    if plan.edges > MAX_EDGES:
+        raise _Bad(f"about {plan.edges:,.0f} edges, the limit is {MAX_EDGES:,}; choose a sparser graph")
+    return plan
+
+
+def _unknown(name: str) -> str:
+    if re.search(r"[/\\]|\.\w+$", name):
+        return "no such file"
+    close = difflib.get_close_matches(name, _FAMILIES, n=1)
+    hint = f"; did you mean {_example(close[0])}?" if close else ""
+    return (
+        f"unknown{hint}\nGive a file (.edges, .json, .graphml, .gml, .adjlist) or one of {', '.join(SPECS)}"
+    )
+
+
+def _parse(letter: str, text: str, form: str) -> list[int] | list[float]:
+    if letter == "RxC":
+        parts = text.split("x")
+        if len(parts) != 2:
+            raise _Bad(f"RxC must be two whole numbers such as 3x4, got {short(text)}")
+        return [_whole(letter, part, form) for part in parts]
+    if letter in ("P", "RADIUS"):
+        try:
+            return [float(text)]
+        except ValueError:
+            raise _Bad(f"{letter} must be a number, got {short(text)}; the form is {form}") from None
+    return [_whole(letter, text, form)]
+
+
+def _whole(letter: str, text: str, form: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,12}", text, re.ASCII):
+        raise _Bad(f"{letter} must be a whole number, got {short(text)}; the form is {form}")
+    return int(text)
+
+
+def _need(held: bool, message: str) -> None:
+    if not held:
+        raise _Bad(message)
+
+
+def _ring(n: int) -> _Plan:
+    _need(n != 2, "a ring needs N >= 3 agents, got 2; for two agents use path:2")
+    _need(n >= 3, f"a ring needs N >= 3 agents, got {n}")
+    return _Plan(n, n, lambda seed: nx.cycle_graph(n))
+
+
+def _path(n: int) -> _Plan:
+    return _Plan(n, n - 1, lambda seed: nx.path_graph(n))
+
+
+def _star(n: int) -> _Plan:
+    return _Plan(n, n - 1, lambda seed: nx.star_graph(n - 1))  # networkx counts the leaves
+
+
+def _complete(n: int) -> _Plan:
+    return _Plan(n, n * (n - 1) / 2, lambda seed: nx.complete_graph(n))
+
+
+def _grid(rows: int, columns: int) -> _Plan:
+    _need(rows >= 1 and columns >= 1, f"a grid needs R >= 1 and C >= 1, got {rows}x{columns}")
+    n = rows * columns
+    return _Plan(n, 2 * n - rows - columns, lambda seed: _by_row(nx.grid_2d_graph(rows, columns)))
+
+
+def _by_row(graph: nx.Graph) -> nx.Graph:
+    return nx.convert_node_labels_to_integers(graph, ordering="sorted")
+
+
+def _torus(rows: int, columns: int) -> _Plan:
+    # with 2 rows the edge round the back is parallel to the one in front
+    _need(rows >= 3 and columns >= 3, f"a torus needs R >= 3 and C >= 3, got {rows}x{columns}; use grid")
+    n = rows * columns
+    return _Plan(n, 2 * n, lambda seed: _by_row(nx.grid_2d_graph(rows, columns, periodic=True)))
+
+
+def _erdos_renyi(n: int, p: float) -> _Plan:
+    _need(0 < p <= 1, f"erdos-renyi needs 0 < P <= 1, got {p}")
+    make = nx.gnp_random_graph if n <= FAST_ABOVE else nx.fast_gnp_random_graph
+    remedy = (
+        f"the probability P={p} is too small for {n} agents, raise it ({_threshold(n):.2g} is often enough)"
+    )
+    return _Plan(n, p * n * (n - 1) / 2, lambda seed: make(n, p, seed=seed), remedy)
+
+
+def _threshold(n: int) -> float:
+    return min(1.0, (math.log(n) + 2) / n) if n > 1 else 1.0  # connected with probability about exp(-e^-2)
+
+
+def _small_world(n: int, k: int, p: float) -> _Plan:
+    _need(2 <= k < n, f"small-world needs 2 <= K < N, got K={k} with N={n}")
+    _need(k % 2 == 0, f"small-world needs an even K, got {k}; use {k - 1} or {k + 1}")
+    _need(0 <= p <= 1, f"small-world needs 0 <= P <= 1, got {p}")
+    remedy = f"K={k} neighbours are too few for P={p}, raise K or lower P"
+    return _Plan(n, n * k / 2, lambda seed: nx.watts_strogatz_graph(n, k, p, seed=seed), remedy)
+
+
+def _regular(n: int, k: int) -> _Plan:
+    _need(2 <= k < n, f"regular needs 2 <= K < N, got K={k} with N={n}")
+    _need(n * k % 2 == 0, f"regular needs N*K even, got {n}*{k}; change N or K by 1")
+
+    def make(seed: int) -> nx.Graph:
+        # pairing seldom succeeds near the complete graph; its complement is as regular and easy to draw
+        if k > (n - 1) / 2:
+            return nx.complement(nx.random_regular_graph(n - 1 - k, n, seed=seed))
+        return nx.random_regular_graph(k, n, seed=seed)
+
+    return _Plan(n, n * k / 2, make, f"K={k} neighbours are too few, raise K to 3 or more")
+
+
+def _barabasi_albert(n: int, m: int) -> _Plan:
+    _need(1 <= m < n, f"barabasi-albert needs 1 <= M < N, got M={m} with N={n}")
+    return _Plan(n, m * (n - m), lambda seed: nx.barabasi_albert_graph(n, m, seed=seed))
+
+
+def _geometric(n: int, radius: float) -> _Plan:
+    _need(0 < radius <= 2, f"geometric needs 0 < RADIUS <= 2 (agents lie in the unit square), got {radius}")
+    remedy = f"the radius {radius} is too small for {n} agents, raise it"
+    edges = min(1.0, math.pi * radius**2) * n * (n - 1) / 2
+    return _Plan(n, edges, lambda seed: nx.random_geometric_graph(n, radius, seed=seed), remedy)
+
+
+_FAMILIES: dict[str, tuple[str, Callable[..., _Plan]]] = {
+    "ring": ("ring:N", _ring),
+    "path": ("path:N", _path),
+    "star": ("star:N", _star),
+    "complete": ("complete:N", _complete),
+    "grid": ("grid:RxC", _grid),
+    "torus": ("torus:RxC", _torus),
+    "erdos-renyi": ("erdos-renyi:N:P", _erdos_renyi),
+    "small-world": ("small-world:N:K:P", _small_world),
+    "regular": ("regular:N:K", _regular),
+    "barabasi-albert": ("barabasi-albert:N:M", _barabasi_albert),
+    "geometric": ("geometric:N:RADIUS", _geometric),
+}
+
+SPECS = (
+    "ring:5",
+    "path:5",
+    "star:5",
+    "complete:5",
+    "grid:3x4",
+    "torus:3x4",
+    "erdos-renyi:20:0.3",
+    "small-world:20:4:0.1",
+    "regular:20:3",
+    "barabasi-albert:20:2",
+    "geometric:20:0.4",
+)
+"""An example of every spec."""
+
+
+def _example(name: str) -> str:
+    return next(example for example in SPECS if example.split(":")[0] == name)

@@ -1,0 +1,48 @@
+"""Noise as pure functions with explicit randomness. What each costs stands in ``proven`` and its docs page."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from admmnet.types import Vector
+
+GRID_BITS = 20
+"""Released vectors are rounded to a grid of step at most sigma * 2^-GRID_BITS."""
+
+
+def gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
+    """Draw N(0, sigma^2 I) of shape (size,): docs/privacy.md Theorem 1.
+
+    Raises
+    ------
+    ValueError
+        If sigma is not positive and finite.
+    """
+    if not 0.0 < sigma < math.inf:
+        raise ValueError(f"sigma must be positive and finite, got sigma={sigma}")
+    return sigma * rng.standard_normal(size)
+
+
+def laplace_noise(rng: np.random.Generator, scale: float) -> float:
+    """Draw one Laplace(0, scale) number: docs/privacy.md Theorem 2.
+
+    Raises
+    ------
+    ValueError
+        If scale is not positive and finite.
+    """
+    if not 0.0 < scale < math.inf:
+        raise ValueError(f"scale must be positive and finite, got scale={scale}")
+    return float(scale * rng.laplace())
+
+
+def round_to_grid(x: Vector, sigma: float) -> Vector:
+    """Round a noisy vector to the public grid 2^k, the largest power of two up to sigma * 2^-20.
+
+    Post-processing of the noisy value: it costs nothing, and removes low-order bits through which
+    floating-point noise can tell its input (docs/privacy.md, "Noise").
+    """
+    step = math.ldexp(1.0, math.frexp(sigma)[1] - 1 - GRID_BITS)
+    return np.asarray(np.rint(x / step) * step)

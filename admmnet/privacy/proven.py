@@ -1,0 +1,76 @@
+"""The proven accountant: claims only what has a proof in docs/privacy.md. Relation: replace-one.
+
+Every event gets a Renyi curve on the grid of ``conversion.ORDERS`` and a valid pair (xi, rho) of zCDP.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from admmnet.privacy.conversion import LAMBDAS, ORDERS
+from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation
+from admmnet.types import Vector
+
+
+class Cost(NamedTuple):
+    """Cost of one event: (xi, rho)-zCDP and the Renyi curve at ``conversion.ORDERS``."""
+
+    rho: float
+    xi: float
+    curve: Vector
+
+
+@lru_cache(maxsize=4096)
+def cost(event: Event) -> Cost:
+    """Proven cost of one event under replace-one.
+
+    Parameters
+    ----------
+    event : Event
+        What was released.
+
+    Returns
+    -------
+    Cost
+        Infinite for an unprotected release. The curve is read-only.
+    """
+    match event:
+        case ObjectivePerturbation():
+            rho, curve = _objective_perturbation(event)
+        case Gaussian():
+            rho = gaussian_rho(event.sensitivity, event.sigma)
+            curve = rho * ORDERS
+        case Laplace():
+            pure = event.sensitivity / event.scale
+            rho = pure_rho(pure)
+            curve = np.minimum(rho * ORDERS, pure)
+        case _:
+            rho, curve = math.inf, np.full_like(ORDERS, np.inf)
+    curve.flags.writeable = False
+    return Cost(rho, 0.0, curve)
+
+
+def gaussian_rho(sensitivity: float, sigma: float) -> float:
+    """Delta^2 / (2 sigma^2), docs/privacy.md Theorem 1; Bun, Steinke 2016, Proposition 1.6."""
+    return 0.5 * (sensitivity / sigma) ** 2
+
+
+def pure_rho(epsilon: float) -> float:
+    """Epsilon tanh(epsilon / 2), docs/privacy.md Theorem 2; Steinke 2024: pure epsilon in zCDP."""
+    return epsilon * math.tanh(0.5 * epsilon)
+
+
+def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:
+    """Theorem B of docs/privacy.md: rho0 + 2.6 kappa^2, and the curve min{(R), (A)}."""
+    rho0 = gaussian_rho(event.sensitivity, event.sigma)
+    kappa = event.curvature / (event.records * event.convexity)
+    y = LAMBDAS * kappa
+    inside = np.minimum(y, 0.999)  # (R) needs y < 1; beyond that (A) alone counts
+    r = -np.log1p(-inside * (inside + kappa) / (1.0 + kappa)) / LAMBDAS
+    a = np.log1p(kappa) + math.log(4.0) / LAMBDAS
+    curve = ORDERS * rho0 + np.where(y < 0.999, np.minimum(r, a), a)
+    return rho0 + 2.6 * kappa * kappa, curve

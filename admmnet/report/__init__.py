@@ -1,0 +1,1 @@
+"""Pictures and pages made from networks and finished runs."""

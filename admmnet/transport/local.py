@@ -1,0 +1,59 @@
+"""All agents in one process: the reference that every other transport must equal bitwise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import networkx as nx
+
+from admmnet.transport import Heard, Spoken, Transport, World, blocks
+from admmnet.types import Matrix
+
+
+class LocalWorld:
+    """One process."""
+
+    rank = 0
+    size = 1
+    name = "local"
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the value in a list."""
+        return [value]
+
+    def abort(self, code: int) -> NoReturn:
+        """Leave."""
+        sys.exit(code)
+
+    def connect(self, graph: nx.Graph) -> Transport:
+        """Host all agents here."""
+        return LocalTransport(self, graph)
+
+    def blocks(self, agents: int) -> Sequence[range]:
+        """Return the one block."""
+        return blocks(agents, 1)
+
+
+class LocalTransport:
+    """Messages handed over in memory; a receiver gets a copy, as it would over a wire."""
+
+    def __init__(self, world: World, graph: nx.Graph) -> None:
+        self.world = world
+        self.agents = range(graph.number_of_nodes())
+        self._neighbours = {i: sorted(graph[i]) for i in self.agents}
+
+    def exchange(self, spoken: Spoken, round: int) -> Heard:
+        """See ``Transport.exchange``."""
+        return {
+            i: {j: said.copy() for j in around if (said := spoken[j]) is not None}
+            for i, around in self._neighbours.items()
+        }
+
+    def collect(self, rows: Matrix) -> Matrix:
+        """See ``Transport.collect``."""
+        return rows.copy()
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -7,6 +7,8 @@ class AdmmnetError(Exception):
     """Base of every error whose message is meant for the user: cause and remedy in one or two lines."""
 
     exit_code = 3
+    shared = False
+    """Whether every process of the run raises it, so that one of them reports it."""
 
 
 class CheckFailed(AdmmnetError):

@@ -1,0 +1,97 @@
+"""One agent: its records, its state, its streams, its ledger and the method that drives them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from admmnet.algorithms import Algorithm
+from admmnet.algorithms.consensus import Consensus
+from admmnet.errors import RunError
+from admmnet.privacy.ledger import Ledger
+from admmnet.rng import Purpose
+from admmnet.solve import LocalSolver
+from admmnet.types import Vector
+
+
+class Agent:
+    """One agent of the network.
+
+    Parameters
+    ----------
+    id : int
+        Its number in the graph.
+    solver : LocalSolver
+        Holds the agent's records; they never leave it.
+    state : Consensus
+        Released vectors and the dual.
+    eta : float
+        ADMM penalty.
+    regularisation : float
+        lambda/N, this agent's share of the regulariser.
+    algorithm, ledger, streams
+        How it proposes, what it has spent, its random numbers.
+    """
+
+    def __init__(
+        self,
+        id: int,
+        solver: LocalSolver,
+        state: Consensus,
+        *,
+        eta: float,
+        regularisation: float,
+        algorithm: Algorithm,
+        ledger: Ledger,
+        streams: Mapping[Purpose, np.random.Generator],
+    ) -> None:
+        self.id = id
+        self.solver = solver
+        self.state = state
+        self.eta = eta
+        self.regularisation = regularisation
+        self.convexity = state.convexity(eta, regularisation)
+        self.algorithm = algorithm
+        self.ledger = ledger
+        self.streams = streams
+        self.releases = 0
+        self.comparisons = 0
+        self._spoken: Vector | None = None
+
+    @property
+    def records(self) -> int:
+        """Number of records, n_i."""
+        return len(self.solver.y)
+
+    def propose(self, round: int) -> Vector | None:
+        """Return this round's broadcast, or None for silence; its cost is in the ledger.
+
+        Raises
+        ------
+        RunError
+            If the local solve misses its certificate; the agent then sends nothing, ever.
+        """
+        try:
+            self._spoken = self.algorithm.propose(self, round)
+        except RunError as error:
+            raise RunError(f"agent {self.id}, round {round}: {error}") from None
+        self.releases += self._spoken is not None
+        return self._spoken
+
+    def absorb(self, heard: Mapping[int, Vector]) -> None:
+        """Take in what the neighbours said, eq. (4)."""
+        self.state.absorb(self._spoken, heard, self.eta)
+
+    def solve(self, linear: Vector, beta: float) -> Vector:
+        """Minimise the local loss plus (m/2)||theta||^2 plus linear . theta to gradient norm beta, eq. (6)."""
+        return self.solver.solve(linear, self.convexity, beta).theta
+
+    def penalty(self, theta: Vector) -> float:
+        """Regulariser's part of f_i(theta), (lambda/N) ||theta||^2 / 2, eq. (1)."""
+        return 0.5 * self.regularisation * float(theta @ theta)
+
+    def clipped_objective(self, theta: Vector, clip: float) -> float:
+        """f_i(theta) with every record's loss, and the regulariser, clipped to at most ``clip``."""
+        losses = np.minimum(self.solver.losses(theta), clip)
+        return float(losses.mean()) + min(self.penalty(theta), clip)

@@ -1,0 +1,78 @@
+"""The command line: words, tables, progress and exit codes; no numerics."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from admmnet.cli.ledger import ledger
+from admmnet.cli.run import run
+from admmnet.cli.topology import topology
+from admmnet.errors import AdmmnetError, RequestError
+from admmnet.together import install_hook, report
+from admmnet.transport import World, open_world
+from admmnet.version import __version__
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="admmnet")
+def command_line() -> None:
+    """Train one model on records that never leave their owners, with a privacy ledger for every agent.
+
+    Without a command, `run` is meant: mpirun -n 5 python -m admmnet
+    """
+
+
+for command in (run, ledger, topology):
+    command_line.add_command(command)
+
+_OWN_OPTIONS = ("-h", "--help", "--version")
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code (docs/cli.md); under mpirun every rank calls this.
+
+    All ranks get the same words, so what is wrong with them is said by the first rank alone.
+    """
+    args = list(arguments)
+    if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS) or args[0].endswith(".toml"):
+        args.insert(0, "run")
+    debug = "--debug" in args
+    world: World | None = None
+    try:
+        world = open_world("auto")
+        install_hook(world)
+        if world.rank > 0 and args[0] != "run":
+            return 0
+        command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        return _tell(RequestError(_usage(error)), world, debug)
+    except click.Abort:
+        return _tell(KeyboardInterrupt(), world, debug)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has left; say no more
+        return 0
+    except (Exception, KeyboardInterrupt) as error:
+        return _tell(error, world, debug)
+    return 0
+
+
+def _usage(error: click.ClickException) -> str:
+    hint = "admmnet --help"
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        hint = f"{error.ctx.command_path} --help"
+    message = error.format_message().rstrip(".")
+    return f"{message}; `{hint}` lists what there is"
+
+
+def _tell(error: BaseException, world: World | None, debug: bool) -> int:
+    if world is None:
+        print(f"admmnet: {error}", file=sys.stderr)
+        return error.exit_code if isinstance(error, AdmmnetError) else 3
+    if isinstance(error, RequestError):
+        error.shared = True  # about the command's own words: the same on every rank
+    return report(error, world, debug=debug)

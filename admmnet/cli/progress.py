@@ -1,0 +1,50 @@
+"""One progress bar, on rank 0, where standard error is a terminal."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from admmnet.runner import Plan
+
+
+class Progress:
+    """Bar over rounds with the consensus' test error beside it; nothing at all unless shown."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._bar: Any = None
+        self._task: Any = None
+
+    def start(self, plan: Plan) -> None:
+        """Show the bar."""
+        if not self._shown:
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self._bar = Bar(
+            TextColumn(f"{plan.config.algorithm} on {len(plan.graph)} agents"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[error]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task("rounds", total=plan.config.rounds, error="")
+
+    def advance(self, round: int, error: float) -> None:
+        """Count a round."""
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, error=f"test error {error:.1%}")
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()

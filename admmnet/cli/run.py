@@ -1,0 +1,69 @@
+"""admmnet run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from admmnet.config import flag_fields, load_config, parse_flag
+from admmnet.transport import World, open_world
+
+_SHORT = {"out": "-o"}
+
+
+def _flags(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command one option a setting; values stay text, so that every error has one form."""
+    for name, kind, meta in reversed(flag_fields()):
+        flag = "--" + name.replace("_", "-")
+        names = [flag, _SHORT[name]] if name in _SHORT else [flag]
+        if kind == "bool":
+            function = click.option(*names, name, is_flag=True, default=None, help=meta["help"])(function)
+            continue
+        word = "|".join(meta["choices"]) or meta["metavar"] or ("N" if kind.startswith("int") else "X")
+        if "Auto" in kind:
+            word += "|auto"
+        function = click.option(*names, name, metavar=word, help=meta["help"])(function)
+    return function
+
+
+@click.command(short_help="Train on the network and write a run folder.")
+@click.argument("config", required=False, metavar="[CONFIG.toml]")
+@_flags
+@click.option("--quiet", is_flag=True, help="print nothing but errors")
+@click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
+@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@click.pass_obj
+def run(world: World, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
+    """Train one model on the network's records and write a run folder.
+
+    Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in
+    this process. Flags override CONFIG.toml, which overrides the defaults.
+    """
+    from admmnet.runner import run as run_network
+
+    given = {
+        name: parse_flag(name, value) if isinstance(value, str) else value
+        for name, value in flags.items()
+        if value is not None
+    }
+    settings = load_config(config, given)
+    if world.size == 1:
+        world = open_world(settings.transport)
+    speaks = world.rank == 0 and not quiet
+    from admmnet.cli.progress import Progress
+
+    progress = Progress(shown=speaks and not as_json and sys.stderr.isatty())
+    with progress:
+        result = run_network(settings, world=world, on_start=progress.start, on_round=progress.advance)
+    if not speaks:
+        return
+    if as_json:
+        print(json.dumps(result.summary, indent=2))
+        return
+    from admmnet.cli.tables import print_run
+
+    print_run(result.summary, result.folder)

@@ -1,0 +1,140 @@
+"""Tables for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from admmnet.privacy.audit import Account
+from admmnet.privacy.events import parameters
+from admmnet.privacy.ledger import finite
+
+FEW = 40
+"""Agents shown one by one; of more, the first ones."""
+
+
+def console() -> Console:
+    """Console on standard output; wide enough for a table when it is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number for a table cell; a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}g}"
+
+
+def percent(value: float | None) -> str:
+    """Return a share as a percentage."""
+    return "-" if value is None else f"{100 * value:.2f}%"
+
+
+def table(title: str, *columns: str) -> Table:
+    """Return an empty table with right-aligned columns but the first."""
+    grid = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    for column in columns:
+        grid.add_column(column, justify="right", no_wrap=True)
+    return grid
+
+
+def print_run(summary: Mapping[str, Any], folder: Path) -> None:
+    """Print the closing table: an agent a row, then the network's line, the notes and where everything lies."""
+    privacy, out = summary["privacy"], console()
+    title = (
+        f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {summary['agents']} agents, "
+        f"{summary['topology']}, {summary['rounds']} rounds, {summary['transport']}, {summary['seconds']['total']:.1f} s"
+    )
+    grid = table(title, "agent", "records", "degree", "releases", "rho", "eps proven", "eps published", "test error")
+    for entry in summary["per_agent"][:FEW]:
+        stopped = "" if entry["refused_at"] is None else f" (refused at {entry['refused_at']})"
+        grid.add_row(
+            str(entry["agent"]),
+            str(entry["records"]),
+            str(entry["degree"]),
+            f"{entry['releases']}{stopped}",
+            number(entry["rho"]),
+            number(entry["epsilon_proven"]),
+            number(entry["epsilon_published"]),
+            percent(entry["test_error"]),
+        )
+    if len(summary["per_agent"]) > FEW:
+        grid.add_row("...", *[""] * 7)
+    grid.add_section()
+    grid.add_row(
+        "network",
+        str(summary["data"]["train"]),
+        "",
+        str(sum(entry["releases"] for entry in summary["per_agent"])),
+        number(privacy["rho_proven"]),
+        number(privacy["epsilon_proven"]),
+        number(privacy["epsilon_published"]),
+        percent(summary["test_error"]["consensus"]),
+        style="bold",
+    )
+    out.print(grid)
+    error = summary["test_error"]
+    print(
+        f"test error: {percent(error['consensus'])} of the consensus (the agents' average vector), "
+        f"{percent(error['mean'])} +- {percent(error['std'])} over agents"
+    )
+    if privacy["epsilon_target"] is None:
+        print("privacy:    none; vectors are sent as they are")
+    else:
+        print(
+            f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
+            f"accountant; proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record, replace-one"
+        )
+    print(f"run folder: {folder}   (admmnet ledger show {folder})")
+    for note in summary["notes"]:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def print_accounts(accounts: Mapping[str, Account], delta: float | None) -> None:
+    """Print one row a ledger."""
+    grid = table(
+        "ledgers", "agent", "records", "events", "rounds", "rho", "eps spent", "eps published", "budget", "delta", "state"
+    )
+    for account in accounts.values():
+        at = account.delta if delta is None else delta
+        totals, header = account.totals, account.header
+        grid.add_row(
+            str(header["agent"]),
+            str(header["records"]),
+            str(len(account.events)),
+            str(len({round for round, _, _ in account.events})),
+            number(finite(totals.rho), 5),
+            "-" if at is None else number(finite(totals.epsilon_proven(at)), 5),
+            "-" if at is None else number(finite(totals.epsilon_published(at)), 5),
+            number(header["budget"]["epsilon"]),
+            number(at),
+            "finished" if account.finished else "unfinished",
+        )
+    console().print(grid)
+
+
+def print_events(account: Account) -> None:
+    """Print one row an event of one ledger."""
+    header = account.header
+    grid = table(
+        f"agent {header['agent']}: {header['algorithm']} ({header['method']}), {header['records']} records",
+        *("round", "mechanism", "rho", "rho published", "total rho", "eps spent", "eps published", "parameters"),
+    )
+    grid.columns[-1].justify, grid.columns[-1].no_wrap = "left", False
+    for round, event, line in account.events:
+        total = line["total"]
+        shown = ", ".join(f"{name} {value:.4g}" for name, value in parameters(event).items())
+        grid.add_row(
+            str(round),
+            event.mechanism,
+            number(line["rho"]),
+            number(line["rho_published"]),
+            number(total["rho"]),
+            number(total["epsilon_spent"]),
+            number(total["epsilon_published"]),
+            shown,
+        )
+    console().print(grid)

@@ -1,0 +1,54 @@
+"""admmnet topology make | show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+_SEED = click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph")
+
+
+@click.group(short_help="Make and inspect graphs of agents.")
+def topology() -> None:
+    """Make and inspect graphs of agents: files, or specs such as ring:5 (docs/topologies.md)."""
+
+
+@topology.command()
+@click.argument("spec")
+@_SEED
+@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), metavar="FILE", help="graph file to write")
+def make(spec: str, seed: int, out: Path) -> None:
+    """Write the graph of SPEC to a file; its ending chooses the format."""
+    from admmnet.graph import load_topology, write_topology
+
+    graph = load_topology(spec, seed=seed)
+    write_topology(graph, out)
+    print(f"{out}: {graph.number_of_nodes()} agents, {graph.number_of_edges()} edges")
+
+
+@topology.command()
+@click.argument("source", metavar="FILE|SPEC")
+@_SEED
+@click.option("--plot", metavar="FILE", help="draw it: .png, .svg or .pdf")
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
+def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
+    """Show a graph's size, degrees and spectral facts."""
+    from admmnet.graph import describe, load_topology
+
+    graph = load_topology(source, seed=seed)
+    facts = describe(graph).as_dict()
+    if plot is not None:
+        from admmnet.report.graph_plot import plot_graph
+
+        plot_graph(graph, Path(plot), title=source)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    print(source)
+    for name, value in facts.items():
+        shown = "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+        print(f"  {name.replace('_', ' '):<24}{shown}")
+    if plot is not None:
+        print(f"  picture                 {plot}")

@@ -1,0 +1,153 @@
+"""Constants of the synthetic census: frequencies, scores and the public schema. Invented, not estimated.
+
+The shapes (a rare positive class, a majority category in most columns, money that is mostly zero) follow what
+tables of this kind look like; no number was computed from records of people.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+AGES = (17, 19, 22, 25, 28, 31, 34, 37, 40, 43, 46, 49, 53, 57, 62, 69, 91)
+"""Ages at equally spaced probabilities 0, 1/16, ..., 1 (the last one is excluded)."""
+STAGES = (25, 35, 50, 65)
+"""Ages at which the five stages of life change."""
+
+SEX = ("female", "male")
+BIRTHPLACE = (
+    "home",
+    "north",
+    "south",
+    "east",
+    "west",
+    "isles",
+    "coast",
+    "delta",
+    "steppe",
+    "taiga",
+    "highland",
+    "?",
+)
+BIRTHPLACES = (880, 30, 22, 17, 13, 10, 7, 5, 4, 3, 2, 7)
+LANGUAGE = ("first", "second", "third", "fourth", "other")
+LANGUAGES = ((900, 60, 22, 10, 8), (260, 320, 200, 120, 100))  # born at home, elsewhere
+REGION = ("r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9")
+REGIONS = ((220, 180, 150, 120, 100, 90, 70, 50, 20), (380, 230, 90, 80, 70, 60, 40, 30, 20))
+
+SCHOOLING = (  # years 1 to 16, by born at home or not times younger than 25 or not
+    (1, 2, 4, 9, 16, 32, 60, 24, 330, 420, 25, 25, 75, 6, 2, 1),
+    (1, 2, 7, 15, 14, 26, 33, 11, 325, 205, 46, 36, 185, 64, 19, 11),
+    (6, 20, 40, 60, 50, 60, 70, 30, 280, 280, 15, 15, 65, 7, 1, 1),
+    (12, 36, 72, 70, 50, 40, 40, 18, 240, 140, 25, 25, 140, 60, 12, 20),
+)
+DEGREES = (9, 10, 13, 14)
+"""Years of schooling at which the five degrees change."""
+
+MARITAL = ("never", "married", "divorced", "separated", "widowed", "spouse-absent")
+MARITALS = (  # stage times sex
+    (860, 105, 15, 12, 1, 7), (905, 80, 6, 5, 0, 4),
+    (360, 440, 130, 50, 5, 15), (370, 530, 70, 18, 1, 11),
+    (150, 510, 240, 60, 25, 15), (130, 710, 125, 20, 3, 12),
+    (60, 500, 250, 40, 135, 15), (50, 795, 115, 17, 12, 11),
+    (55, 330, 130, 15, 460, 10), (40, 775, 70, 10, 95, 10),
+)  # fmt: skip
+HOUSEHOLD = ("head", "spouse", "child", "alone", "kin", "shared")
+HOUSEHOLDS = (  # marital times sex
+    (90, 0, 400, 330, 50, 130), (110, 0, 380, 370, 45, 95),
+    (60, 890, 12, 8, 25, 5), (955, 5, 15, 5, 15, 5),
+    (420, 0, 60, 430, 40, 50), (110, 0, 70, 720, 40, 60),
+    (480, 0, 80, 330, 60, 50), (120, 0, 90, 640, 70, 80),
+    (330, 0, 5, 600, 50, 15), (190, 0, 5, 720, 60, 25),
+    (300, 0, 60, 500, 80, 60), (80, 0, 60, 720, 80, 60),
+)  # fmt: skip
+
+OCCUPATION = (
+    "management", "professional", "technical", "office", "sales", "crafts", "machines", "transport", "labour",
+    "farming", "care", "service", "protection", "?",
+)  # fmt: skip
+OCCUPATIONS = (125, 126, 30, 115, 112, 125, 62, 48, 42, 30, 30, 70, 20, 57)
+OCCUPATION_BY_DEGREE = (
+    (3, 1, 2, 5, 6, 14, 20, 15, 18, 22, 20, 20, 5, 14),
+    (6, 2, 5, 11, 9, 15, 15, 14, 13, 11, 12, 13, 10, 10),
+    (10, 7, 17, 14, 12, 10, 7, 8, 7, 7, 9, 9, 13, 11),
+    (20, 25, 15, 9, 14, 3, 2, 2, 2, 5, 4, 3, 9, 6),
+    (20, 60, 10, 4, 5, 1, 1, 1, 1, 3, 2, 1, 4, 5),
+)
+OCCUPATION_BY_SEX = (
+    (8, 11, 9, 20, 9, 2, 8, 2, 3, 2, 22, 17, 3, 11),
+    (11, 10, 11, 5, 11, 15, 11, 15, 14, 15, 3, 7, 14, 9),
+)
+
+EMPLOYER = ("private", "own-small", "own-large", "local", "state", "federal", "unpaid", "?")
+EMPLOYERS = (  # degree
+    (770, 75, 20, 45, 25, 15, 5, 45),
+    (760, 80, 28, 55, 30, 22, 3, 22),
+    (740, 75, 35, 65, 40, 32, 2, 11),
+    (660, 80, 55, 105, 50, 42, 1, 7),
+    (520, 110, 75, 130, 105, 52, 1, 7),
+)
+
+HOUR_BANDS = ((1, 19), (20, 34), (35, 39), (40, 40), (41, 49), (50, 59), (60, 99))
+HOURS = (  # stage times sex
+    (130, 300, 90, 400, 35, 30, 15), (90, 220, 70, 460, 60, 65, 35),
+    (40, 140, 95, 540, 75, 75, 35), (15, 55, 40, 540, 110, 150, 90),
+    (45, 140, 100, 540, 70, 70, 35), (12, 30, 30, 520, 120, 180, 108),
+    (60, 150, 100, 530, 65, 65, 30), (20, 50, 40, 520, 110, 165, 95),
+    (240, 320, 80, 260, 35, 40, 25), (180, 250, 70, 290, 60, 90, 60),
+)  # fmt: skip
+GAIN_BANDS = ((0, 0), (1, 2999), (3000, 4999), (5000, 6999), (7000, 14_999), (15_000, 99_999))
+GAINS = (  # married or not times degree
+    (974, 12, 8, 2, 3, 1), (966, 15, 10, 2, 6, 1), (956, 20, 13, 2, 8, 1),
+    (935, 22, 17, 2, 19, 5), (900, 20, 20, 5, 40, 15),
+    (945, 14, 18, 5, 16, 2), (915, 14, 22, 7, 36, 6), (888, 16, 25, 7, 55, 9),
+    (830, 14, 18, 7, 100, 31), (760, 12, 16, 7, 120, 85),
+)  # fmt: skip
+LOSS_BANDS = ((0, 0), (1, 1599), (1600, 1799), (1800, 1999), (2000, 2199), (2200, 4356))
+LOSSES = ((974, 5, 10, 3, 3, 5), (936, 4, 8, 38, 4, 10))  # married or not
+
+# Scores in hundredths of a logit. A gain or a loss of money settles most cases.
+SCORE_SEX = (0, 25)
+SCORE_STAGE = (-90, -10, 30, 40, 0)
+SCORE_MARITAL = (0, 330, 10, 0, 5, 0)
+SCORE_HOUSEHOLD = (0, 60, -60, 0, -40, -20)
+SCORE_YEAR = 40
+SCORE_OCCUPATION = (85, 70, 65, 15, 30, 0, -25, -15, -60, -90, -120, -75, 45, -40)
+SCORE_EMPLOYER = (0, -45, 45, -5, -15, 55, -200, -60)
+SCORE_HOURS = (-60, -50, -10, 0, 40, 60, 55)
+SCORE_GAIN = (0, -60, -30, 40, 480, 900)
+SCORE_LOSS = (0, -30, -60, 330, -40, 200)
+SCORE_REGION = (15, 5, 0, 0, -5, -10, -10, -20, -25)
+SCORE_ELSEWHERE = -25
+SCORE_MARRIED_YEAR = 5
+"""Added a year of schooling for the married: the one interplay that no feature states."""
+SHARPNESS = 0.76
+OFFSET = -910
+
+_NUMERIC = {"kind": "numeric"}
+_CATEGORICAL = {"kind": "categorical"}
+
+SCHEMA: dict[str, Any] = {
+    "label": "income",
+    "labels": ["low", "high"],
+    "columns": {
+        "age": _NUMERIC | {"low": 17, "high": 90, "weight": 0.75},
+        "age-bin": _NUMERIC
+        | {"column": "age", "edges": [17, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65], "weight": 2},
+        "schooling": _NUMERIC | {"low": 1, "high": 16, "scale": "centred", "weight": 3.5},
+        "schooling-year": _CATEGORICAL
+        | {"column": "schooling", "categories": list(range(1, 17)), "weight": 2.5},
+        "hours-bin": _NUMERIC | {"column": "hours", "edges": [1, 20, 35, 40, 41, 50, 60], "weight": 0.75},
+        "gain": _NUMERIC | {"low": 0, "high": 99_999, "scale": "log", "weight": 3.5},
+        "gain-bin": _NUMERIC | {"column": "gain", "edges": [1, 3000, 5000, 7000], "weight": 12},
+        "loss-bin": _NUMERIC | {"column": "loss", "edges": [1, 1600, 1800, 2000, 2200], "weight": 8},
+        "employer": _CATEGORICAL | {"categories": EMPLOYER, "weight": 0.75},
+        "marital": _CATEGORICAL | {"categories": MARITAL, "weight": 2.5},
+        "occupation": _CATEGORICAL | {"categories": OCCUPATION, "weight": 3},
+        "household": _CATEGORICAL | {"categories": HOUSEHOLD, "weight": 2.5},
+        "region": _CATEGORICAL | {"categories": REGION, "weight": 0.4},
+        "language": _CATEGORICAL | {"categories": LANGUAGE, "weight": 0.4},
+        "sex": _CATEGORICAL | {"categories": SEX, "weight": 0.75},
+        "birthplace": _CATEGORICAL | {"categories": BIRTHPLACE, "weight": 0.4},
+    },
+}
+"""The encoding, in the keys of `[data.schema]`."""

@@ -1,0 +1,134 @@
+"""Raw columns: every distinct text once, and a code a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.errors import RequestError
+from admmnet.types import Vector
+
+Codes = NDArray[np.int32]
+"""Integer codes, shape (n,)."""
+Rows = NDArray[np.intp]
+"""Row numbers, from 0."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it was read.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        The distinct texts.
+    codes : ndarray of int32, shape (n,)
+        For every row the place of its text in `levels`.
+    """
+
+    levels: tuple[str, ...]
+    codes: Codes
+
+    def first(self, level: int) -> int:
+        """Row (from 0) in which a level occurs first."""
+        return int(np.argmax(self.codes == level))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named raw columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Column names in order.
+    rows : int
+        Number of records n.
+    read : callable
+        Column of a name, which must be one of `names`.
+    where : callable
+        Words for the place of a row (from 0) in its file, such as "train.csv, line 7".
+    origin : str
+        File name, for messages about the whole table.
+    """
+
+    names: tuple[str, ...]
+    rows: int
+    read: Callable[[str], Column]
+    where: Callable[[int], str]
+    origin: str
+
+    def column(self, name: str) -> Column:
+        """Return the raw column of that name.
+
+        Raises
+        ------
+        RequestError
+            If there is none; the message lists those there are.
+        """
+        if name not in self.names:
+            raise RequestError(f"{self.origin} has no column {name!r}; it has {listed(self.names)}")
+        return self.read(name)
+
+
+def column_of(values: Sequence[str]) -> Column:
+    """Make a column of one text a row."""
+    index = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
+    return Column(tuple(index), codes)
+
+
+def column_of_numbers(values: Vector) -> Column:
+    """Make a column of one number a row."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    return Column(tuple(f"{value:.17g}" for value in distinct), codes.astype(np.int32))
+
+
+def numbers_of(column: Column, name: str, where: Callable[[int], str]) -> Vector:
+    """Read the levels of a column as finite numbers.
+
+    Parameters
+    ----------
+    column : Column
+        The raw column.
+    name : str
+        Its name, for the message.
+    where : callable
+        Words for the place of a row.
+
+    Returns
+    -------
+    ndarray, shape (levels,)
+        The value of every level.
+
+    Raises
+    ------
+    RequestError
+        If a level is no number, NaN or infinite, naming its first row.
+    """
+    values = np.empty(len(column.levels))
+    for code, text in enumerate(column.levels):
+        try:
+            values[code] = float(text)
+        except ValueError:
+            remedy = "give a number, or declare the column in [data.schema]"
+            raise RequestError(
+                f"{where(column.first(code))}, column {name!r}: {text!r} is no number; {remedy}"
+            ) from None
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        code = int(bad[0])
+        raise RequestError(
+            f"{where(column.first(code))}, column {name!r}: {column.levels[code]!r} is not finite;"
+            " remove the row or fill the value in"
+        )
+    return values
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Write a few names for a message."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f", ... ({len(names)} in all)" if len(names) > most else "")

@@ -1,0 +1,202 @@
+"""Encoding of raw columns by a public schema: a fixed function of each record by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from admmnet.data.columns import Codes, Column, Rows, Table, listed, numbers_of
+from admmnet.data.schema import Categorical, Numeric, Rule, Schema
+from admmnet.errors import RequestError
+from admmnet.types import Matrix
+
+Where = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The features of one rule: a row of `lookup` for every level of the raw column.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Feature names, one a column of `lookup`.
+    lookup : ndarray, shape (levels, width)
+        Features of each level.
+    codes : ndarray of int32, shape (n,)
+        Level of each record.
+    """
+
+    names: tuple[str, ...]
+    lookup: Matrix
+    codes: Codes
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A table ready to be turned into features, row by row.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        In feature order.
+    """
+
+    blocks: tuple[Block, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Feature names in order, without the intercept."""
+        return tuple(name for block in self.blocks for name in block.names)
+
+    def rows(self, which: Rows) -> Matrix:
+        """Features of some records.
+
+        Parameters
+        ----------
+        which : ndarray of int, shape (m,)
+            Rows, from 0.
+
+        Returns
+        -------
+        ndarray, shape (m, d)
+            New, C order, neither scaled to norm 1 nor with an intercept.
+        """
+        X = np.empty((len(which), len(self.names)))
+        start = 0
+        for block in self.blocks:
+            stop = start + len(block.names)
+            X[:, start:stop] = block.lookup[block.codes[which]]
+            start = stop
+        return X
+
+
+def complete(schema: Schema, table: Table) -> tuple[Schema, tuple[str, ...]]:
+    """Fill in undeclared categories and bounds from the rows of a pooled table.
+
+    Parameters
+    ----------
+    schema : Schema
+        May lack categories or bounds.
+    table : Table
+        All pooled records.
+
+    Returns
+    -------
+    Schema
+        With nothing missing.
+    tuple of str
+        What was read from the rows; empty when everything had been declared.
+    """
+    found: list[str] = []
+    rules: list[Rule] = []
+    for rule in schema.rules:
+        if isinstance(rule, Categorical) and rule.categories is None:
+            found.append(f"categories of {rule.column!r}")
+            rules.append(replace(rule, categories=tuple(sorted(table.column(rule.column).levels))))
+        elif isinstance(rule, Numeric) and _lacks_bounds(rule):
+            values = numbers_of(table.column(rule.column), rule.column, table.where)
+            low, high = float(values.min()), float(values.max())
+            if low == high:
+                raise RequestError(
+                    f"{table.origin}, column {rule.column!r} is constant ({low:g}): give low and high in"
+                    " [data.schema], or drop it"
+                )
+            found.append(f"bounds of {rule.column!r}")
+            rules.append(replace(rule, low=low, high=high))
+        else:
+            rules.append(rule)
+    return replace(schema, rules=tuple(rules)), tuple(found)
+
+
+def missing(schema: Schema) -> str | None:
+    """Key that must be declared when nothing may be read from rows, or None."""
+    for rule in schema.rules:
+        if isinstance(rule, Categorical) and rule.categories is None:
+            return f"data.schema.columns.{rule.prefix}.categories"
+        if _lacks_bounds(rule):
+            return f"data.schema.columns.{rule.prefix}.low and .high"
+    return None
+
+
+def _lacks_bounds(rule: Rule) -> bool:
+    return isinstance(rule, Numeric) and rule.low is None and rule.scale in ("linear", "centred", "log")
+
+
+def encode(schema: Schema, table: Table) -> Encoded:
+    """Check every value of a table against a complete schema and prepare its features.
+
+    Parameters
+    ----------
+    schema : Schema
+        Complete, see `complete`.
+    table : Table
+        The records.
+
+    Returns
+    -------
+    Encoded
+        Features of any row on demand.
+
+    Raises
+    ------
+    RequestError
+        For a column the schema names and the table lacks, an undeclared column, an undeclared category,
+        a value that is no finite number; with file, line and column.
+    """
+    used = {rule.column for rule in schema.rules} | {schema.label} | set(schema.drop)
+    unknown = [name for name in table.names if name not in used]
+    if unknown and "*" not in schema.drop:
+        raise RequestError(
+            f"{table.origin}: [data.schema] does not declare {listed(unknown)};"
+            " add each to data.schema.columns or to data.schema.drop"
+        )
+    columns = {name: table.column(name) for name in dict.fromkeys(rule.column for rule in schema.rules)}
+    blocks = []
+    for rule in schema.rules:
+        column = columns[rule.column]
+        if isinstance(rule, Categorical):
+            blocks.append(_categorical(rule, column, table.where))
+        else:
+            blocks.append(_numeric(rule, column, table.where))
+    return Encoded(tuple(blocks))
+
+
+def _categorical(rule: Categorical, column: Column, where: Where) -> Block:
+    assert rule.categories is not None  # complete() came first
+    target = rule.groups or rule.categories
+    features = list(dict.fromkeys(target)) + (["other"] if rule.other else [])
+    place = {c: features.index(t) for c, t in zip(rule.categories, target, strict=True)}
+    lookup = np.zeros((len(column.levels), len(features)))
+    for code, level in enumerate(column.levels):
+        at = place.get(level, len(features) - 1 if rule.other else None)
+        if at is None:
+            raise RequestError(
+                f"{where(column.first(code))}, column {rule.column!r}: undeclared category {level!r};"
+                f" add it to the categories of {rule.prefix!r} in the schema, or set other = true there"
+            )
+        lookup[code, at] = rule.weight
+    return Block(tuple(f"{rule.prefix}={name}" for name in features), lookup, column.codes)
+
+
+def _numeric(rule: Numeric, column: Column, where: Where) -> Block:
+    values = numbers_of(column, rule.column, where)
+    if rule.scale == "bins":
+        at = np.searchsorted(rule.edges, values, side="right")
+        one_hot = np.eye(len(rule.edges) + 1)[at, 1:]  # interval 0 lies below the first edge: no feature
+        ends = (*(f"{edge:g}" for edge in rule.edges[1:]), "inf")
+        names = tuple(f"{rule.prefix}=[{a:g},{b})" for a, b in zip(rule.edges, ends, strict=True))
+        return Block(names, rule.weight * one_hot, column.codes)
+    if rule.scale == "none":
+        scaled = values
+    else:
+        assert rule.low is not None  # complete() came first
+        assert rule.high is not None
+        span = rule.high - rule.low
+        offset = np.clip(values, rule.low, rule.high) - rule.low
+        scaled = np.log1p(offset) / np.log1p(span) if rule.scale == "log" else offset / span
+        if rule.scale == "centred":
+            scaled = 2 * scaled - 1
+    return Block((rule.prefix,), (rule.weight * scaled)[:, None], column.codes)

@@ -1,0 +1,149 @@
+"""Two label values turned into -1 and +1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from admmnet.data.columns import Column
+from admmnet.errors import RequestError
+from admmnet.types import Vector
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Labels of a source.
+
+    Attributes
+    ----------
+    y : ndarray, shape (n,)
+        -1 or +1.
+    values : tuple of two str, or None
+        Negative and positive value; None when the convention {-1, +1} or {0, 1} held.
+    dependent : tuple of str
+        What was read from the rows.
+    """
+
+    y: Vector
+    values: tuple[str, str] | None
+    dependent: tuple[str, ...] = ()
+
+
+def read_labels(
+    column: Column,
+    name: str,
+    where: Callable[[int], str],
+    declared: tuple[str, str] | None,
+    positive: str | None,
+    discover: bool,
+) -> Labels:
+    """Turn a label column into signs.
+
+    Parameters
+    ----------
+    column : Column
+        Raw labels.
+    name : str
+        Name of the column, for messages.
+    where : callable
+        Words for the place of a row.
+    declared : tuple of two str, or None
+        Negative and positive value of the schema.
+    positive : str or None
+        Value that becomes +1; turns `declared` round if need be.
+    discover : bool
+        Whether the negative value may be read from the rows.
+
+    Returns
+    -------
+    Labels
+        Signs, and the two values.
+
+    Raises
+    ------
+    RequestError
+        For a label that is not declared, a third value, or values that would have to be read from rows.
+    """
+    if declared is not None:
+        oriented = _oriented(declared, positive)
+        return Labels(_by_value(column, name, where, oriented), oriented)
+    if positive is None:
+        return Labels(_by_convention(column, name, where), None)
+    if not discover:
+        raise RequestError(
+            f"--positive {positive} leaves the negative label value to be read from the rows:"
+            " declare both, labels = [negative, positive] in [data.schema]"
+        )
+    others = [level for level in column.levels if not same(level, positive)]
+    spellings = {canonical(level) for level in others}
+    if len(others) == len(column.levels):
+        raise RequestError(f"{where(0)}, column {name!r}: no row has the label {positive!r} of --positive")
+    if len(spellings) != 1:
+        if not others:
+            raise RequestError(
+                f"{where(0)}, column {name!r}: every row has the label {positive!r}; two are needed"
+            )
+        third = next(level for level in others if not same(level, others[0]))
+        raise RequestError(
+            f"{where(column.first(column.levels.index(third)))}, column {name!r}: third label value {third!r}"
+            f" besides {positive!r} and {others[0]!r}; two are needed"
+        )
+    values = (others[0], positive)
+    return Labels(_by_value(column, name, where, values), values, (f"negative label {others[0]!r}",))
+
+
+def canonical(label: str) -> str:
+    """Spell numbers in one way, so that 1, +1 and 1.0 are the same label."""
+    try:
+        return f"{float(label):.17g}"
+    except ValueError:
+        return label.strip()
+
+
+def same(a: str, b: str) -> bool:
+    """Whether two texts are the same label."""
+    return canonical(a) == canonical(b)
+
+
+def _oriented(declared: tuple[str, str], positive: str | None) -> tuple[str, str]:
+    if positive is None or same(positive, declared[1]):
+        return declared
+    if same(positive, declared[0]):
+        return declared[1], declared[0]
+    raise RequestError(
+        f"--positive {positive} is none of the declared labels {declared[0]!r}, {declared[1]!r}"
+    )
+
+
+def _by_value(column: Column, name: str, where: Callable[[int], str], values: tuple[str, str]) -> Vector:
+    signs = {canonical(values[0]): -1.0, canonical(values[1]): 1.0}
+    lookup = np.empty(len(column.levels))
+    for code, level in enumerate(column.levels):
+        sign = signs.get(canonical(level))
+        if sign is None:
+            raise RequestError(
+                f"{where(column.first(code))}, column {name!r}: undeclared label {level!r};"
+                f" the labels are {values[0]!r} and {values[1]!r}"
+            )
+        lookup[code] = sign
+    return lookup[column.codes]
+
+
+def _by_convention(column: Column, name: str, where: Callable[[int], str]) -> Vector:
+    lookup = np.empty(len(column.levels))
+    negatives: set[str] = set()
+    for code, level in enumerate(column.levels):
+        label = canonical(level)
+        if label == "-0":
+            label = "0"
+        if label not in ("-1", "0", "1") or (label != "1" and negatives - {label}):
+            raise RequestError(
+                f"{where(column.first(code))}, column {name!r}: label {level!r}; labels must be -1/+1 or 0/1,"
+                " else name them with --positive VALUE or labels = [negative, positive] in [data.schema]"
+            )
+        if label != "1":
+            negatives.add(label)
+        lookup[code] = 1.0 if label == "1" else -1.0
+    return lookup[column.codes]

@@ -1,0 +1,229 @@
+"""The public schema: how raw columns become features, fixed before any record is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from admmnet.errors import RequestError
+
+Scale = Literal["linear", "centred", "log", "bins", "none"]
+SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
+_COMMON = {"kind", "column", "weight"}
+_KEYS = {
+    "categorical": _COMMON | {"categories", "groups", "other"},
+    "numeric": _COMMON | {"low", "high", "scale", "edges"},
+}
+_TOP = {"label", "labels", "features", "columns", "drop"}
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One feature a category (or group of categories): `weight` where it holds, 0 elsewhere.
+
+    Attributes
+    ----------
+    prefix : str
+        Start of the feature names.
+    column : str
+        Raw column it reads.
+    categories : tuple of str, or None
+        The allowed values in order; None means "read them from the rows" (pooled files only).
+    groups : tuple of str
+        Group of each category, or empty when every category stands for itself.
+    other : bool
+        Whether undeclared values share a last feature "other" instead of being refused.
+    weight : float
+        Size of the entry before rows are scaled to norm 1.
+    """
+
+    prefix: str
+    column: str
+    categories: tuple[str, ...] | None
+    groups: tuple[str, ...] = ()
+    other: bool = False
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """Features of a number clipped to public bounds.
+
+    Attributes
+    ----------
+    prefix, column, weight
+        As in `Categorical`.
+    low, high : float or None
+        Bounds the value is clipped to; None means "the smallest and largest of the rows" (pooled only).
+    scale : {"linear", "centred", "log", "bins", "none"}
+        (v-low)/(high-low); the same on [-1, 1]; log(1+v-low)/log(1+high-low); one feature an interval
+        [edge, next edge), none below the first edge; the value itself, no bounds needed.
+    edges : tuple of float
+        Increasing edges for "bins", the last interval is open above.
+    """
+
+    prefix: str
+    column: str
+    low: float | None
+    high: float | None
+    scale: Scale = "linear"
+    edges: tuple[float, ...] = ()
+    weight: float = 1.0
+
+
+Rule = Categorical | Numeric
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What is declared about a source.
+
+    Attributes
+    ----------
+    rules : tuple of Rule
+        Features in order; empty for sources without declared columns.
+    label : str or None
+        Name of the label column.
+    labels : tuple of two str, or None
+        Negative and positive label value.
+    features : int or None
+        Width of libsvm and npz rows.
+    drop : tuple of str
+        Columns that are knowingly left out; "*" stands for all undeclared ones.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    label: str | None = None
+    labels: tuple[str, str] | None = None
+    features: int | None = None
+    drop: tuple[str, ...] = ()
+
+
+def parse_schema(table: Mapping[str, Any] | None) -> Schema:
+    """Read the table `[data.schema]`.
+
+    Parameters
+    ----------
+    table : mapping or None
+        Keys `label`, `labels`, `features`, `drop`, `columns`; see docs/data.md.
+
+    Returns
+    -------
+    Schema
+        Checked, empty for None.
+
+    Raises
+    ------
+    RequestError
+        Naming the key, its value and what is allowed.
+    """
+    if table is None:
+        return Schema()
+    _known(table, _TOP, "data.schema")
+    label = table.get("label")
+    if label is not None and not isinstance(label, str):
+        raise RequestError(f"data.schema.label must be a column name, got {label!r}")
+    labels = table.get("labels")
+    if labels is not None:
+        labels = _texts(labels, "data.schema.labels")
+        if len(labels) != 2:
+            raise RequestError(f"data.schema.labels must be [negative, positive], got {list(labels)!r}")
+    features = table.get("features")
+    if features is not None and (not isinstance(features, int) or isinstance(features, bool) or features < 1):
+        raise RequestError(f"data.schema.features must be a whole number, 1 or more, got {features!r}")
+    columns = table.get("columns", {})
+    if not isinstance(columns, Mapping):
+        raise RequestError("data.schema.columns must hold one table a column: [data.schema.columns.NAME]")
+    rules = tuple(_rule(str(name), entry) for name, entry in columns.items())
+    drop = _texts(table.get("drop", []), "data.schema.drop", empty=True)
+    return Schema(rules, label, labels, features, drop)
+
+
+def _rule(name: str, entry: Any) -> Rule:
+    place = f"data.schema.columns.{name}"
+    if not isinstance(entry, Mapping):
+        raise RequestError(f"{place} must be a table with kind = 'categorical' or 'numeric', got {entry!r}")
+    kind = entry.get("kind")
+    if kind not in _KEYS:
+        raise RequestError(f"{place}.kind must be 'categorical' or 'numeric', got {kind!r}")
+    _known(entry, _KEYS[kind], place)
+    column = entry.get("column", name)
+    if not isinstance(column, str):
+        raise RequestError(f"{place}.column must be a column name, got {column!r}")
+    weight = _number(entry.get("weight", 1.0), f"{place}.weight")
+    if weight <= 0:
+        raise RequestError(f"{place}.weight must be above 0, got {weight:g}")
+    if kind == "categorical":
+        return _categorical(name, column, weight, entry, place)
+    return _numeric(name, column, weight, entry, place)
+
+
+def _categorical(name: str, column: str, weight: float, entry: Mapping[str, Any], place: str) -> Categorical:
+    other = entry.get("other", False)
+    if not isinstance(other, bool):
+        raise RequestError(f"{place}.other must be true or false, got {other!r}")
+    groups = entry.get("groups")
+    if groups is None:
+        categories = _texts(entry["categories"], f"{place}.categories") if "categories" in entry else None
+        return Categorical(name, column, categories, (), other, weight)
+    if "categories" in entry or not isinstance(groups, Mapping) or not groups:
+        raise RequestError(
+            f"{place}.groups must be a table group = [categories], given instead of categories"
+        )
+    pairs = [(c, str(g)) for g, members in groups.items() for c in _texts(members, f"{place}.groups.{g}")]
+    declared = tuple(c for c, _ in pairs)
+    _distinct(declared, f"{place}.groups")
+    return Categorical(name, column, declared, tuple(g for _, g in pairs), other, weight)
+
+
+def _numeric(name: str, column: str, weight: float, entry: Mapping[str, Any], place: str) -> Numeric:
+    scale = entry.get("scale", "bins" if "edges" in entry else "linear")
+    if scale not in SCALES:
+        raise RequestError(f"{place}.scale must be one of {', '.join(SCALES)}, got {scale!r}")
+    low, high = (_number(entry[key], f"{place}.{key}") if key in entry else None for key in ("low", "high"))
+    if (low is None) != (high is None):
+        raise RequestError(f"{place} gives one of low and high: give both")
+    if low is not None and high is not None and not low < high:
+        raise RequestError(f"{place}: low must be below high, got low={low:g}, high={high:g}")
+    if ("edges" in entry) != (scale == "bins"):
+        raise RequestError(f"{place}: edges = [...] and scale = 'bins' go together")
+    if scale in ("bins", "none") and low is not None:
+        raise RequestError(f"{place}: scale {scale!r} takes no low and high")
+    edges: tuple[float, ...] = ()
+    if scale == "bins":
+        given = entry["edges"]
+        if not isinstance(given, list | tuple) or not given:
+            raise RequestError(f"{place}.edges must be a list of numbers, got {given!r}")
+        edges = tuple(_number(edge, f"{place}.edges") for edge in given)
+        if any(a >= b for a, b in pairwise(edges)):
+            raise RequestError(f"{place}.edges must increase, got {list(edges)}")
+    return Numeric(name, column, low, high, scale, edges, weight)
+
+
+def _known(table: Mapping[str, Any], keys: set[str], place: str) -> None:
+    for key in table:
+        if key not in keys:
+            raise RequestError(f"unknown key {place}.{key}; the keys are {', '.join(sorted(keys))}")
+
+
+def _number(value: Any, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise RequestError(f"{place} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def _texts(values: Any, place: str, empty: bool = False) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or (not values and not empty):
+        raise RequestError(f"{place} must be a list of values, got {values!r}")
+    texts = tuple(f"{value:g}" if isinstance(value, float) else str(value) for value in values)
+    _distinct(texts, place)
+    return texts
+
+
+def _distinct(texts: tuple[str, ...], place: str) -> None:
+    if len(set(texts)) != len(texts):
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise RequestError(f"{place} holds {twice!r} twice")

@@ -1,0 +1,257 @@
+"""Files of named columns (.csv) and of arrays (.npz)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.data.columns import Column, Table, column_of, column_of_numbers
+from admmnet.data.encode import complete, encode, missing
+from admmnet.data.files import read_lines
+from admmnet.data.labels import read_labels
+from admmnet.data.schema import Numeric, Schema
+from admmnet.data.source import Source
+from admmnet.errors import RequestError
+from admmnet.types import Matrix
+
+
+def flat_cells(lines: Sequence[str], width: int, separator: str, where: Callable[[int], str]) -> list[str]:
+    """Cut lines without quotes into cells.
+
+    Parameters
+    ----------
+    lines : sequence of str
+        One record a line.
+    width : int
+        Cells a line must have.
+    separator : str
+        Text between two cells.
+    where : callable
+        Words for the place of a line (from 0).
+
+    Returns
+    -------
+    list of str
+        Row by row, ``len(lines) * width`` of them.
+
+    Raises
+    ------
+    RequestError
+        For the first line with another number of cells.
+    """
+    for row, line in enumerate(lines):
+        if line.count(separator) != width - 1:
+            raise _ragged(where(row), line.count(separator) + 1 if line else 0, width)
+    return separator.join(lines).split(separator) if lines else []
+
+
+def read_csv(path: Path, schema: Schema, positive: str | None, discover: bool) -> Source:
+    """Read a csv file with a header line.
+
+    Parameters
+    ----------
+    path : Path
+        `.csv` or `.csv.gz`, comma separated, UTF-8.
+    schema : Schema
+        Declared columns; without any, all columns but the label must be numeric.
+    positive : str or None
+        Label value that becomes +1.
+    discover : bool
+        Whether categories, bounds and labels may be read from the rows.
+
+    Returns
+    -------
+    Source
+        Its records.
+
+    Raises
+    ------
+    RequestError
+        With file, line and column.
+    """
+    table = csv_table(path)
+    if schema.label is None:
+        raise RequestError(
+            f"{path}: name the label column with --label NAME; the header has {', '.join(table.names)}"
+        )
+    labels = read_labels(
+        table.column(schema.label), schema.label, table.where, schema.labels, positive, discover
+    )
+    if not schema.rules:
+        names = [name for name in table.names if name != schema.label and name not in schema.drop]
+        schema = replace(schema, rules=tuple(Numeric(name, name, None, None, "none") for name in names))
+    dependent: tuple[str, ...] = ()
+    if discover:
+        schema, dependent = complete(schema, table)
+    elif (key := missing(schema)) is not None:
+        raise RequestError(f"{path}: {key} must be declared, for nothing is read from the rows of this file")
+    if not schema.rules:
+        raise RequestError(f"{path}: no column is left besides the label {schema.label!r}")
+    encoded = encode(schema, table)
+    return Source(
+        name=path.name,
+        y=labels.y,
+        features=encoded.names,
+        rows=encoded.rows,
+        column=table.column,
+        where=table.where,
+        schema=replace(schema, labels=labels.values),
+        dependent=labels.dependent + dependent,
+    )
+
+
+def csv_table(path: Path) -> Table:
+    """Read the cells of a csv file.
+
+    Raises
+    ------
+    RequestError
+        For a header without names or with one twice, a ragged row, a file without records.
+    """
+    lines = read_lines(path)
+    if any('"' in line for line in lines):
+        return _quoted_table(path, "\n".join(lines))
+    names = _header(path, lines[0].split(","))
+    cells = flat_cells(lines[1:], len(names), ",", lambda row: f"{path}, line {row + 2}")
+    return _table(path, names, cells, lambda row: f"{path}, line {row + 2}")
+
+
+def _quoted_table(path: Path, text: str) -> Table:
+    reader = csv.reader(io.StringIO(text), strict=True)
+    cells: list[str] = []
+    starts: list[int] = []
+    try:
+        names = _header(path, next(reader))
+        start = reader.line_num + 1
+        for record in reader:
+            if len(record) != len(names):
+                raise _ragged(f"{path}, line {start}", len(record), len(names))
+            cells.extend(record)
+            starts.append(start)
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise RequestError(f"{path}, line {reader.line_num}: {error}; mend the quotes") from None
+    return _table(path, names, cells, lambda row: f"{path}, line {starts[row]}")
+
+
+def _table(path: Path, names: tuple[str, ...], cells: list[str], where: Callable[[int], str]) -> Table:
+    if not cells:
+        raise RequestError(f"{path} has a header and no records: give a file with at least one record")
+    place = {name: k for k, name in enumerate(names)}
+
+    def read(name: str) -> Column:
+        return column_of([cell.strip() for cell in cells[place[name] :: len(names)]])
+
+    return Table(names, len(cells) // len(names), read, where, str(path))
+
+
+def _header(path: Path, fields: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(field.strip() for field in fields)
+    for k, name in enumerate(names):
+        if not name or name in names[:k]:
+            fault = f"{name!r} twice" if name else f"no name for column {k + 1}"
+            raise RequestError(
+                f"{path}, line 1: the header holds {fault}; every column needs a name of its own"
+            )
+    return names
+
+
+def _ragged(place: str, cells: int, width: int) -> RequestError:
+    return RequestError(f"{place}: {cells} values, expected {width}; mend or remove the line")
+
+
+def read_npz(path: Path, schema: Schema, positive: str | None, discover: bool) -> Source:
+    """Read the arrays X (n, d) and y (n,) of an npz file.
+
+    Parameters
+    ----------
+    path, schema, positive, discover
+        As in `read_csv`; of the schema only `labels` and `features` count.
+
+    Returns
+    -------
+    Source
+        Its records; features and raw columns are called x1, ..., xd.
+
+    Raises
+    ------
+    RequestError
+        For other keys, types or shapes, and for values that are not finite, with row (from 1) and column.
+    """
+    X, y = _arrays(path)
+    d = X.shape[1]
+    if schema.features is not None and schema.features != d:
+        raise RequestError(
+            f"{path}: X has {d} columns, expected {schema.features}; correct --features or the file"
+        )
+
+    def where(row: int) -> str:
+        return f"{path}, row {row + 1}"
+
+    bad = np.argwhere(~np.isfinite(X))
+    if bad.size:
+        row, k = (int(v) for v in bad[0])
+        raise RequestError(
+            f"{where(row)}, column x{k + 1}: {X[row, k]:g} is not finite; remove the row or fill it in"
+        )
+    labels = read_labels(
+        column_of([str(v) for v in y.tolist()]), "y", where, schema.labels, positive, discover
+    )
+    names = tuple(f"x{k + 1}" for k in range(d))
+
+    def column(name: str) -> Column:
+        if name not in names:
+            raise RequestError(f"{path} has no column {name!r}; its columns are x1 to x{d}")
+        return column_of_numbers(X[:, names.index(name)])
+
+    return Source(
+        name=path.name,
+        y=labels.y,
+        features=names,
+        rows=lambda which: X[which],
+        column=column,
+        where=where,
+        schema=replace(schema, labels=labels.values, features=d),
+        dependent=labels.dependent,
+    )
+
+
+def _arrays(path: Path) -> tuple[Matrix, np.ndarray[Any, Any]]:
+    try:
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise zipfile.BadZipFile("no zip archive")
+        with np.load(path, allow_pickle=False) as archive:
+            if not {"X", "y"} <= set(archive.files):
+                keys = ", ".join(archive.files) or "none"
+                raise RequestError(f"{path} must hold the arrays X and y, its keys are: {keys}")
+            X, y = archive["X"], archive["y"]
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise RequestError(
+            f"{path} is not a sound npz file ({error}): store it anew with numpy.savez"
+        ) from None
+    except OSError as error:
+        raise RequestError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise RequestError(
+            f"{path}: {error}; X must be numeric, y numbers or text, without objects"
+        ) from None
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise RequestError(f"{path}: X must be a numeric (n, d) array, got {X.dtype} of shape {X.shape}")
+    if y.shape != X.shape[:1] or y.dtype.kind not in "fiubU":
+        raise RequestError(
+            f"{path}: y must be {X.shape[0]} numbers or texts, got {y.dtype} of shape {y.shape}"
+        )
+    if 0 in X.shape:
+        raise RequestError(f"{path}: X of shape {X.shape} is empty: give at least one record and one feature")
+    if y.dtype.kind == "b":
+        y = y.astype(np.int8)
+    return np.asarray(X, dtype=np.float64), y

@@ -1,0 +1,135 @@
+"""summary.json: what a finished run says of itself (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from admmnet import records
+from admmnet.agent import Agent
+from admmnet.config import RunConfig
+from admmnet.data import Records
+from admmnet.observer import Observer
+from admmnet.privacy.calibrate import Noise
+from admmnet.privacy.ledger import finite
+from admmnet.transport import World
+from admmnet.version import __version__
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall time of this process: in all, in proposals (solves), in exchanges."""
+
+    total: float
+    solve: float
+    exchange: float
+
+
+def summarise(
+    config: RunConfig,
+    graph: nx.Graph,
+    data: Records,
+    noise: Sequence[Noise] | None,
+    agents: Sequence[Agent],
+    observer: Observer,
+    world: World,
+    folder: Path,
+    seconds: Seconds,
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Return the summary, the same at every process; every ledger is finished."""
+    seeded = config.seed is not None
+    entries: list[dict[str, Any]] = []
+    digests: dict[str, str] = {}
+    answers = world.gather(
+        {
+            "agents": [_agent_entry(agent, noise, observer) for agent in agents],
+            "digests": [[f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents],
+            "seconds": [seconds.total, seconds.solve, seconds.exchange],
+        }
+    )
+    for answer in answers:
+        entries += answer["agents"]
+        digests |= dict(answer["digests"])
+    slowest = np.max([answer["seconds"] for answer in answers], axis=0).tolist()
+    errors = observer.rows[:, 0]
+
+    def largest(key: str) -> float | None:
+        values = [entry[key] for entry in entries]
+        return None if any(value is None for value in values) else max(values)
+
+    return {
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "agents": len(graph),
+        "rounds": config.rounds,
+        "topology": config.topology,
+        "transport": world.name,
+        "seeded": seeded,
+        "data": {
+            "name": data.name,
+            "train": sum(data.counts.values()),
+            "test": len(data.y_test),
+            "features": len(data.feature_names),
+        },
+        "privacy": {
+            "epsilon_target": config.epsilon if config.private else None,
+            "delta": config.delta if config.private else None,
+            "accountant": config.accountant if config.private else None,
+            "adjacency": "replace-one",
+            "unit": "record",
+            "epsilon_proven": largest("epsilon_proven"),
+            "epsilon_spent": largest("epsilon_spent"),
+            "epsilon_published": largest("epsilon_published"),
+            "rho_proven": largest("rho"),
+            "rho_published": largest("rho_published"),
+        },
+        "test_error": {
+            "mean": finite(float(errors.mean())),
+            "std": finite(float(errors.std())),
+            "consensus": finite(float(observer.network[0])),
+            "records": "public by assumption: nobody is charged for these figures",
+        },
+        **({"train_loss": finite(float(observer.network[3]))} if seeded else {}),
+        "per_agent": entries,
+        "bytes_sent": int(observer.network[2]),
+        "seconds": {
+            "total": round(slowest[0], 3),
+            # how long a solve takes depends on the records: not said in private runs
+            **({"solve": round(slowest[1], 3)} if seeded else {}),
+            "exchange": round(slowest[2], 3),
+        },
+        "ledgers": digests,
+        "notes": list(notes),
+        "versions": {
+            "admmnet": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "networkx": nx.__version__,
+        },
+    }
+
+
+def _agent_entry(agent: Agent, noise: Sequence[Noise] | None, observer: Observer) -> dict[str, Any]:
+    totals, plan = agent.ledger.totals, None if noise is None else noise[agent.id]
+    delta = None if plan is None else plan.budget.delta
+    return {
+        "agent": agent.id,
+        "records": agent.records,
+        "degree": agent.state.degree,
+        "releases": agent.releases,
+        "rho": finite(totals.rho),
+        "rho_published": finite(totals.rho_published),
+        "epsilon_target": None if plan is None else plan.budget.epsilon,
+        "epsilon_proven": None if plan is None or delta is None else finite(plan.worst_case.epsilon_proven(delta)),
+        "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
+        "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
+        "refused_at": agent.ledger.refused_at,
+        "test_error": finite(float(observer.rows[agent.id, 0])),
+    }

@@ -1,0 +1,73 @@
+"""Acting as one over several processes: an error anywhere becomes the same error everywhere."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+from admmnet.transport import World
+
+T = TypeVar("T")
+_KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
+
+
+def together(world: World, step: Callable[[], T]) -> T:
+    """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
+
+    Raises
+    ------
+    AdmmnetError
+        Marked ``shared``: every process raises it, so that one of them reports it.
+    """
+    failure: tuple[int, str] | None = None
+    try:
+        result = step()
+    except AdmmnetError as error:
+        failure = (error.exit_code, str(error))
+    for answer in world.gather(failure):
+        if answer is not None:
+            shared = _KINDS[answer[0]](answer[1])
+            shared.shared = True
+            raise shared
+    return result
+
+
+def report(error: BaseException, world: World, *, debug: bool = False) -> int:
+    """Tell the user of an error, once, and return its exit code.
+
+    An error that this process alone has met ends all the others at once: they would wait for it for ever.
+    """
+    shared = getattr(error, "shared", False)
+    code = error.exit_code if isinstance(error, AdmmnetError) else 130 if isinstance(error, KeyboardInterrupt) else 3
+    if not shared or world.rank == 0:
+        if debug:
+            traceback.print_exception(error)
+        print(f"admmnet: {describe(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
+    if not shared and world.size > 1:
+        world.abort(code)
+    return code
+
+
+def describe(error: BaseException) -> str:
+    """One or two lines that name the cause and the remedy."""
+    if isinstance(error, AdmmnetError):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; the ledgers hold everything that was sent"
+    if isinstance(error, MemoryError):
+        return "out of memory; start fewer agents a machine, or take fewer records"
+    return f"internal error: {type(error).__name__}: {error}; --debug shows where, please report it"
+
+
+def install_hook(world: World) -> None:
+    """Make an exception that nobody catches end all processes: one rank that leaves alone hangs the rest."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        sys.exit(report(error, world, debug=not isinstance(error, AdmmnetError)))
+
+    if world.size > 1:
+        sys.excepthook = hook

@@ -1,0 +1,31 @@
+"""Places and small files that the tests of the data layer share."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Write = Callable[[str, str], str]
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> str:
+    """Folder with the original files, a sibling of the project."""
+    return str(Path(__file__).resolve().parents[3] / "shared" / "data")
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a text file (packed if its name ends with .gz) and return its path."""
+
+    def put(name: str, text: str) -> str:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        data = text.encode()
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+        return str(path)
+
+    return put

@@ -1,0 +1,274 @@
+"""adult, census and phishing: shapes, shares, errors, and that nothing is fitted."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from admmnet.data import DataSettings, Records, adult, census, files, headline, load, validate
+from admmnet.data.rows import INTERCEPT
+from admmnet.errors import RequestError
+from admmnet.types import Matrix, Vector
+
+Write = Callable[[str, str], str]
+
+
+def settings(name: str, data_dir: str, **others: object) -> DataSettings:
+    return DataSettings(data=name, data_dir=data_dir, **others)  # type: ignore[arg-type]
+
+
+def logistic(X: Matrix, y: Vector, regularisation: float) -> Vector:
+    def value(theta: Vector) -> tuple[float, Vector]:
+        margin = y * (X @ theta)
+        slope = -y / (1 + np.exp(np.clip(margin, -500, 500)))
+        loss = float(np.mean(np.logaddexp(0, -margin))) + regularisation / 2 * float(theta @ theta)
+        return loss, X.T @ slope / len(y) + regularisation * theta
+
+    theta: Vector = minimize(
+        value, np.zeros(X.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 80}
+    ).x
+    return theta
+
+
+def error(records: Records, theta: Vector) -> float:
+    return float(np.mean(np.where(records.X_test @ theta >= 0, 1, -1) != records.y_test))
+
+
+@pytest.mark.parametrize(("name", "width"), [("adult", 96), ("census", 109)])
+def test_shape_of_the_two_census_sets(name: str, width: int, data_dir: str) -> None:
+    records = load(settings(name, data_dir), 5, [1, 3])
+    assert records.name == name
+    assert list(records.shards) == [1, 3]
+    assert records.counts == dict.fromkeys(range(5), 7000)
+    assert len(records.feature_names) == len(set(records.feature_names)) == width
+    assert records.feature_names[-1] == INTERCEPT
+    assert records.preprocessing == "public-bounds"
+    assert any("public" in note for note in records.notes)
+    assert records.X_test.shape == (13_842, width)
+    for X, y in [*records.shards.values(), (records.X_test, records.y_test)]:
+        assert X.shape == (len(y), width)
+        assert X.dtype == y.dtype == np.float64
+        assert X.flags.c_contiguous
+        assert set(np.unique(y)) == {-1.0, 1.0}
+        np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1, rtol=0, atol=1e-14)
+        assert np.all(X[:, -1] > 0)
+
+
+def test_census_learns_like_census_data(data_dir: str) -> None:
+    records = load(settings("census", data_dir), 1, [0])
+    X, y = records.shards[0]
+    assert np.mean(y > 0) == pytest.approx(0.24, abs=0.005)
+    assert error(records, logistic(X, y, 1e-4)) == pytest.approx(0.147, abs=0.006)
+    assert any("synthetic" in note for note in records.notes)
+
+
+def test_adult_pooled_error(data_dir: str) -> None:
+    records = load(settings("adult", data_dir), 1, [0])
+    assert error(records, logistic(*records.shards[0], 1e-4)) == pytest.approx(0.140, abs=0.006)
+
+
+def test_adult_official_split(data_dir: str) -> None:
+    records = load(settings("adult", data_dir, test="official"), 2, [0, 1])
+    assert records.counts == {0: 16_281, 1: 16_280}
+    assert len(records.y_test) == 16_281
+    assert np.sum(records.y_test > 0) == 3846
+    assert sum(int(np.sum(y > 0)) for _, y in records.shards.values()) == 7841
+
+
+def test_census_is_the_same_everywhere() -> None:
+    source = census.read_census()
+    digest = hashlib.sha256()
+    for name in ("age", "gain", "occupation", "birthplace", "income"):
+        column = source.column(name)
+        digest.update("\n".join(column.levels[code] for code in column.codes).encode())
+    assert digest.hexdigest()[:16] == "a38e5dae930fcc5e"
+
+
+def test_census_looks_like_a_table_of_people() -> None:
+    source = census.read_census()
+
+    def numbers(name: str) -> Vector:
+        column = source.column(name)
+        values: Vector = np.array([float(level) for level in column.levels])[column.codes]
+        return values
+
+    gain, age, schooling = numbers("gain"), numbers("age"), numbers("schooling")
+    assert np.mean(gain == 0) > 0.9
+    assert gain.max() > 10 * np.median(gain[gain > 0])
+    assert 17 <= age.min() <= age.max() <= 90
+    assert np.corrcoef(age, source.y)[0, 1] > 0.1
+    assert np.corrcoef(schooling, source.y)[0, 1] > 0.15
+    top = np.bincount(source.column("birthplace").codes).max()
+    assert 0.85 < top / census.RECORDS < 0.91
+
+
+def test_phishing(data_dir: str) -> None:
+    records = load(settings("phishing", data_dir), 3, [2])
+    assert records.X_test.shape == (2764, 69)
+    assert sum(records.counts.values()) == 8291
+    assert records.preprocessing == "public-bounds"
+    assert any("5,849" in note for note in records.notes)
+    everyone = load(settings("phishing", data_dir), 1, [0])
+    positive = np.sum(everyone.shards[0][1] > 0) + np.sum(everyone.y_test > 0)
+    assert positive == 6157
+
+
+@pytest.mark.parametrize("name", ["adult", "census", "phishing"])
+def test_a_rank_alone_gets_what_it_gets_among_others(name: str, data_dir: str) -> None:
+    everyone = load(settings(name, data_dir, data_seed=4), 4, range(4))
+    alone = load(settings(name, data_dir, data_seed=4), 4, [2])
+    np.testing.assert_array_equal(alone.shards[2][0], everyone.shards[2][0])
+    np.testing.assert_array_equal(alone.shards[2][1], everyone.shards[2][1])
+    np.testing.assert_array_equal(alone.X_test, everyone.X_test)
+    other = load(settings(name, data_dir, data_seed=5), 4, [2])
+    assert not np.array_equal(alone.y_test, other.y_test)
+
+
+ROWS = [
+    "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, "
+    "40, United-States, <=50K",
+    "50, ?, 83311, HS-grad, 9, Divorced, ?, Wife, Black, Female, 0, 1902, 13, ?, >50K",
+    "17, Private, 1, 11th, 7, Never-married, Sales, Own-child, White, Male, 0, 0, 20, Mexico, <=50K",
+    "90, Private, 1, Masters, 14, Widowed, Sales, Unmarried, Other, Male, 99999, 0, 99, Hong, >50K",
+]
+
+
+def small_adult(write: Write, rows: list[str], tests: list[str]) -> str:
+    write("adult/adult.data", "\n".join(rows) + "\n\n")
+    path = write(
+        "adult/adult.test.gz", "|1x3 Cross validator\n" + "\n".join(f"{row}." for row in tests) + "\n\n"
+    )
+    return str(Path(path).parents[1])
+
+
+def test_no_row_changes_the_encoding_of_another(write: Write) -> None:
+    full = load(settings("adult", small_adult(write, ROWS, ROWS[:1]), test="official"), 1, [0])
+    part = load(settings("adult", small_adult(write, ROWS[1:3], ROWS[:1]), test="official"), 1, [0])
+    np.testing.assert_array_equal(full.shards[0][0][1:3], part.shards[0][0])
+    np.testing.assert_array_equal(full.X_test, full.shards[0][0][:1])
+    assert full.feature_names == part.feature_names
+
+
+def test_adult_encoding_of_a_row(write: Write) -> None:
+    records = load(settings("adult", small_adult(write, ROWS, ROWS), test="official"), 1, [0])
+    row = dict(zip(records.feature_names, records.X_test[1] / records.X_test[1, -1], strict=True))
+    columns = adult.SCHEMA["columns"]
+    present = {name for name, value in row.items() if value != 0}
+    assert {
+        "workclass=?",
+        "native-country=?",
+        "loss-bin=[1800,2000)",
+        "age-bin=[50,55)",
+        INTERCEPT,
+    } <= present
+    assert row["workclass=?"] == pytest.approx(columns["workclass"]["weight"])
+    assert row["age"] == pytest.approx(columns["age"]["weight"] * (50 - 17) / (90 - 17))
+    assert row["education-num"] == pytest.approx(columns["education-num"]["weight"] * (2 * 8 / 15 - 1))
+    assert row["capital-gain"] == 0
+    assert not any(name.startswith("gain-bin") for name in present)
+    assert not any(name.startswith(("fnlwgt", "education=")) for name in records.feature_names)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (ROWS[0].replace("State-gov", "Astronaut"), ["adult.data, line 2", "'workclass'", "'Astronaut'"]),
+        (ROWS[0].replace("<=50K", "50K"), ["adult.data, line 2", "'income'", "'50K'"]),
+        (ROWS[0].replace("39, ", "nan, "), ["adult.data, line 2", "'age'", "not finite"]),
+        (ROWS[0].replace("39, ", "old, "), ["adult.data, line 2", "'age'", "no number"]),
+        (ROWS[0].replace("39, ", ""), ["adult.data, line 2", "14 values, expected 15"]),
+    ],
+)
+def test_adult_rows_outside_the_code_book(row: str, words: list[str], write: Write) -> None:
+    folder = small_adult(write, [ROWS[1], row, ROWS[2]], ROWS[:1])
+    with pytest.raises(RequestError) as caught:
+        load(settings("adult", folder, test="official"), 1, [0])
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_fault_in_the_test_file_names_its_own_line(write: Write) -> None:
+    folder = small_adult(write, ROWS, [ROWS[0], ROWS[1].replace("Black", "Green")])
+    with pytest.raises(RequestError, match=r"test\.gz, line 3, column 'race': undeclared category 'Green'"):
+        load(settings("adult", folder, test="official"), 1, [0])
+
+
+def test_missing_folder_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for check in (validate, headline):
+        with pytest.raises(
+            RequestError, match=r"--data-dir must name the folder that holds adult/adult\.data"
+        ):
+            check(settings("adult", str(tmp_path)))
+    monkeypatch.setenv("ADMMNET_DATA", str(tmp_path))
+    with pytest.raises(RequestError, match="ADMMNET_DATA must name the folder"):
+        load(DataSettings(data="adult"), 2, [0])
+
+
+def test_environment_names_the_folder(data_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADMMNET_DATA", data_dir)
+    assert load(DataSettings(data="phishing"), 2, [0]).counts == {0: 4146, 1: 4145}
+
+
+class Net:
+    """Stands for urllib: counts the calls and answers with fixed bytes or a fault."""
+
+    def __init__(self, answer: dict[str, bytes] | OSError) -> None:
+        self.answer = answer
+        self.calls: list[str] = []
+
+    def __call__(self, url: str, timeout: float) -> io.BytesIO:
+        self.calls.append(url)
+        if isinstance(self.answer, OSError):
+            raise self.answer
+        return io.BytesIO(self.answer[url.rsplit("/", 1)[1]])
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("ADMMNET_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_one_download_to_the_cache(empty_cache: Path, data_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("adult.data", "adult.test")
+    originals = {n: gzip.decompress((Path(data_dir) / "adult" / f"{n}.gz").read_bytes()) for n in names}
+    net = Net(originals)
+    monkeypatch.setattr(files.urllib.request, "urlopen", net)  # type: ignore[attr-defined]
+    validate(DataSettings(data="adult"))
+    assert net.calls == []
+    for _ in range(2):
+        load(DataSettings(data="adult"), 5, [0])
+    assert [url.rsplit("/", 1)[1] for url in net.calls] == list(names)
+    assert sorted(path.name for path in (empty_cache / "admmnet" / "adult").iterdir()) == list(names)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (OSError("no route"), r"could not be downloaded from https.*no route.*pass --data-dir DIR"),
+        (
+            {"adult.data": b"other", "adult.test": b"other"},
+            r"expected 5b00264637dbfec3.*not kept; pass --data-dir",
+        ),
+    ],
+)
+def test_download_that_fails(
+    answer: dict[str, bytes] | OSError, words: str, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files.urllib.request, "urlopen", Net(answer))  # type: ignore[attr-defined]
+    with pytest.raises(RequestError, match=words):
+        load(DataSettings(data="adult"), 5, [0])
+    assert not empty_cache.exists()
+
+
+def test_a_set_without_download_says_what_to_do(empty_cache: Path) -> None:
+    with pytest.raises(RequestError, match=r"phishing\.libsvm is not in the cache .*pass --data-dir DIR"):
+        load(DataSettings(data="phishing"), 5, [0])
+    assert not empty_cache.exists()

@@ -1,0 +1,126 @@
+"""The draw and the split: sizes, disjointness, completeness, determinism, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from admmnet.data import DataSettings, load
+from admmnet.data.columns import Column, Rows, column_of
+from admmnet.data.settings import Split, parse_split
+from admmnet.data.shards import deal, draw
+from admmnet.errors import RequestError
+from admmnet.types import Vector
+
+N = 1003
+TRAIN, TEST = draw(N, 0.25, 0)
+RNG = np.random.default_rng(1)
+Y: Vector = np.where(RNG.random(N) < 0.3, 1.0, -1.0)
+CITY = column_of([f"city{k}" for k in np.minimum(RNG.geometric(0.3, N), 9)])
+
+
+def city(name: str) -> Column:
+    assert name == "city"
+    return CITY
+
+
+def shards(split: str, agents: int, seed: int = 0) -> tuple[Rows, ...]:
+    return deal(parse_split(split), TRAIN, Y, city, agents, seed)
+
+
+def test_draw_is_a_partition() -> None:
+    assert len(TEST) == 251
+    np.testing.assert_array_equal(np.sort(np.concatenate([TRAIN, TEST])), np.arange(N))
+    again, _ = draw(N, 0.25, 0)
+    np.testing.assert_array_equal(again, TRAIN)
+    other, _ = draw(N, 0.25, 1)
+    assert not np.array_equal(other, TRAIN)
+
+
+@pytest.mark.parametrize("share", [0.0001, 0.9999])
+def test_draw_refuses_an_empty_part(share: float) -> None:
+    with pytest.raises(RequestError, match=r"--test-fraction 0\.\d+ of 10 records"):
+        draw(10, share, 0)
+
+
+@pytest.mark.parametrize("split", ["iid", "dirichlet:0.5", "dirichlet:100", "by-column:city"])
+@pytest.mark.parametrize("agents", [1, 2, 5, 7])
+def test_shards_are_a_partition(split: str, agents: int) -> None:
+    parts = shards(split, agents)
+    assert len(parts) == agents
+    assert min(len(part) for part in parts) > 0
+    np.testing.assert_array_equal(np.sort(np.concatenate(parts)), TRAIN)
+    for part, again in zip(parts, shards(split, agents), strict=True):
+        np.testing.assert_array_equal(part, again)
+
+
+def test_iid_sizes_differ_by_one_at_most() -> None:
+    sizes = [len(part) for part in shards("iid", 7)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_the_seed_decides() -> None:
+    for split in ("iid", "dirichlet:1"):
+        assert not np.array_equal(shards(split, 3, 0)[0], shards(split, 3, 1)[0])
+
+
+def test_dirichlet_skews_labels_as_asked() -> None:
+    def spread(concentration: float) -> float:
+        return float(np.std([np.mean(Y[part] > 0) for part in shards(f"dirichlet:{concentration}", 5)]))
+
+    assert spread(0.3) > 0.1 > 0.05 > spread(1000)
+
+
+def test_by_column_keeps_a_value_together() -> None:
+    parts = shards("by-column:city", 3)
+    owners = [set(CITY.codes[part].tolist()) for part in parts]
+    assert sum(len(owner) for owner in owners) == len(set().union(*owners))
+    sizes = sorted(len(part) for part in parts)
+    assert sizes[-1] - sizes[0] < 0.2 * len(TRAIN)
+
+
+@pytest.mark.parametrize(
+    ("split", "agents", "words"),
+    [
+        ("iid", N, f"{N} agents and 752 training records"),
+        ("dirichlet:0.001", 50, "--split dirichlet:0.001 left one of 50 agents without records"),
+        ("by-column:city", 10, "--split by-column:city: 9 values among the training records for 10 agents"),
+    ],
+)
+def test_empty_shards_are_refused(split: str, agents: int, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        shards(split, agents)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "uniform", "iid:2", "dirichlet", "dirichlet:", "dirichlet:0", "dirichlet:-1", "dirichlet:x",
+             "dirichlet:nan", "dirichlet:inf", "by-column", "by-column:"]
+)  # fmt: skip
+def test_split_syntax(text: str) -> None:
+    with pytest.raises(RequestError, match="--split"):
+        parse_split(text)
+
+
+def test_split_parts() -> None:
+    assert parse_split("by-column:native:country") == Split("by-column", column="native:country")
+    assert parse_split("dirichlet:2.5") == Split("dirichlet", concentration=2.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("adult", "occupation"), ("adult", "education"), ("census", "region")]
+)
+def test_by_column_on_the_built_in_sets(name: str, column: str, data_dir: str) -> None:
+    records = load(DataSettings(data=name, data_dir=data_dir, split=f"by-column:{column}"), 4, [0])
+    assert sum(records.counts.values()) == 35_000
+    assert len(records.shards[0][1]) == records.counts[0]
+    assert any("column of the rows" in note for note in records.notes)
+    with pytest.raises(RequestError, match="has no column 'shoe'; it has 'age'"):
+        load(DataSettings(data="adult", data_dir=data_dir, split="by-column:shoe"), 4, [0])
+
+
+def test_dirichlet_on_census() -> None:
+    records = load(DataSettings(split="dirichlet:0.5", test_fraction=0.5), 3, [0, 1, 2])
+    assert len(records.y_test) == 24_421
+    assert sum(records.counts.values()) == 24_421
+    assert {agent: len(y) for agent, (_, y) in records.shards.items()} == records.counts
+    assert np.ptp(list(records.counts.values())) > 100

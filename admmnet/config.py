@@ -58,25 +58,46 @@ class RunConfig:
         If a value is out of its range or two settings contradict each other.
     """
 
-    data: str = _setting("census", "data", "data set name, or a .csv, .npz or .libsvm file", metavar="NAME|PATH")
-    data_dir: str | None = _setting(None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR")
+    data: str = _setting(
+        "census", "data", "data set name, or a .csv, .npz or .libsvm file", metavar="NAME|PATH"
+    )
+    data_dir: str | None = _setting(
+        None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR"
+    )
     data_seed: int = _setting(0, "data", "seed of the train/test draw and of the shards", low=0)
-    test: str | None = _setting(None, "data", "file of test records; 'official' for Adult's own split", metavar="PATH")
+    test: str | None = _setting(
+        None, "data", "file of test records; 'official' for Adult's own split", metavar="PATH"
+    )
     test_fraction: float | None = _setting(
-        None, "data", "share of the records kept for testing", low=0.0, high=1.0, open_low=True, open_high=True
+        None,
+        "data",
+        "share of the records kept for testing",
+        low=0.0,
+        high=1.0,
+        open_low=True,
+        open_high=True,
     )
     split: str = _setting("iid", "data", "how records go to agents", metavar="iid|dirichlet:A|by-column:NAME")
     label: str | None = _setting(None, "data", "label column of a .csv file", metavar="NAME")
     positive: str | None = _setting(None, "data", "label value that counts as +1", metavar="VALUE")
     features: int | None = _setting(None, "data", "number of features of a .libsvm file", low=1)
     no_intercept: bool = _setting(False, "data", "do without the constant column")
-    schema: dict[str, Any] = _setting({}, "data", "public schema of a file: labels, columns, categories, bounds")
+    schema: dict[str, Any] = _setting(
+        {}, "data", "public schema of a file: labels, columns, categories, bounds"
+    )
 
     topology: str | None = _setting(None, "network", "graph file or spec such as ring:5", metavar="FILE|SPEC")
-    topology_seed: int | None = _setting(None, "network", "seed of a random graph (default: --seed, else 0)", low=0)
-    agents: int | None = _setting(None, "network", "number of agents (default: the graph's, the ranks', 5)", low=2)
+    topology_seed: int | None = _setting(
+        None, "network", "seed of a random graph (default: --seed, else 0)", low=0
+    )
+    agents: int | None = _setting(
+        None, "network", "number of agents (default: the graph's, the ranks', 5)", low=2
+    )
     transport: str = _setting(
-        "auto", "network", "how agents are run; auto: mpi under mpirun, else local", choices=("auto", "local", "mpi")
+        "auto",
+        "network",
+        "how agents are run; auto: mpi under mpirun, else local",
+        choices=("auto", "local", "mpi"),
     )
 
     loss: str = _setting("logistic", "problem", "loss function", choices=("logistic",))
@@ -87,25 +108,53 @@ class RunConfig:
     algorithm: str = _setting("ipp-admm", "algorithm", "method", choices=ALGORITHMS)
     method: str = _setting("published", "algorithm", "form of the method", choices=("published",))
     rounds: int | Auto = _setting("auto", "algorithm", "rounds T; auto: 30", low=1, high=1_000_000)
-    eta: float | Auto = _setting("auto", "algorithm", "ADMM penalty; auto: 0.5", low=0.0, open_low=True, high=1e9)
+    eta: float | Auto = _setting(
+        "auto", "algorithm", "ADMM penalty; auto: 0.5", low=0.0, open_low=True, high=1e9
+    )
     beta: float | Auto = _setting(
-        "auto", "algorithm", "gradient norm to which a local problem is solved; auto: 10^-3.5", low=0.0, open_low=True, high=1.0
+        "auto",
+        "algorithm",
+        "gradient norm to which a local problem is solved; auto: 10^-3.5",
+        low=0.0,
+        open_low=True,
+        high=1.0,
     )
 
     accountant: str | None = _setting(
-        None, "privacy", "which arithmetic calibrates and guards (default: the method's)", choices=("proven", "published")
+        None,
+        "privacy",
+        "which arithmetic calibrates and guards (default: the method's)",
+        choices=("proven", "published"),
     )
-    epsilon: float = _setting(1.0, "privacy", "privacy budget epsilon of every agent", low=0.0, open_low=True, high=1e6)
-    delta: float = _setting(1e-4, "privacy", "privacy budget delta", low=0.0, open_low=True, high=1.0, open_high=True)
+    epsilon: float = _setting(
+        1.0, "privacy", "privacy budget epsilon of every agent", low=0.0, open_low=True, high=1e6
+    )
+    delta: float = _setting(
+        1e-4, "privacy", "privacy budget delta", low=0.0, open_low=True, high=1.0, open_high=True
+    )
     gate_share: float = _setting(
-        0.1, "privacy", "share of the budget for the gate of ipp-admm", low=0.0, open_low=True, high=1.0, open_high=True
+        0.1,
+        "privacy",
+        "share of the budget for the gate of ipp-admm",
+        low=0.0,
+        open_low=True,
+        high=1.0,
+        open_high=True,
     )
-    gate_threshold: float | Auto = _setting("auto", "privacy", "threshold of the gate; auto: 1e-3", high=1e9, low=-1e9)
+    gate_threshold: float | Auto = _setting(
+        "auto", "privacy", "threshold of the gate; auto: 1e-3", high=1e9, low=-1e9
+    )
     max_releases: int | Auto = _setting("auto", "privacy", "most broadcasts of an agent, c; auto: 15", low=1)
-    loss_clip: float = _setting(2.0, "privacy", "clip of a record's loss in the gate, C", low=0.0, open_low=True, high=1e6)
-    budgets: dict[str, Any] = _setting({}, "privacy", "budgets of single agents: [privacy.agents.3] epsilon = 0.5")
+    loss_clip: float = _setting(
+        2.0, "privacy", "clip of a record's loss in the gate, C", low=0.0, open_low=True, high=1e6
+    )
+    budgets: dict[str, Any] = _setting(
+        {}, "privacy", "budgets of single agents: [privacy.agents.3] epsilon = 0.5"
+    )
 
-    seed: int | None = _setting(None, "run", "seed of the noise: a simulation; without it noise is private", low=0)
+    seed: int | None = _setting(
+        None, "run", "seed of the noise: a simulation; without it noise is private", low=0
+    )
     out: str | None = _setting(None, "run", "run folder (default: runs/<time>-<algorithm>)", metavar="DIR")
 
     def __post_init__(self) -> None:
@@ -150,7 +199,13 @@ def _checked(name: str, value: Any, described: tuple[str, Mapping[str, Any]]) ->
 
 
 def _of_kind(name: str, value: Any, base: str, meta: Mapping[str, Any], *, auto: bool) -> Any:
-    words = {"dict": "a table", "bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+    words = {
+        "dict": "a table",
+        "bool": "true or false",
+        "int": "a whole number",
+        "float": "a number",
+        "str": "text",
+    }
     wanted = words[base] + (" or 'auto'" if auto else "")
 
     def wrong() -> RequestError:
@@ -160,10 +215,14 @@ def _of_kind(name: str, value: Any, base: str, meta: Mapping[str, Any], *, auto:
     if base in ("dict", "bool", "str"):
         if not isinstance(value, {"dict": dict, "bool": bool, "str": str}[base]):
             raise wrong()
-        if meta["choices"] and value not in meta["choices"] or value == "":
+        if value == "" or (meta["choices"] and value not in meta["choices"]):
             raise wrong()
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or (base == "int" and value != int(value)):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or (base == "int" and value != int(value))
+    ):
         raise wrong()
     number = int(value) if base == "int" else float(value)
     below = number < meta["low"] or (meta["open_low"] and number <= meta["low"])
@@ -178,14 +237,20 @@ def _check_together(config: RunConfig) -> None:
         raise RequestError("test and test_fraction exclude each other: give one of them")
     if config.accountant is None:
         object.__setattr__(config, "accountant", config.method)
-    if isinstance(config.max_releases, int) and isinstance(config.rounds, int) and config.max_releases > config.rounds:
+    if (
+        isinstance(config.max_releases, int)
+        and isinstance(config.rounds, int)
+        and config.max_releases > config.rounds
+    ):
         raise RequestError(
             f"max_releases = {config.max_releases} is not allowed: it must be at most rounds = {config.rounds}"
         )
     for agent, table in config.budgets.items():
         where = f"[privacy.agents.{agent}]"
         if not agent.isdecimal() or not isinstance(table, dict) or not set(table) <= {"epsilon", "delta"}:
-            raise RequestError(f"{where} must be a table of an agent's number with the keys epsilon and delta")
+            raise RequestError(
+                f"{where} must be a table of an agent's number with the keys epsilon and delta"
+            )
         for key, value in table.items():
             _checked(key, value, _metadata()[key])
 
@@ -260,7 +325,7 @@ def to_toml(config: RunConfig) -> str:
         value = getattr(config, name)
         if name != "out" and value is not None and value != {}:
             tables[meta["table"]][_key(name)] = value
-    return tomli_w.dumps({table: content for table, content in tables.items() if content})
+    return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
 
 
 def flag_fields() -> list[tuple[str, str, Mapping[str, Any]]]:
@@ -284,5 +349,3 @@ def parse_flag(name: str, text: str) -> Any:
             value = text
         return _of_kind(name, value, kind.split(" ")[0], meta, auto="Auto" in kind)
     return text
-
-

@@ -44,7 +44,9 @@ def create_folder(folder: Path) -> None:
             raise RequestError(f"the run folder {folder} is not empty: name another one with --out")
         (folder / "ledger").mkdir()
     except OSError as error:
-        raise RequestError(f"cannot make the run folder {folder}: {error.strerror}; name another one with --out") from None
+        raise RequestError(
+            f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
+        ) from None
 
 
 def ledger_path(folder: Path, agent: int, agents: int) -> Path:

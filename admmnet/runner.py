@@ -132,7 +132,9 @@ def _run(
         observer.close()
     theta = observer.theta
     times = Seconds(total=time.perf_counter() - start, **seconds)
-    summary = summarise(plan.config, plan.graph, plan.data, plan.noise, agents, observer, world, folder, times, plan.notes)
+    summary = summarise(
+        plan.config, plan.graph, plan.data, plan.noise, agents, observer, world, folder, times, plan.notes
+    )
     if world.rank == 0:
         records.write_model(folder / "model.npz", theta, plan.data.feature_names)
         records.write_json(folder / "summary.json", summary)
@@ -306,4 +308,3 @@ def _ledger(plan: Plan, folder: Path, agent: int) -> Ledger:
     )
     path = records.ledger_path(folder, agent, len(plan.graph))
     return Ledger(path, header, budget, durable=config.seed is None)
-

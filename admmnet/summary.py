@@ -50,7 +50,9 @@ def summarise(
     answers = world.gather(
         {
             "agents": [_agent_entry(agent, noise, observer) for agent in agents],
-            "digests": [[f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents],
+            "digests": [
+                [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
+            ],
             "seconds": [seconds.total, seconds.solve, seconds.exchange],
         }
     )
@@ -127,7 +129,9 @@ def _agent_entry(agent: Agent, noise: Sequence[Noise] | None, observer: Observer
         "rho": finite(totals.rho),
         "rho_published": finite(totals.rho_published),
         "epsilon_target": None if plan is None else plan.budget.epsilon,
-        "epsilon_proven": None if plan is None or delta is None else finite(plan.worst_case.epsilon_proven(delta)),
+        "epsilon_proven": None
+        if plan is None or delta is None
+        else finite(plan.worst_case.epsilon_proven(delta)),
         "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
         "refused_at": agent.ledger.refused_at,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from types import TracebackType
@@ -12,6 +13,8 @@ from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError,
 from admmnet.transport import World
 
 T = TypeVar("T")
+STAGGER = 0.1
+"""Seconds a rank waits for every rank before it, when it fails alone, before it reports and ends all."""
 _KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
 
 
@@ -42,7 +45,16 @@ def report(error: BaseException, world: World, *, debug: bool = False) -> int:
     An error that this process alone has met ends all the others at once: they would wait for it for ever.
     """
     shared = getattr(error, "shared", False)
-    code = error.exit_code if isinstance(error, AdmmnetError) else 130 if isinstance(error, KeyboardInterrupt) else 3
+    code = (
+        error.exit_code
+        if isinstance(error, AdmmnetError)
+        else 130
+        if isinstance(error, KeyboardInterrupt)
+        else 3
+    )
+    if not shared and world.size > 1:
+        # where several ranks fail at once, the first one's abort comes before the others speak
+        time.sleep(min(STAGGER * world.rank, 2.0))
     if not shared or world.rank == 0:
         if debug:
             traceback.print_exception(error)

@@ -43,10 +43,11 @@ class Consensus:
 
     def linear_term(self, eta: float) -> Vector:
         """Linear coefficient of eq. (3) besides the loss, 2 dual - eta sum_j (theta_i + theta_j)."""
-        return 2.0 * self.dual - eta * (self.degree * self.theta + self.heard.sum(axis=0))
+        around: Vector = self.degree * self.theta + self.heard.sum(axis=0)
+        return 2.0 * self.dual - eta * around
 
     def convexity(self, eta: float, regularisation: float) -> float:
-        """m = regularisation + 2 eta |B_i|: quadratic coefficient of eq. (3); ``regularisation`` is lambda/N."""
+        """Return m = regularisation + 2 eta |B_i|: quadratic coefficient of eq. (3); ``regularisation`` is lambda/N."""
         return regularisation + 2.0 * eta * self.degree
 
     def absorb(self, own: Vector | None, heard: Mapping[int, Vector], eta: float) -> None:

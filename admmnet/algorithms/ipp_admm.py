@@ -1,4 +1,4 @@
-"""IPP-ADMM as published (Ding et al. 2020, Algorithm 2): docs/algorithms.md, sec. 3, eqs. (5) to (7) and (13)."""
+"""IPP-ADMM as published (Ding et al. 2020, Algorithm 2): docs/algorithms.md, sec. 3, eqs. (5)-(7), (15)."""
 
 from __future__ import annotations
 
@@ -50,10 +50,12 @@ class IPPADMM:
         agent.ledger.charge(round, self.noise.objective, comparison)
         agent.comparisons += 1
         theta_hat = perturbed_minimiser(agent, self.noise, self.beta)
-        fall = agent.clipped_objective(agent.state.theta, self.clip) - agent.clipped_objective(theta_hat, self.clip)
+        fall = agent.clipped_objective(agent.state.theta, self.clip) - agent.clipped_objective(
+            theta_hat, self.clip
+        )
         stream = agent.streams[Purpose.GATE]
         level = self.threshold + laplace_noise(stream, gate.threshold_scale)  # redrawn, as Algorithm 2 has it
-        if fall + laplace_noise(stream, gate.query_scale) < level:  # eq. (13)
+        if fall + laplace_noise(stream, gate.query_scale) < level:  # eq. (15)
             return None
         agent.ledger.charge(round, self.noise.release)
         return released(agent, self.noise, theta_hat)

@@ -88,7 +88,9 @@ def verify(run: Path) -> None:
 @ledger.command()
 @_RUN
 @click.option("--format", "form", type=click.Choice(["csv"]), default="csv", help="format")
-@click.option("--out", "-o", type=click.Path(path_type=Path), metavar="FILE", help="file (default: standard output)")
+@click.option(
+    "--out", "-o", type=click.Path(path_type=Path), metavar="FILE", help="file (default: standard output)"
+)
 def export(run: Path, form: str, out: Path | None) -> None:
     """Write one row an event of every ledger."""
     accounts = _accounts(run, None)
@@ -111,5 +113,13 @@ def _write_csv(file: TextIO, accounts: dict[str, Any]) -> None:
     writer.writerow([*columns, *(f"total_{name}" for name in _TOTALS)])
     for account in accounts.values():
         for round, _, line in account.events:
-            values = [line["mechanism"], json.dumps(line["parameters"]), line["rho"], line["xi"], line["rho_published"]]
-            writer.writerow([account.header["agent"], round, *values, *(line["total"][name] for name in _TOTALS)])
+            values = [
+                line["mechanism"],
+                json.dumps(line["parameters"]),
+                line["rho"],
+                line["xi"],
+                line["rho_published"],
+            ]
+            writer.writerow(
+                [account.header["agent"], round, *values, *(line["total"][name] for name in _TOTALS)]
+            )

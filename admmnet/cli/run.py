@@ -37,7 +37,7 @@ def _flags(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
 @click.option("--debug", is_flag=True, help="show the traceback of an error")
 @click.pass_obj
-def run(world: World, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
+def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
     """Train one model on the network's records and write a run folder.
 
     Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in

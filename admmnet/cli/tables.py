@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -35,7 +36,7 @@ def percent(value: float | None) -> str:
 
 def table(title: str, *columns: str) -> Table:
     """Return an empty table with right-aligned columns but the first."""
-    grid = Table(title=title, title_justify="left", title_style="bold", header_style="bold", pad_edge=False)
+    grid = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for column in columns:
         grid.add_column(column, justify="right", no_wrap=True)
     return grid
@@ -48,7 +49,9 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
         f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {summary['agents']} agents, "
         f"{summary['topology']}, {summary['rounds']} rounds, {summary['transport']}, {summary['seconds']['total']:.1f} s"
     )
-    grid = table(title, "agent", "records", "degree", "releases", "rho", "eps proven", "eps published", "test error")
+    grid = table(
+        title, "agent", "records", "degree", "releases", "rho", "eps proven", "eps published", "test error"
+    )
     for entry in summary["per_agent"][:FEW]:
         stopped = "" if entry["refused_at"] is None else f" (refused at {entry['refused_at']})"
         grid.add_row(
@@ -96,7 +99,17 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
 def print_accounts(accounts: Mapping[str, Account], delta: float | None) -> None:
     """Print one row a ledger."""
     grid = table(
-        "ledgers", "agent", "records", "events", "rounds", "rho", "eps spent", "eps published", "budget", "delta", "state"
+        "ledgers",
+        "agent",
+        "records",
+        "events",
+        "rounds",
+        "rho",
+        "eps spent",
+        "eps published",
+        "budget",
+        "delta",
+        "state",
     )
     for account in accounts.values():
         at = account.delta if delta is None else delta
@@ -121,7 +134,16 @@ def print_events(account: Account) -> None:
     header = account.header
     grid = table(
         f"agent {header['agent']}: {header['algorithm']} ({header['method']}), {header['records']} records",
-        *("round", "mechanism", "rho", "rho published", "total rho", "eps spent", "eps published", "parameters"),
+        *(
+            "round",
+            "mechanism",
+            "rho",
+            "rho published",
+            "total rho",
+            "eps spent",
+            "eps published",
+            "parameters",
+        ),
     )
     grid.columns[-1].justify, grid.columns[-1].no_wrap = "left", False
     for round, event, line in account.events:

@@ -70,7 +70,9 @@ def read(path: Path) -> Account:
         if finished:
             raise _fault(path, number, "stands behind the end line")
         if line.get("previous") != digest(raw):
-            raise _fault(path, number, "does not follow from the line before (changed, removed or swapped lines)")
+            raise _fault(
+                path, number, "does not follow from the line before (changed, removed or swapped lines)"
+            )
         if line.get("kind") == "end":
             expected = {"kind": "end", "events": len(events), "total": total_line(totals, delta)}
             finished = True
@@ -132,7 +134,12 @@ def _parse(path: Path, number: int, data: bytes) -> dict[str, Any]:
 
 def _event(path: Path, number: int, line: dict[str, Any]) -> tuple[Event, int]:
     round_, values = line.get("round"), line.get("parameters")
-    if line.get("kind") != "event" or not isinstance(values, dict) or not isinstance(round_, int) or round_ < 0:
+    if (
+        line.get("kind") != "event"
+        or not isinstance(values, dict)
+        or not isinstance(round_, int)
+        or round_ < 0
+    ):
         raise _fault(path, number, "is neither an event nor the end")
     try:
         return from_parameters(str(line.get("mechanism")), values), round_
@@ -140,11 +147,15 @@ def _event(path: Path, number: int, line: dict[str, Any]) -> tuple[Event, int]:
         raise _fault(path, number, str(error)) from None
 
 
-def _compare(path: Path, number: int, line: dict[str, Any], expected: dict[str, Any], where: str = "") -> None:
+def _compare(
+    path: Path, number: int, line: dict[str, Any], expected: dict[str, Any], where: str = ""
+) -> None:
     if not where:
         expected = {**expected, "previous": line["previous"]}
     if set(line) != set(expected):
-        raise _fault(path, number, f"{where or 'line'} has the keys {', '.join(line)}, expected {', '.join(expected)}")
+        raise _fault(
+            path, number, f"{where or 'line'} has the keys {', '.join(line)}, expected {', '.join(expected)}"
+        )
     for key, right in expected.items():
         wrong, name = line[key], f"{where}{key}"
         if isinstance(right, dict) and isinstance(wrong, dict):
@@ -161,6 +172,7 @@ def _within_budget(path: Path, header: dict[str, Any], totals: Totals) -> None:
     epsilon, delta = header["budget"]["epsilon"], header["budget"]["delta"]
     if epsilon is None or delta is None:
         return
+    spent: float | None
     if header["accountant"] == "proven":
         spent, limit, what = totals.epsilon_proven(delta), epsilon, "epsilon_spent"
     else:

@@ -224,7 +224,9 @@ def _rho_total(facts: AgentFacts, setting: Setting) -> float:
         # this agent's own floor is at most the network's, so its convexity here is at most the real one,
         # and the cost at most overstated (it falls with m)
         regularisation = part.floor if setting.regularisation is None else setting.regularisation
-        return plan(part, facts, setting, regularisation).worst_case.epsilon_proven(facts.delta) <= facts.epsilon
+        return (
+            plan(part, facts, setting, regularisation).worst_case.epsilon_proven(facts.delta) <= facts.epsilon
+        )
 
     low, high = _bracket(fits, start, facts)
     while high / low > 1.0 + 1e-10:
@@ -240,7 +242,9 @@ def _bracket(fits, start: float, facts: AgentFacts) -> tuple[float, float]:  # t
             break
         high, low = low, low / 4.0
     else:
-        raise BudgetError(f"no noise scale gives epsilon = {facts.epsilon:g} at delta = {facts.delta:g}; raise --epsilon")
+        raise BudgetError(
+            f"no noise scale gives epsilon = {facts.epsilon:g} at delta = {facts.delta:g}; raise --epsilon"
+        )
     while high == low or fits(high):
         low, high = high, high * 4.0
     return low, high

@@ -13,7 +13,7 @@ from admmnet.errors import RequestError
 
 @dataclass(frozen=True)
 class ObjectivePerturbation:
-    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/privacy.md, Theorem B).
+    """Exact minimiser of a strongly convex objective with a Gaussian linear term (docs/privacy.md, Theorem 3).
 
     Parameters
     ----------

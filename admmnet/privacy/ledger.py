@@ -84,7 +84,9 @@ def total_line(totals: Totals, delta: float | None) -> dict[str, float | None]:
     }
 
 
-def event_line(round: int, event: Event, totals: Totals, delta: float | None, previous: str) -> dict[str, Any]:
+def event_line(
+    round: int, event: Event, totals: Totals, delta: float | None, previous: str
+) -> dict[str, Any]:
     """Event line; ``totals`` already include the event."""
     cost = proven.cost(event)
     return {
@@ -193,7 +195,9 @@ class Ledger:
         self._previous = digest(data)
 
     def _disk(self, error: OSError) -> RunError:
-        return RunError(f"cannot write the ledger {self.path}: {error.strerror}; free some space and run again")
+        return RunError(
+            f"cannot write the ledger {self.path}: {error.strerror}; free some space and run again"
+        )
 
 
 def _sync_folder(folder: Path) -> None:

@@ -60,12 +60,12 @@ def gaussian_rho(sensitivity: float, sigma: float) -> float:
 
 
 def pure_rho(epsilon: float) -> float:
-    """Epsilon tanh(epsilon / 2), docs/privacy.md Theorem 2; Steinke 2024: pure epsilon in zCDP."""
+    """Return epsilon tanh(epsilon / 2), docs/privacy.md Theorem 2; Steinke 2024: pure epsilon in zCDP."""
     return epsilon * math.tanh(0.5 * epsilon)
 
 
 def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:
-    """Theorem B of docs/privacy.md: rho0 + 2.6 kappa^2, and the curve min{(R), (A)}."""
+    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, and the curve min{(R), (A)}."""
     rho0 = gaussian_rho(event.sensitivity, event.sigma)
     kappa = event.curvature / (event.records * event.convexity)
     y = LAMBDAS * kappa

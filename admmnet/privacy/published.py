@@ -52,7 +52,7 @@ def objective_rho(sensitivity: float, sigma: float) -> float:
 
 
 def epsilon1(rho1: float) -> float:
-    """Epsilon1 = rho1 + 2 sqrt(rho1 ln(1/delta1)), docs/algorithms.md eq. (9)."""
+    """Return epsilon1 = rho1 + 2 sqrt(rho1 ln(1/delta1)), docs/algorithms.md eq. (9)."""
     return rho1 + 2.0 * math.sqrt(rho1 * math.log(1.0 / DELTA1))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NoReturn, Protocol
 
 import networkx as nx
-import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
@@ -82,15 +82,17 @@ def blocks(agents: int, size: int) -> list[range]:
             f"{size} ranks for {agents} agents: there must be at most one rank an agent; "
             f"start {agents} ranks or fewer, or take a graph with more agents"
         )
-    edges = np.linspace(0, agents, size + 1).round().astype(int).tolist()
-    return [range(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    edges = [rank * agents // size for rank in range(size + 1)]
+    return [range(low, high) for low, high in pairwise(edges)]
 
 
 def launched_size() -> int:
     """Return the number of processes that an MPI launcher says it started, 1 without a launcher."""
     if "PMIX_RANK" in os.environ and not any(name in os.environ for name in _SIZE_VARIABLES):
         return 2  # such launchers give no size: let MPI itself say
-    return max((int(os.environ[name]) for name in _SIZE_VARIABLES if os.environ.get(name, "").isdecimal()), default=1)
+    return max(
+        (int(os.environ[name]) for name in _SIZE_VARIABLES if os.environ.get(name, "").isdecimal()), default=1
+    )
 
 
 def open_world(transport: str = "auto") -> World:

@@ -100,7 +100,8 @@ class MPITransport:
         if self._ranks:
             arrived |= self._exchange_across(spoken)
         return {
-            i: {j: arrived[j].copy() for j in around if j in arrived} for i, around in self._neighbours.items()
+            i: {j: arrived[j].copy() for j in around if j in arrived}
+            for i, around in self._neighbours.items()
         }
 
     def _exchange_across(self, spoken: Spoken) -> dict[int, Vector]:

@@ -47,7 +47,8 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
     privacy, out = summary["privacy"], console()
     title = (
         f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {summary['agents']} agents, "
-        f"{summary['topology']}, {summary['rounds']} rounds, {summary['transport']}, {summary['seconds']['total']:.1f} s"
+        f"{summary['topology']}, {summary['rounds']} rounds, {summary['transport']}, "
+        f"{summary['seconds']['total']:.1f} s"
     )
     grid = table(
         title, "agent", "records", "degree", "releases", "rho", "eps proven", "eps published", "test error"

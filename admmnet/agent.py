@@ -30,6 +30,8 @@ class Agent:
         ADMM penalty.
     regularisation : float
         lambda/N, this agent's share of the regulariser.
+    proximal : float
+        Weight of the self-term.
     algorithm, ledger, streams
         How it proposes, what it has spent, its random numbers.
     """
@@ -42,6 +44,7 @@ class Agent:
         *,
         eta: float,
         regularisation: float,
+        proximal: float = 0.0,
         algorithm: Algorithm,
         ledger: Ledger,
         streams: Mapping[Purpose, np.random.Generator],
@@ -51,7 +54,8 @@ class Agent:
         self.state = state
         self.eta = eta
         self.regularisation = regularisation
-        self.convexity = state.convexity(eta, regularisation)
+        self.proximal = proximal
+        self.convexity = state.convexity(eta, regularisation, proximal)
         self.algorithm = algorithm
         self.ledger = ledger
         self.streams = streams
@@ -82,6 +86,10 @@ class Agent:
     def absorb(self, heard: Mapping[int, Vector]) -> None:
         """Take in what the neighbours said, eq. (4)."""
         self.state.absorb(self._spoken, heard, self.eta)
+
+    def linear_term(self) -> Vector:
+        """Linear coefficient of this round's objective besides the loss, eqs. (3) and (16)."""
+        return self.state.linear_term(self.eta, self.proximal)
 
     def solve(self, linear: Vector, beta: float) -> Vector:
         """Minimise the local loss plus (m/2)||theta||^2 plus linear . theta to gradient norm beta, eq. (6)."""

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -106,18 +107,53 @@ class RunConfig:
     )
 
     algorithm: str = _setting("ipp-admm", "algorithm", "method", choices=ALGORITHMS)
-    method: str = _setting("published", "algorithm", "form of the method", choices=("published",))
-    rounds: int | Auto = _setting("auto", "algorithm", "rounds T; auto: 30", low=1, high=1_000_000)
+    method: str | None = _setting(
+        None,
+        "algorithm",
+        "form of the method: corrected, or the paper's to the letter (default: proven)",
+        choices=("proven", "published"),
+    )
+    rounds: int | Auto = _setting(
+        "auto",
+        "algorithm",
+        "rounds T; auto: by the rule of docs/defaults.md, 30 if published",
+        low=1,
+        high=1_000_000,
+    )
     eta: float | Auto = _setting(
-        "auto", "algorithm", "ADMM penalty; auto: 0.5", low=0.0, open_low=True, high=1e9
+        "auto",
+        "algorithm",
+        "ADMM penalty; auto: by the rule, 0.5 if published",
+        low=0.0,
+        open_low=True,
+        high=1e9,
+    )
+    proximal: float | Auto = _setting(
+        "auto",
+        "algorithm",
+        "weight of an agent's self-term; auto: by the rule, 0 if published",
+        low=0.0,
+        high=1e9,
     )
     beta: float | Auto = _setting(
         "auto",
         "algorithm",
-        "gradient norm to which a local problem is solved; auto: 10^-3.5",
+        "gradient norm to which a local problem is solved; auto: 1e-8, 10^-3.5 if published",
         low=0.0,
         open_low=True,
         high=1.0,
+    )
+    release: str | None = _setting(
+        None,
+        "algorithm",
+        "where the noise of a proven method goes (default: objective)",
+        choices=("objective", "output"),
+    )
+    answer: str = _setting(
+        "last",
+        "algorithm",
+        "model at the end: the last released vectors, their mean over the last half of the rounds, or gossip",
+        choices=("last", "tail", "gossip"),
     )
 
     accountant: str | None = _setting(
@@ -132,21 +168,39 @@ class RunConfig:
     delta: float = _setting(
         1e-4, "privacy", "privacy budget delta", low=0.0, open_low=True, high=1.0, open_high=True
     )
-    gate_share: float = _setting(
-        0.1,
+    gate: str = _setting(
+        "auto",
         "privacy",
-        "share of the budget for the gate of ipp-admm",
+        "gate of ipp-admm; auto: the one with less noise, the paper's if published",
+        choices=("auto", "above-threshold", "gaussian", "off"),
+    )
+    gate_share: float | Auto = _setting(
+        "auto",
+        "privacy",
+        "share of the budget for the gate; auto: 0.05, 0.1 if published",
         low=0.0,
         open_low=True,
         high=1.0,
         open_high=True,
     )
     gate_threshold: float | Auto = _setting(
-        "auto", "privacy", "threshold of the gate; auto: 1e-3", high=1e9, low=-1e9
+        "auto",
+        "privacy",
+        "threshold of the gate; auto: 0.005 less twice its noise, 1e-3 if published",
+        high=1e9,
+        low=-1e9,
     )
-    max_releases: int | Auto = _setting("auto", "privacy", "most broadcasts of an agent, c; auto: 15", low=1)
+    gate_radius: float = _setting(
+        5.0, "privacy", "radius of the ball in the proven gate's query", low=0.0, open_low=True, high=1e6
+    )
+    max_releases: int | Auto = _setting(
+        "auto", "privacy", "most broadcasts of an agent; auto: the rounds, 15 if published", low=1
+    )
     loss_clip: float = _setting(
-        2.0, "privacy", "clip of a record's loss in the gate, C", low=0.0, open_low=True, high=1e6
+        2.0, "privacy", "clip of a record's loss in the published gate, C", low=0.0, open_low=True, high=1e6
+    )
+    account: str | None = _setting(
+        None, "privacy", "folder of an account that many runs on the same records share", metavar="DIR"
     )
     budgets: dict[str, Any] = _setting(
         {}, "privacy", "budgets of single agents: [privacy.agents.3] epsilon = 0.5"
@@ -218,16 +272,15 @@ def _of_kind(name: str, value: Any, base: str, meta: Mapping[str, Any], *, auto:
         if value == "" or (meta["choices"] and value not in meta["choices"]):
             raise wrong()
         return value
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or (base == "int" and value != int(value))
-    ):
+    usable = (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    )
+    if not usable or (base == "int" and value != int(value)):
         raise wrong()
     number = int(value) if base == "int" else float(value)
     below = number < meta["low"] or (meta["open_low"] and number <= meta["low"])
     above = number > meta["high"] or (meta["open_high"] and number >= meta["high"])
-    if below or above or not math.isfinite(number):
+    if below or above:
         raise wrong()
     return number
 
@@ -235,8 +288,13 @@ def _of_kind(name: str, value: Any, base: str, meta: Mapping[str, Any], *, auto:
 def _check_together(config: RunConfig) -> None:
     if config.test is not None and config.test_fraction is not None:
         raise RequestError("test and test_fraction exclude each other: give one of them")
+    if config.method is None:
+        object.__setattr__(config, "method", "proven" if config.private else "published")
     if config.accountant is None:
         object.__setattr__(config, "accountant", config.method)
+    for wrong, message in _contradictions(config):
+        if wrong:
+            raise RequestError(message)
     if (
         isinstance(config.max_releases, int)
         and isinstance(config.rounds, int)
@@ -247,25 +305,40 @@ def _check_together(config: RunConfig) -> None:
         )
     for agent, table in config.budgets.items():
         where = f"[privacy.agents.{agent}]"
-        if not agent.isdecimal() or not isinstance(table, dict) or not set(table) <= {"epsilon", "delta"}:
+        # 03 would be a budget that no agent looks up
+        number = agent.isdecimal() and agent == str(int(agent))
+        if not number or not isinstance(table, dict) or not set(table) <= {"epsilon", "delta"}:
             raise RequestError(
                 f"{where} must be a table of an agent's number with the keys epsilon and delta"
             )
         for key, value in table.items():
-            _checked(key, value, _metadata()[key])
+            _checked(f"{where} {key}", value, _metadata()[key])
 
 
-def resolved(config: RunConfig) -> RunConfig:
-    """Replace every ``auto`` that depends on nothing but the settings (all but the regularisation)."""
-    rounds = 30 if config.rounds == "auto" else config.rounds
-    return replace(
-        config,
-        rounds=rounds,
-        eta=0.5 if config.eta == "auto" else config.eta,
-        beta=10.0**-3.5 if config.beta == "auto" else config.beta,
-        gate_threshold=1e-3 if config.gate_threshold == "auto" else config.gate_threshold,
-        max_releases=min(15, rounds) if config.max_releases == "auto" else config.max_releases,
-    )
+def _contradictions(config: RunConfig) -> list[tuple[bool, str]]:
+    published = config.method == "published"
+    return [
+        (
+            not config.private and not published,
+            "algorithm admm has no privacy, and so no proven form: drop method",
+        ),
+        (
+            not published and config.accountant == "published",
+            "accountant = 'published' goes with method = 'published': a proven method has no published arithmetic",
+        ),
+        (
+            published and config.release is not None,
+            f"release = {config.release!r} goes with method = 'proven': the published one adds both noises",
+        ),
+        (
+            config.gate != "auto" and (published or config.algorithm != "ipp-admm"),
+            f"gate = {config.gate!r} goes with algorithm = 'ipp-admm' and method = 'proven'",
+        ),
+        (
+            config.account is not None and published,
+            "account goes with method = 'proven': it adds up proven costs",
+        ),
+    ]
 
 
 def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None) -> RunConfig:
@@ -294,7 +367,7 @@ def _from_file(path: Path) -> dict[str, Any]:
             tables = tomllib.load(file)
     except OSError as error:
         raise RequestError(f"cannot read the config file {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise RequestError(f"{path} is not a TOML file: {error}") from None
     names = {(meta["table"], _key(name)): name for name, (_, meta) in _metadata().items()}
     values: dict[str, Any] = {}

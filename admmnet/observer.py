@@ -62,13 +62,12 @@ class Observer:
                 row[7] = row[6] + agent.penalty(consensus)
         rows = self._transport.collect(mine)
         self.rows = rows[:, :6]
-        counts = np.array([data.counts[i] for i in range(len(rows))], dtype=float)
         self.network = np.array(
             [
                 test_error(data.X_test, data.y_test, consensus),
                 rows[:, 1].sum(),
                 rows[:, 2].sum(),
-                rows[:, 6] @ counts / counts.sum(),
+                self._average(rows[:, 6]),
                 rows[:, 7].sum(),
                 rows[:, 5].max(),
             ]
@@ -76,6 +75,32 @@ class Observer:
         if self._file is not None:
             self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]))
         return float(self.network[0])
+
+    def judge(self, theta: Matrix, extra: int) -> None:
+        """Put the figures of the final models, shape (N, d), in place of the last round's; count extra messages."""
+        data, consensus = self._data, theta.mean(axis=0)
+        mine = np.zeros((len(self._agents), 4))
+        for row, agent in zip(mine, self._agents, strict=True):
+            row[0] = test_error(data.X_test, data.y_test, theta[agent.id])
+            row[1] = extra * theta[0].nbytes * agent.state.degree
+            if self._seeded:
+                row[2] = agent.solver.mean_loss(theta[agent.id])
+                row[3] = agent.solver.mean_loss(consensus)
+        rows = self._transport.collect(mine)
+        self.theta = theta
+        self.rows[:, 0], self.rows[:, 2], self.rows[:, 3] = (
+            rows[:, 0],
+            self.rows[:, 2] + rows[:, 1],
+            rows[:, 2],
+        )
+        self.network[0] = test_error(data.X_test, data.y_test, consensus)
+        self.network[2] += rows[:, 1].sum()
+        self.network[3] = self._average(rows[:, 3])
+
+    def _average(self, losses: Vector) -> float:
+        """Mean over all training records of the agents' mean losses."""
+        counts = np.array([self._data.counts[i] for i in range(len(losses))], dtype=float)
+        return float(losses @ counts / counts.sum())
 
     def close(self) -> None:
         """Close metrics.csv."""

@@ -1,26 +1,23 @@
-"""One run from settings to run folder: prepare, loop, close. The loop is the one of docs/architecture."""
+"""One run from settings to run folder: prepare, loop, close (docs/contributing.md, "The loop")."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import networkx as nx
 
 from admmnet import records
 from admmnet.agent import Agent
 from admmnet.algorithms import ALGORITHMS
 from admmnet.algorithms.consensus import Consensus
-from admmnet.config import RunConfig, resolved, to_toml
-from admmnet.data import DataSettings, Records, load
-from admmnet.errors import RequestError
-from admmnet.graph import load_topology
+from admmnet.answer import Tail, gossip
+from admmnet.config import RunConfig, to_toml
+from admmnet.data import ENCODING
 from admmnet.losses import get_loss
 from admmnet.observer import Observer
-from admmnet.privacy.calibrate import AgentFacts, Noise, Setting, calibrate
+from admmnet.planning import Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
@@ -29,9 +26,6 @@ from admmnet.together import install_hook, together
 from admmnet.transport import Transport, World, open_world
 from admmnet.types import Matrix
 from admmnet.version import __version__
-
-ADMM_REGULARISATION = 1e-4
-"""Default of ``admm``, which needs none for privacy."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +45,6 @@ class RunResult:
     folder: Path
     summary: dict[str, Any]
     theta: Matrix
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything decided before the first round, the same on every process but for the records' rows."""
-
-    config: RunConfig
-    graph: nx.Graph
-    data: Records
-    regularisation: float
-    noise: tuple[Noise, ...] | None
-    notes: tuple[str, ...]
 
 
 def run(
@@ -122,25 +104,42 @@ def _run(
     agents = together(world, lambda: _agents(plan, transport, folder))
     observer = Observer(transport, agents, plan.data, folder, seeded=plan.config.seed is not None)
     seconds = {"solve": 0.0, "exchange": 0.0}
+    rounds = int(plan.config.rounds)
+    tail = Tail(rounds)
     try:
-        for round in range(int(plan.config.rounds)):
+        for round in range(rounds):
             error = _round(round, agents, transport, observer, seconds)
+            tail.add(round, observer.theta)
             on_round(round, error)
         for agent in agents:
             agent.ledger.finish()
     finally:
         observer.close()
-    theta = observer.theta
+    theta = _answer(plan, transport, observer, tail)
     times = Seconds(total=time.perf_counter() - start, **seconds)
     summary = summarise(
         plan.config, plan.graph, plan.data, plan.noise, agents, observer, world, folder, times, plan.notes
     )
     if world.rank == 0:
+        if plan.data.encoding is not None:
+            records.write_json(folder / ENCODING, plan.data.encoding)
         records.write_model(folder / "model.npz", theta, plan.data.feature_names)
         records.write_json(folder / "summary.json", summary)
     world.gather(None)  # no process returns before the folder is whole
     transport.close()
     return RunResult(folder, summary, theta)
+
+
+def _answer(plan: Plan, transport: Transport, observer: Observer, tail: Tail) -> Matrix:
+    """Every agent's model: its last released vector, or what tail and gossip make of released vectors."""
+    theta, extra = observer.theta, 0
+    if plan.config.answer == "tail":
+        theta = tail.mean()
+    elif plan.config.answer == "gossip":
+        theta, extra = gossip(transport, plan.graph, theta, int(plan.config.rounds))
+    if plan.config.answer != "last":
+        observer.judge(theta, extra)
+    return theta
 
 
 def _round(
@@ -157,104 +156,6 @@ def _round(
     seconds["solve"] += solved - begin
     seconds["exchange"] += time.perf_counter() - solved
     return observer.observe(round)
-
-
-def prepare(config: RunConfig, world: World) -> Plan:
-    """Decide everything that precedes the first round; errors are raised on every process alike."""
-    config, graph, data = together(world, lambda: _load(resolved(config), world))
-    known: dict[int, int] = {}
-    for counts in world.gather(data.counts):
-        known |= {int(agent): int(count) for agent, count in counts.items()}
-    widths = world.gather(len(data.feature_names))
-    data = replace(data, counts=known)
-
-    def calculate() -> tuple[float, tuple[Noise, ...] | None]:
-        if len(set(widths)) > 1:
-            raise RequestError(f"the agents' files differ in width: {sorted(set(widths))} features")
-        return _calibrate(config, graph, data)
-
-    regularisation, noise = together(world, calculate)
-    config = replace(config, regularisation=regularisation)
-    return Plan(config, graph, data, regularisation, noise, _notes(config, data))
-
-
-def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records]:
-    seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
-    agents = config.agents
-    if config.topology is None:
-        agents = agents or (world.size if world.size > 1 else 5)
-    source = config.topology or f"erdos-renyi:{agents}:0.5"
-    graph = load_topology(source, agents=agents, seed=seed)
-    count = graph.number_of_nodes()
-    strangers = [agent for agent in config.budgets if int(agent) >= count]
-    if strangers:
-        raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
-    mine = world.blocks(count)[world.rank]
-    settings = DataSettings(
-        data=config.data,
-        data_dir=config.data_dir,
-        data_seed=config.data_seed,
-        test=config.test,
-        test_fraction=config.test_fraction,
-        split=config.split,
-        label=config.label,
-        positive=config.positive,
-        features=config.features,
-        no_intercept=config.no_intercept,
-        schema=config.schema or None,
-    )
-    data = load(settings, count, mine)
-    return replace(config, topology=source, topology_seed=seed, agents=count), graph, data
-
-
-def _calibrate(config: RunConfig, graph: nx.Graph, data: Records) -> tuple[float, tuple[Noise, ...] | None]:
-    asked = None if config.regularisation == "auto" else float(config.regularisation)
-    if not config.private:
-        return (ADMM_REGULARISATION if asked is None else asked), None
-    loss = get_loss(config.loss)
-    setting = Setting(
-        agents=len(graph),
-        rounds=int(config.rounds),
-        eta=float(config.eta),
-        beta=float(config.beta),
-        lipschitz=loss.lipschitz(),
-        curvature=loss.curvature_bound(),
-        accountant=str(config.accountant),
-        regularisation=asked,
-        gated=config.algorithm == "ipp-admm",
-        max_releases=int(config.max_releases),
-        gate_share=config.gate_share,
-        loss_clip=config.loss_clip,
-    )
-    facts = [
-        AgentFacts(
-            data.counts[agent],
-            graph.degree(agent),
-            float(config.budgets.get(str(agent), {}).get("epsilon", config.epsilon)),
-            float(config.budgets.get(str(agent), {}).get("delta", config.delta)),
-        )
-        for agent in sorted(graph)
-    ]
-    result = calibrate(facts, setting)
-    return result.regularisation, result.noise
-
-
-def _notes(config: RunConfig, data: Records) -> tuple[str, ...]:
-    notes = list(data.notes)
-    smallest = min(data.counts.values())
-    if config.private and config.delta > 0.1 / smallest:
-        notes.append(
-            f"delta = {config.delta:g} is above 0.1 / {smallest} records of the smallest shard: "
-            "a mechanism that leaks a whole record could satisfy it"
-        )
-    if config.private and config.accountant == "published":
-        notes.append(
-            "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
-            "epsilon_proven is what is proven; --accountant proven calibrates by it"
-        )
-    if config.private and config.seed is not None:
-        notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
-    return tuple(notes)
 
 
 def _folder(plan: Plan, world: World) -> Path:
@@ -280,9 +181,12 @@ def _agents(plan: Plan, transport: Transport, folder: Path) -> list[Agent]:
             i,
             LocalSolver(*data.shards[i], loss),
             Consensus(sorted(graph[i]), len(data.feature_names)),
-            eta=float(config.eta),
-            regularisation=plan.regularisation / len(graph),
-            algorithm=ALGORITHMS[config.algorithm](config, None if plan.noise is None else plan.noise[i]),
+            eta=plan.strength.eta,
+            regularisation=plan.regularisation,
+            proximal=plan.strength.proximal[i],
+            algorithm=ALGORITHMS[config.algorithm, str(config.method)](
+                config, None if plan.noise is None else plan.noise[i]
+            ),
             ledger=_ledger(plan, folder, i),
             streams=agent_streams(i, config.seed),
         )
@@ -300,11 +204,12 @@ def _ledger(plan: Plan, folder: Path, agent: int) -> Ledger:
         epsilon=budget.epsilon if budget else None,
         delta=budget.delta if budget else None,
         accountant=str(config.accountant),
-        method=config.method,
+        order=budget.alpha if budget else None,
+        method=str(config.method),
         algorithm=config.algorithm,
         noise="private" if config.seed is None else "seeded",
         preprocessing=plan.data.preprocessing,
         version=__version__,
     )
     path = records.ledger_path(folder, agent, len(plan.graph))
-    return Ledger(path, header, budget, durable=config.seed is None)
+    return Ledger(path, header, budget, durable=config.seed is None, account=plan.accounts.get(agent))

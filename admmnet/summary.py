@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from admmnet import records
 from admmnet.agent import Agent
 from admmnet.config import RunConfig
 from admmnet.data import Records
+from admmnet.decisions import AnyNoise
 from admmnet.observer import Observer
-from admmnet.privacy.calibrate import Noise
 from admmnet.privacy.ledger import finite
 from admmnet.transport import World
 from admmnet.version import __version__
@@ -35,7 +35,7 @@ def summarise(
     config: RunConfig,
     graph: nx.Graph,
     data: Records,
-    noise: Sequence[Noise] | None,
+    noise: Mapping[int, AnyNoise] | None,
     agents: Sequence[Agent],
     observer: Observer,
     world: World,
@@ -84,12 +84,15 @@ def summarise(
             "epsilon_target": config.epsilon if config.private else None,
             "delta": config.delta if config.private else None,
             "accountant": config.accountant if config.private else None,
+            "account": config.account,
+            "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
             "adjacency": "replace-one",
             "unit": "record",
             "epsilon_proven": largest("epsilon_proven"),
             "epsilon_spent": largest("epsilon_spent"),
             "epsilon_published": largest("epsilon_published"),
-            "rho_proven": largest("rho"),
+            "rho_proven": largest("rho_proven"),
+            "rho_spent": largest("rho"),
             "rho_published": largest("rho_published"),
         },
         "test_error": {
@@ -118,7 +121,7 @@ def summarise(
     }
 
 
-def _agent_entry(agent: Agent, noise: Sequence[Noise] | None, observer: Observer) -> dict[str, Any]:
+def _agent_entry(agent: Agent, noise: Mapping[int, AnyNoise] | None, observer: Observer) -> dict[str, Any]:
     totals, plan = agent.ledger.totals, None if noise is None else noise[agent.id]
     delta = None if plan is None else plan.budget.delta
     return {
@@ -127,6 +130,7 @@ def _agent_entry(agent: Agent, noise: Sequence[Noise] | None, observer: Observer
         "degree": agent.state.degree,
         "releases": agent.releases,
         "rho": finite(totals.rho),
+        "rho_proven": None if plan is None else finite(plan.worst_case.rho),
         "rho_published": finite(totals.rho_published),
         "epsilon_target": None if plan is None else plan.budget.epsilon,
         "epsilon_proven": None
@@ -134,6 +138,7 @@ def _agent_entry(agent: Agent, noise: Sequence[Noise] | None, observer: Observer
         else finite(plan.worst_case.epsilon_proven(delta)),
         "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
+        "account_epsilon_spent": finite(agent.ledger.account_epsilon()),
         "refused_at": agent.ledger.refused_at,
         "test_error": finite(float(observer.rows[agent.id, 0])),
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from admmnet.algorithms.admm import ADMM
-from admmnet.algorithms.ipp_admm import IPPADMM
-from admmnet.algorithms.pp_admm import PPADMM
+from admmnet.algorithms.ipp_admm import IPPADMM, PublishedIPPADMM
+from admmnet.algorithms.pp_admm import PPADMM, PublishedPPADMM
 from admmnet.privacy.calibrate import Noise
+from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
@@ -23,25 +24,30 @@ class Algorithm(Protocol):
         """Charge the agent's ledger, draw, solve, perturb; return the broadcast, or None for silence."""
 
 
-def _admm(config: RunConfig, noise: Noise | None) -> Algorithm:
-    return ADMM(float(config.beta))
+AnyNoise = Noise | ProvenNoise | None
+Factory = Callable[["RunConfig", Any], Algorithm]
+"""Settings without ``auto``, and the agent's noise, to the agent's part of the method."""
 
 
-def _pp_admm(config: RunConfig, noise: Noise | None) -> Algorithm:
-    assert noise is not None
-    return PPADMM(float(config.beta), noise)
+def _ipp_admm(config: RunConfig, noise: ProvenNoise) -> Algorithm:
+    if noise.gate is None:
+        return PPADMM(float(config.beta), noise)
+    # where noise drowns the falls it asks about, the gate lets nearly everything pass
+    automatic = Q_MIN - 2.0 * noise.gate.spread
+    threshold = automatic if config.gate_threshold == "auto" else float(config.gate_threshold)
+    return IPPADMM(float(config.beta), noise, threshold, int(config.max_releases))
 
 
-def _ipp_admm(config: RunConfig, noise: Noise | None) -> Algorithm:
-    assert noise is not None
-    return IPPADMM(
-        float(config.beta), noise, float(config.gate_threshold), config.loss_clip, int(config.max_releases)
-    )
+def _published_ipp_admm(config: RunConfig, noise: Noise) -> Algorithm:
+    threshold, most = float(config.gate_threshold), int(config.max_releases)
+    return PublishedIPPADMM(float(config.beta), noise, threshold, config.loss_clip, most)
 
 
-ALGORITHMS: Mapping[str, Callable[[RunConfig, Noise | None], Algorithm]] = {
-    "admm": _admm,
-    "pp-admm": _pp_admm,
-    "ipp-admm": _ipp_admm,
+ALGORITHMS: Mapping[tuple[str, str], Factory] = {
+    ("admm", "published"): lambda config, noise: ADMM(float(config.beta)),
+    ("pp-admm", "proven"): lambda config, noise: PPADMM(float(config.beta), noise),
+    ("pp-admm", "published"): lambda config, noise: PublishedPPADMM(float(config.beta), noise),
+    ("ipp-admm", "proven"): _ipp_admm,
+    ("ipp-admm", "published"): _published_ipp_admm,
 }
-"""Name to the factory of one agent's part; the settings are resolved, the noise is None without privacy."""
+"""(algorithm, method) to the factory of one agent's part."""

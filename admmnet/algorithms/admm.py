@@ -27,4 +27,4 @@ class ADMM:
     def propose(self, agent: Agent, round: int) -> Vector | None:
         """Return this round's broadcast, shape (d,)."""
         agent.ledger.charge(round, Unprotected())
-        return agent.solve(agent.state.linear_term(agent.eta), self.beta)  # eq. (3)
+        return agent.solve(agent.linear_term(), self.beta)  # eq. (3)

@@ -41,14 +41,15 @@ class Consensus:
         """Number of neighbours, |B_i|."""
         return len(self.neighbours)
 
-    def linear_term(self, eta: float) -> Vector:
-        """Linear coefficient of eq. (3) besides the loss, 2 dual - eta sum_j (theta_i + theta_j)."""
+    def linear_term(self, eta: float, proximal: float = 0.0) -> Vector:
+        """Linear coefficient of eqs. (3), (16) besides the loss, 2 dual - eta sum_j (theta_i + theta_j) - p theta_i."""
         around: Vector = self.degree * self.theta + self.heard.sum(axis=0)
-        return 2.0 * self.dual - eta * around
+        linear = 2.0 * self.dual - eta * around
+        return linear - proximal * self.theta if proximal else linear
 
-    def convexity(self, eta: float, regularisation: float) -> float:
-        """Return m = regularisation + 2 eta |B_i|: quadratic coefficient of eq. (3); ``regularisation`` is lambda/N."""
-        return regularisation + 2.0 * eta * self.degree
+    def convexity(self, eta: float, regularisation: float, proximal: float = 0.0) -> float:
+        """Return m = regularisation + 2 eta |B_i| + p; ``regularisation`` is lambda/N, p the self-term's weight."""
+        return regularisation + 2.0 * eta * self.degree + proximal
 
     def absorb(self, own: Vector | None, heard: Mapping[int, Vector], eta: float) -> None:
         """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value."""

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 import click
 
+from admmnet.cli.account import account
+from admmnet.cli.calibrate import calibrate
+from admmnet.cli.evaluate import evaluate, predict
 from admmnet.cli.ledger import ledger
 from admmnet.cli.run import run
 from admmnet.cli.topology import topology
@@ -25,7 +28,7 @@ def command_line() -> None:
     """
 
 
-for command in (run, ledger, topology):
+for command in (run, calibrate, evaluate, predict, ledger, account, topology):
     command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")
@@ -44,7 +47,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     try:
         world = open_world("auto")
         install_hook(world)
-        if world.rank > 0 and args[0] != "run":
+        if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
             return 0
         command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
     except click.exceptions.Exit as leave:

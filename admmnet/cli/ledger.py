@@ -15,7 +15,7 @@ from admmnet.errors import RequestError
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 
 
-@click.group(short_help="Read, check and export the agents' privacy ledgers.")
+@click.group(short_help="Read, check and export the agents' privacy ledgers.", no_args_is_help=False)
 def ledger() -> None:
     """Read, check and export the agents' privacy ledgers."""
 
@@ -37,14 +37,14 @@ def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
 @click.option("--agent", type=int, metavar="I", help="only this agent")
 @click.option("--events", is_flag=True, help="every event, not the totals alone")
 @click.option("--delta", type=float, metavar="X", help="delta of the epsilons (default: the budget's)")
-@click.option("--json", "as_json", is_flag=True, help="print JSON")
-def show(run: Path, agent: int | None, events: bool, delta: float | None, as_json: bool) -> None:
+@click.option("--json", "json_", is_flag=True, help="print JSON")
+def show(run: Path, agent: int | None, events: bool, delta: float | None, json_: bool) -> None:
     """Show what every agent has spent, recomputed from its events."""
     if delta is not None and not 0.0 < delta < 1.0:
         raise RequestError(f"--delta {delta} is not allowed: it must be above 0 and below 1")
     accounts = _accounts(run, agent)
-    if as_json:
-        print(json.dumps([_as_json(account, delta, events) for account in accounts.values()], indent=2))
+    if json_:
+        print(json.dumps([as_json(account, delta, events=events) for account in accounts.values()], indent=2))
         return
     from admmnet.cli.tables import print_accounts, print_events
 
@@ -54,7 +54,8 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, as_jso
     print_accounts(accounts, delta)
 
 
-def _as_json(account: Any, delta: float | None, events: bool) -> dict[str, Any]:
+def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any]:
+    """A ledger or account as JSON."""
     from admmnet.privacy.ledger import total_line
 
     at = account.delta if delta is None else delta

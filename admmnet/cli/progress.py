@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from admmnet.runner import Plan
+    from admmnet.planning import Plan
 
 
 class Progress:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from admmnet.config import flag_fields, load_config, parse_flag
+from admmnet.config import RunConfig, flag_fields, load_config, parse_flag
 from admmnet.transport import World, open_world
 
 _SHORT = {"out": "-o"}
 
 
-def _flags(function: Callable[..., None]) -> Callable[..., None]:
+def setting_flags(function: Callable[..., None]) -> Callable[..., None]:
     """Give a command one option a setting; values stay text, so that every error has one form."""
     for name, kind, meta in reversed(flag_fields()):
         flag = "--" + name.replace("_", "-")
@@ -30,9 +30,19 @@ def _flags(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
+def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
+    """Return the settings of a command line."""
+    given = {
+        name: parse_flag(name, value) if isinstance(value, str) else value
+        for name, value in flags.items()
+        if value is not None
+    }
+    return load_config(config, given)
+
+
 @click.command(short_help="Train on the network and write a run folder.")
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@_flags
+@setting_flags
 @click.option("--quiet", is_flag=True, help="print nothing but errors")
 @click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
 @click.option("--debug", is_flag=True, help="show the traceback of an error")
@@ -45,14 +55,8 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     """
     from admmnet.runner import run as run_network
 
-    given = {
-        name: parse_flag(name, value) if isinstance(value, str) else value
-        for name, value in flags.items()
-        if value is not None
-    }
-    settings = load_config(config, given)
-    if world.size == 1:
-        world = open_world(settings.transport)
+    settings = settings_of(config, flags)
+    world = open_world(settings.transport)
     speaks = world.rank == 0 and not quiet
     from admmnet.cli.progress import Progress
 

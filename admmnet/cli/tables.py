@@ -51,7 +51,15 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
         f"{summary['seconds']['total']:.1f} s"
     )
     grid = table(
-        title, "agent", "records", "degree", "releases", "rho", "eps proven", "eps published", "test error"
+        title,
+        "agent",
+        "records",
+        "degree",
+        "releases",
+        "rho spent",
+        "eps proven",
+        "eps published",
+        "test error",
     )
     for entry in summary["per_agent"][:FEW]:
         stopped = "" if entry["refused_at"] is None else f" (refused at {entry['refused_at']})"
@@ -73,7 +81,7 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
         str(summary["data"]["train"]),
         "",
         str(sum(entry["releases"] for entry in summary["per_agent"])),
-        number(privacy["rho_proven"]),
+        number(privacy["rho_spent"]),
         number(privacy["epsilon_proven"]),
         number(privacy["epsilon_published"]),
         percent(summary["test_error"]["consensus"]),
@@ -92,13 +100,17 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
             f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
             f"accountant; proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record, replace-one"
         )
+    if privacy["account"] is not None:
+        print(
+            f"account:    {privacy['account']}: epsilon {number(privacy['account_epsilon_spent'])} spent over all runs"
+        )
     print(f"run folder: {folder}   (admmnet ledger show {folder})")
     for note in summary["notes"]:
         print(f"note: {note}", file=sys.stderr)
 
 
-def print_accounts(accounts: Mapping[str, Account], delta: float | None) -> None:
-    """Print one row a ledger."""
+def print_accounts(accounts: Mapping[str, Account], delta: float | None, *, runs: bool = False) -> None:
+    """Print one row a ledger, or one a lasting account of several runs."""
     grid = table(
         "ledgers",
         "agent",
@@ -125,7 +137,7 @@ def print_accounts(accounts: Mapping[str, Account], delta: float | None) -> None
             "-" if at is None else number(finite(totals.epsilon_published(at)), 5),
             number(header["budget"]["epsilon"]),
             number(at),
-            "finished" if account.finished else "unfinished",
+            f"{account.runs} runs" if runs else "finished" if account.finished else "unfinished",
         )
     console().print(grid)
 

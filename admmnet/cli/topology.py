@@ -12,7 +12,7 @@ _SEED = click.option(
 )
 
 
-@click.group(short_help="Make and inspect graphs of agents.")
+@click.group(short_help="Make and inspect graphs of agents.", no_args_is_help=False)
 def topology() -> None:
     """Make and inspect graphs of agents: files, or specs such as ring:5 (docs/topologies.md)."""
 

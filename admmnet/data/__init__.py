@@ -1,10 +1,24 @@
 """Records for the agents: sources, public encoding, train/test draw and shards (docs/data.md).
 
 A rank calls `load` with the agents it runs and gets their rows, scaled to norm 1, and the test set. The draw
-and the shards depend on the data seed alone, so that all ranks agree without a message.
+and the shards depend on the data seed alone, so that all ranks agree without a message. `load_new` encodes
+further rows for a model that exists.
 """
 
-from admmnet.data.loading import Records, headline, load, validate
+from admmnet.data.loading import ENCODING, Records, headline, load, validate
+from admmnet.data.scoring import NewRows, Part, load_new
 from admmnet.data.settings import BUILT_IN, FILE_FORMS, DataSettings
 
-__all__ = ["BUILT_IN", "FILE_FORMS", "DataSettings", "Records", "headline", "load", "validate"]
+__all__ = [
+    "BUILT_IN",
+    "ENCODING",
+    "FILE_FORMS",
+    "DataSettings",
+    "NewRows",
+    "Part",
+    "Records",
+    "headline",
+    "load",
+    "load_new",
+    "validate",
+]

@@ -19,9 +19,9 @@ class Labels:
     Attributes
     ----------
     y : ndarray, shape (n,)
-        -1 or +1.
+        -1 or +1; nan for rows without labels.
     values : tuple of two str, or None
-        Negative and positive value; None when the convention {-1, +1} or {0, 1} held.
+        Negative and positive value; None when the convention {-1, +1} or {0, 1} holds.
     dependent : tuple of str
         What was read from the rows.
     """
@@ -67,8 +67,8 @@ def read_labels(
         For a label that is not declared, a third value, or values that would have to be read from rows.
     """
     if declared is not None:
-        oriented = _oriented(declared, positive)
-        return Labels(_by_value(column, name, where, oriented), oriented)
+        values = oriented(declared, positive)
+        return Labels(_by_value(column, name, where, values), values)
     if positive is None:
         return Labels(_by_convention(column, name, where), None)
     if not discover:
@@ -94,6 +94,17 @@ def read_labels(
     return Labels(_by_value(column, name, where, values), values, (f"negative label {others[0]!r}",))
 
 
+def no_labels(n: int, declared: tuple[str, str] | None, positive: str | None) -> Labels:
+    """Labels of n rows that have none: nan, with the declared values.
+
+    Raises
+    ------
+    RequestError
+        If `positive` is none of them.
+    """
+    return Labels(np.full(n, np.nan), None if declared is None else oriented(declared, positive))
+
+
 def canonical(label: str) -> str:
     """Spell numbers in one way, so that 1, +1 and 1.0 are the same label."""
     try:
@@ -107,7 +118,14 @@ def same(a: str, b: str) -> bool:
     return canonical(a) == canonical(b)
 
 
-def _oriented(declared: tuple[str, str], positive: str | None) -> tuple[str, str]:
+def oriented(declared: tuple[str, str], positive: str | None) -> tuple[str, str]:
+    """Negative and positive value, turned round if `positive` is the declared negative one.
+
+    Raises
+    ------
+    RequestError
+        If `positive` is none of the two.
+    """
     if positive is None or same(positive, declared[1]):
         return declared
     if same(positive, declared[0]):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from admmnet.data.columns import Column, Rows, column_of, column_of_numbers
 from admmnet.data.files import read_lines
-from admmnet.data.labels import read_labels
+from admmnet.data.labels import no_labels, read_labels
 from admmnet.data.schema import Schema
 from admmnet.data.source import Source
 from admmnet.errors import RequestError
@@ -62,7 +62,9 @@ class Sparse:
         return x
 
 
-def read_libsvm(path: Path, schema: Schema, positive: str | None, discover: bool) -> Source:
+def read_libsvm(
+    path: Path, schema: Schema, positive: str | None, discover: bool, labelled: bool = True
+) -> Source:
     """Read a libsvm file.
 
     Parameters
@@ -75,6 +77,8 @@ def read_libsvm(path: Path, schema: Schema, positive: str | None, discover: bool
         Label value that becomes +1.
     discover : bool
         Whether the width and the labels may be read from the rows.
+    labelled : bool
+        Whether labels are read; if not, any word may stand in their place.
 
     Returns
     -------
@@ -100,8 +104,11 @@ def read_libsvm(path: Path, schema: Schema, positive: str | None, discover: bool
         return f"{path}, line {row + 1}"
 
     sparse = _sparse(path, lines, schema.features)
-    heads = column_of([line.split(None, 1)[0] for line in lines])
-    labels = read_labels(heads, "label", where, schema.labels, positive, discover)
+    if labelled:
+        heads = column_of([line.split(None, 1)[0] for line in lines])
+        labels = read_labels(heads, "label", where, schema.labels, positive, discover)
+    else:
+        labels = no_labels(len(lines), schema.labels, positive)
     width = sparse.width
     names = tuple(f"x{k + 1}" for k in range(width))
 
@@ -160,7 +167,9 @@ def _sparse(path: Path, lines: list[str], features: int | None) -> Sparse:
     bad = np.flatnonzero(indices > width)
     if bad.size:
         at = int(bad[0])
-        raise RequestError(f"{line_of(at)}, index {indices[at]}: above the width {width}; raise --features")
+        raise RequestError(
+            f"{line_of(at)}, index {indices[at]}: above the width {width}; raise --features, or mend the line"
+        )
     if width > WIDEST:
         raise RequestError(
             f"{path}: width {width} is above {WIDEST}; rows are dense here, so hash or select features"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from admmnet.data.libsvm import read_libsvm
 from admmnet.data.phishing import FILE as PHISHING
 from admmnet.data.phishing import read_phishing
 from admmnet.data.rows import INTERCEPT, finish_rows
-from admmnet.data.schema import Schema, parse_schema
+from admmnet.data.schema import Schema, parse_schema, to_table
 from admmnet.data.settings import BUILT_IN, DataSettings, check_settings, form_of, parse_split, path_for
 from admmnet.data.shards import deal, draw
 from admmnet.data.source import Source
@@ -26,6 +27,8 @@ from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
 
 TEST_NOTE = "the test records are taken to be public: nobody is charged for the errors reported on them"
+ENCODING = "encoding.json"
+"""File of the run folder that keeps `Records.encoding`."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,9 @@ class Records:
         "public-bounds" if each row was encoded by declared constants alone, else "data-dependent".
     notes : tuple of str
         Warnings to show once.
+    encoding : dict or None
+        Where something was read from rows: the table `[data.schema]` with all of it filled in, by which
+        further rows are encoded alike. The run folder keeps it as encoding.json.
     """
 
     name: str
@@ -61,6 +67,7 @@ class Records:
     feature_names: tuple[str, ...]
     preprocessing: str
     notes: tuple[str, ...] = ()
+    encoding: dict[str, Any] | None = None
 
 
 def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
@@ -93,35 +100,34 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
             raise RequestError(f"agent {agent} does not exist: the agents are 0 to {agents - 1}")
     if settings.per_agent:
         return _load_own_files(settings, mine)
-    source = _read(settings)
+    source = read_source(settings)
     known: Source | None = None
     if settings.test is not None and settings.data not in BUILT_IN:
-        known = _read_file(Path(settings.test), source.schema, settings.positive, discover=False)
-    everything: Rows = np.arange(len(source.y))
+        known = read_file(Path(settings.test), source.schema, settings.positive, discover=False)
     if known is not None:
-        train, X_test, y_test = everything, *_finished(known, np.arange(len(known.y)), settings)
+        train, X_test, y_test = every(source), *finished(known, every(known), settings)
     else:
-        if settings.test == "official":
-            train, test = everything[: source.official], everything[source.official :]
-        else:
-            share = source.test_share if settings.test_fraction is None else settings.test_fraction
-            train, test = draw(len(source.y), share, settings.data_seed)
-        X_test, y_test = _finished(source, test, settings)
+        train, test = drawn(source, settings)
+        X_test, y_test = finished(source, test, settings)
     parts = deal(parse_split(settings.split), train, source.y, source.column, agents, settings.data_seed)
     notes = list(source.notes)
     if source.dependent:
-        notes.append(f"read from the rows, not declared: {', '.join(source.dependent)}; see [data.schema]")
+        notes.append(
+            f"read from the rows, not declared: {', '.join(source.dependent)}; no budget covers what was read,"
+            f" and the run folder holds it ({ENCODING}): declare it in [data.schema]"
+        )
     if parse_split(settings.split).kind == "by-column":
         notes.append("shards were made from a column of the rows: take them, and their sizes, to be public")
     return Records(
         name=source.name,
-        shards={agent: _finished(source, parts[agent], settings) for agent in mine},
+        shards={agent: finished(source, parts[agent], settings) for agent in mine},
         counts={agent: len(part) for agent, part in enumerate(parts)},
         X_test=X_test,
         y_test=y_test,
-        feature_names=_feature_names(source, settings),
+        feature_names=names_of(source, settings),
         preprocessing="data-dependent" if source.dependent else "public-bounds",
         notes=(*notes, TEST_NOTE),
+        encoding=to_table(source.schema) if source.dependent else None,
     )
 
 
@@ -152,7 +158,7 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
             else:
                 locate(PHISHING, settings.data_dir, None, None)
         return
-    schema = _declared(settings)
+    schema = declared(settings)
     if schema.rules and form_of(settings.data) != ".csv":
         raise RequestError(f"data.schema.columns goes with csv files, not with {settings.data}")
     paths = [] if settings.per_agent else [Path(settings.data)]
@@ -189,26 +195,33 @@ def headline(settings: DataSettings) -> str:
 
 def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
     assert settings.test is not None  # check_settings came first
-    public = _read_file(Path(settings.test), _declared(settings), settings.positive, discover=False)
+    public = read_file(Path(settings.test), declared(settings), settings.positive, discover=False)
     shards: dict[int, tuple[Matrix, Vector]] = {}
     for agent in mine:
         path = path_for(settings.data, agent)
-        own = _read_file(path, public.schema, settings.positive, discover=False)
-        shards[agent] = _finished(own, np.arange(len(own.y)), settings)
-    X_test, y_test = _finished(public, np.arange(len(public.y)), settings)
+        own = read_file(path, public.schema, settings.positive, discover=False)
+        shards[agent] = finished(own, every(own), settings)
+    X_test, y_test = finished(public, every(public), settings)
     return Records(
         name=Path(settings.data).name,
         shards=shards,
         counts={agent: len(y) for agent, (_, y) in shards.items()},
         X_test=X_test,
         y_test=y_test,
-        feature_names=_feature_names(public, settings),
+        feature_names=names_of(public, settings),
         preprocessing="public-bounds",
         notes=(TEST_NOTE,),
     )
 
 
-def _declared(settings: DataSettings) -> Schema:
+def declared(settings: DataSettings) -> Schema:
+    """Schema of the settings, `--label` and `--features` included.
+
+    Raises
+    ------
+    RequestError
+        If the table is wrong.
+    """
     schema = parse_schema(settings.schema)
     if settings.label is not None:
         schema = replace(schema, label=settings.label)
@@ -219,25 +232,45 @@ def _declared(settings: DataSettings) -> Schema:
     return schema
 
 
-def _read(settings: DataSettings) -> Source:
+def read_source(settings: DataSettings) -> Source:
+    """Read pooled records; what a file's schema leaves open is read from its rows."""
     if settings.data == "census":
         return read_census()
     if settings.data == "adult":
         return read_adult(settings.data_dir)
     if settings.data == "phishing":
         return read_phishing(settings.data_dir)
-    return _read_file(Path(settings.data), _declared(settings), settings.positive, discover=True)
+    return read_file(Path(settings.data), declared(settings), settings.positive, discover=True)
 
 
-def _read_file(path: Path, schema: Schema, positive: str | None, discover: bool) -> Source:
+def read_file(
+    path: Path, schema: Schema, positive: str | None, discover: bool, labelled: bool = True
+) -> Source:
+    """Read a file by the form its ending names; the parameters are those of `read_csv`."""
     read = {".csv": read_csv, ".npz": read_npz}.get(form_of(str(path)), read_libsvm)
-    return read(path, schema, positive, discover)
+    return read(path, schema, positive, discover, labelled)
 
 
-def _finished(source: Source, which: Rows, settings: DataSettings) -> tuple[Matrix, Vector]:
+def every(source: Source) -> Rows:
+    """All rows of a source."""
+    rows: Rows = np.arange(len(source.y))
+    return rows
+
+
+def drawn(source: Source, settings: DataSettings) -> tuple[Rows, Rows]:
+    """Training and test rows of a source without a test file."""
+    if settings.test == "official":
+        return every(source)[: source.official], every(source)[source.official :]
+    share = source.test_share if settings.test_fraction is None else settings.test_fraction
+    return draw(len(source.y), share, settings.data_seed)
+
+
+def finished(source: Source, which: Rows, settings: DataSettings) -> tuple[Matrix, Vector]:
+    """Encode some rows, scaled to norm 1, with their labels."""
     X = finish_rows(source.rows(which), not settings.no_intercept, lambda row: source.where(int(which[row])))
     return X, np.ascontiguousarray(source.y[which])
 
 
-def _feature_names(source: Source, settings: DataSettings) -> tuple[str, ...]:
+def names_of(source: Source, settings: DataSettings) -> tuple[str, ...]:
+    """Feature names as in `finished`."""
     return source.features if settings.no_intercept else (*source.features, INTERCEPT)

@@ -12,6 +12,7 @@ from admmnet.data.source import Source
 FILE = "phishing/phishing.libsvm"
 """Path below the data folder."""
 FEATURES = 68
+LABELS = ("0", "1")
 NOTE = (
     "phishing: only 5,849 of its 11,055 records are distinct, so train and test share some: errors look low"
 )
@@ -26,5 +27,5 @@ def read_phishing(data_dir: str | None) -> Source:
         If the file is missing or unsound.
     """
     path = locate(FILE, data_dir, None, None)
-    source = read_libsvm(path, Schema(labels=("0", "1"), features=FEATURES), None, discover=False)
+    source = read_libsvm(path, Schema(labels=LABELS, features=FEATURES), None, discover=False)
     return replace(source, name="phishing", notes=(NOTE,))

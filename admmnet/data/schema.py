@@ -142,6 +142,42 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     return Schema(rules, label, labels, features, drop)
 
 
+def to_table(schema: Schema) -> dict[str, Any]:
+    """Write a schema as the table that `parse_schema` reads back to an equal one.
+
+    Parameters
+    ----------
+    schema : Schema
+        Complete or not; the prefixes of its rules differ.
+
+    Returns
+    -------
+    dict
+        Texts, numbers, lists and tables alone, so that JSON and TOML hold it.
+    """
+    table: dict[str, Any] = {"label": schema.label, "features": schema.features, "drop": list(schema.drop)}
+    table["labels"] = None if schema.labels is None else list(schema.labels)
+    table["columns"] = {rule.prefix: _entry(rule) for rule in schema.rules}
+    return {key: value for key, value in table.items() if value not in (None, [], {})}
+
+
+def _entry(rule: Rule) -> dict[str, Any]:
+    entry: dict[str, Any] = {"column": rule.column, "weight": rule.weight}
+    if isinstance(rule, Numeric):
+        bounds = {} if rule.low is None else {"low": rule.low, "high": rule.high}
+        edges = {"edges": list(rule.edges)} if rule.scale == "bins" else {}
+        return {"kind": "numeric", **entry, "scale": rule.scale, **bounds, **edges}
+    entry = {"kind": "categorical", **entry, "other": rule.other}
+    if rule.categories is None:
+        return entry
+    if not rule.groups:
+        return {**entry, "categories": list(rule.categories)}
+    groups: dict[str, list[str]] = {group: [] for group in rule.groups}
+    for category, group in zip(rule.categories, rule.groups, strict=True):
+        groups[group].append(category)
+    return {**entry, "groups": groups}
+
+
 def _rule(name: str, entry: Any) -> Rule:
     place = f"data.schema.columns.{name}"
     if not isinstance(entry, Mapping):

@@ -19,7 +19,7 @@ class Source:
     name : str
         Name of the data set, or the file.
     y : ndarray, shape (n,)
-        Labels -1 and +1.
+        Labels -1 and +1; nan if they were not asked for.
     features : tuple of str
         Names of the d features, without the intercept.
     rows : callable

@@ -16,7 +16,7 @@ import numpy as np
 from admmnet.data.columns import Column, Table, column_of, column_of_numbers
 from admmnet.data.encode import complete, encode, missing
 from admmnet.data.files import read_lines
-from admmnet.data.labels import read_labels
+from admmnet.data.labels import no_labels, read_labels
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.source import Source
 from admmnet.errors import RequestError
@@ -53,7 +53,9 @@ def flat_cells(lines: Sequence[str], width: int, separator: str, where: Callable
     return separator.join(lines).split(separator) if lines else []
 
 
-def read_csv(path: Path, schema: Schema, positive: str | None, discover: bool) -> Source:
+def read_csv(
+    path: Path, schema: Schema, positive: str | None, discover: bool, labelled: bool = True
+) -> Source:
     """Read a csv file with a header line.
 
     Parameters
@@ -66,6 +68,8 @@ def read_csv(path: Path, schema: Schema, positive: str | None, discover: bool) -
         Label value that becomes +1.
     discover : bool
         Whether categories, bounds and labels may be read from the rows.
+    labelled : bool
+        Whether labels are read; if not, the label column may be absent and is not looked at.
 
     Returns
     -------
@@ -78,13 +82,15 @@ def read_csv(path: Path, schema: Schema, positive: str | None, discover: bool) -
         With file, line and column.
     """
     table = csv_table(path)
-    if schema.label is None:
+    if labelled and schema.label is None:
         raise RequestError(
             f"{path}: name the label column with --label NAME; the header has {', '.join(table.names)}"
         )
-    labels = read_labels(
-        table.column(schema.label), schema.label, table.where, schema.labels, positive, discover
-    )
+    if labelled and schema.label is not None:
+        column = table.column(schema.label)
+        labels = read_labels(column, schema.label, table.where, schema.labels, positive, discover)
+    else:
+        labels = no_labels(table.rows, schema.labels, positive)
     if not schema.rules:
         names = [name for name in table.names if name != schema.label and name not in schema.drop]
         schema = replace(schema, rules=tuple(Numeric(name, name, None, None, "none") for name in names))
@@ -168,13 +174,15 @@ def _ragged(place: str, cells: int, width: int) -> RequestError:
     return RequestError(f"{place}: {cells} values, expected {width}; mend or remove the line")
 
 
-def read_npz(path: Path, schema: Schema, positive: str | None, discover: bool) -> Source:
+def read_npz(
+    path: Path, schema: Schema, positive: str | None, discover: bool, labelled: bool = True
+) -> Source:
     """Read the arrays X (n, d) and y (n,) of an npz file.
 
     Parameters
     ----------
-    path, schema, positive, discover
-        As in `read_csv`; of the schema only `labels` and `features` count.
+    path, schema, positive, discover, labelled
+        As in `read_csv`; of the schema only `labels` and `features` count, y takes the label column's place.
 
     Returns
     -------
@@ -186,7 +194,7 @@ def read_npz(path: Path, schema: Schema, positive: str | None, discover: bool) -
     RequestError
         For other keys, types or shapes, and for values that are not finite, with row (from 1) and column.
     """
-    X, y = _arrays(path)
+    X, y = _arrays(path, labelled)
     d = X.shape[1]
     if schema.features is not None and schema.features != d:
         raise RequestError(
@@ -202,9 +210,11 @@ def read_npz(path: Path, schema: Schema, positive: str | None, discover: bool) -
         raise RequestError(
             f"{where(row)}, column x{k + 1}: {X[row, k]:g} is not finite; remove the row or fill it in"
         )
-    labels = read_labels(
-        column_of([str(v) for v in y.tolist()]), "y", where, schema.labels, positive, discover
-    )
+    if labelled:
+        texts = column_of([str(v) for v in y.tolist()])
+        labels = read_labels(texts, "y", where, schema.labels, positive, discover)
+    else:
+        labels = no_labels(len(X), schema.labels, positive)
     names = tuple(f"x{k + 1}" for k in range(d))
 
     def column(name: str) -> Column:
@@ -224,16 +234,17 @@ def read_npz(path: Path, schema: Schema, positive: str | None, discover: bool) -
     )
 
 
-def _arrays(path: Path) -> tuple[Matrix, np.ndarray[Any, Any]]:
+def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
                 raise zipfile.BadZipFile("no zip archive")
         with np.load(path, allow_pickle=False) as archive:
-            if not {"X", "y"} <= set(archive.files):
-                keys = ", ".join(archive.files) or "none"
-                raise RequestError(f"{path} must hold the arrays X and y, its keys are: {keys}")
-            X, y = archive["X"], archive["y"]
+            if not ({"X", "y"} if labelled else {"X"}) <= set(archive.files):
+                keys, wanted = ", ".join(archive.files) or "none", "arrays X and y" if labelled else "array X"
+                raise RequestError(f"{path} must hold the {wanted}, its keys are: {keys}")
+            X = archive["X"]
+            y = archive["y"] if labelled else np.zeros(len(X) if X.ndim else 0)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise RequestError(
             f"{path} is not a sound npz file ({error}): store it anew with numpy.savez"

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from admmnet.errors import AdmmnetError, CheckFailed
 from admmnet.privacy.budget import SLACK, Totals
 from admmnet.privacy.conversion import loose_rho
-from admmnet.privacy.events import Event, from_parameters
+from admmnet.privacy.events import (
+    Event,
+    ObjectivePerturbation,
+    from_parameters,
+    is_count,
+    is_positive,
+    parameters,
+    shown,
+)
 from admmnet.privacy.ledger import Header, digest, encode, event_line, total_line
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""
-HEADER_KEYS = frozenset(Header(0, (), 1, None, None, "", "", "", "", "", "").line())
 
 
 @dataclass(frozen=True)
@@ -33,12 +43,15 @@ class Account:
         Recomputed from the events' parameters.
     finished : bool
         Whether the end line is there.
+    runs : int
+        Number of runs: 1, or more in an account.
     """
 
     header: dict[str, Any]
     events: tuple[tuple[int, Event, dict[str, Any]], ...]
     totals: Totals
     finished: bool
+    runs: int = 1
 
     @property
     def delta(self) -> float | None:
@@ -47,8 +60,13 @@ class Account:
         return delta
 
 
-def read(path: Path) -> Account:
-    """Read and verify one ledger.
+@np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
+def read(path: Path, *, account: bool = False) -> Account:
+    """Read and verify one ledger, or one account: a ledger of several runs, each with a line of its own.
+
+    Every line but the last is held to the bit by the hash in the line behind it, the end line by the event
+    before it. The last line of an unfinished ledger, lines cut off whole, and lines that were all changed
+    and hashed again show only against the digest in summary.json.
 
     Returns
     -------
@@ -62,9 +80,9 @@ def read(path: Path) -> Account:
     """
     lines = _lines(path)
     header, raw = _header(path, lines)
-    delta, totals = header["budget"]["delta"], Totals()
+    delta, totals = header["budget"]["delta"], Totals(header["method"])
     events: list[tuple[int, Event, dict[str, Any]]] = []
-    finished, last_round = False, 0
+    finished, last_round, total, runs = False, 0, total_line(totals, delta), 1
     for number, data in lines:
         line = _parse(path, number, data)
         if finished:
@@ -73,20 +91,29 @@ def read(path: Path) -> Account:
             raise _fault(
                 path, number, "does not follow from the line before (changed, removed or swapped lines)"
             )
-        if line.get("kind") == "end":
-            expected = {"kind": "end", "events": len(events), "total": total_line(totals, delta)}
+        if account and line.get("kind") == "run":
+            header = _run(path, number, line, header)
+            last_round, runs = 0, runs + 1
+        elif line.get("kind") == "end":
+            end = {"kind": "end", "events": len(events), "total": total, "previous": digest(raw)}
+            if data != encode(end):
+                raise _fault(path, number, f"is not the end of the {len(events)} events before it")
             finished = True
         else:
-            event, round_ = _event(path, number, line)
+            event, round_ = _event(path, number, line, header["records"])
             if round_ < last_round:
                 raise _fault(path, number, f"round {round_} stands behind round {last_round}")
-            totals.add(event)
+            try:
+                totals.add(event)
+                expected = event_line(round_, event, totals, delta, digest(raw))
+            except ArithmeticError:
+                raise _fault(path, number, f"{event.mechanism}: its cost exceeds every number") from None
+            _compare(path, number, line, expected)
             events.append((round_, event, line))
-            expected, last_round = event_line(round_, event, totals, delta, ""), round_
-        _compare(path, number, line, expected)
+            last_round, total = round_, line["total"]
         raw = data
     _within_budget(path, header, totals)
-    return Account(header, tuple(events), totals, finished)
+    return Account(header, tuple(events), totals, finished, runs)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -104,19 +131,61 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def _header(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[dict[str, Any], bytes]:
     number, raw = next(lines)
-    header = _parse(path, number, raw)
-    if header.get("kind") != "header" or frozenset(header) != HEADER_KEYS:
-        raise _fault(path, number, f"is not a header with the keys {', '.join(sorted(HEADER_KEYS))}")
-    if header["schema"] != 1:
-        raise _fault(path, number, f"schema {header['schema']!r} is not one this version reads (1)")
-    budget = header["budget"]
-    if not isinstance(budget, dict) or set(budget) != {"epsilon", "delta"}:
-        raise _fault(path, number, "budget must hold epsilon and delta")
-    for name, bound in (("epsilon", float("inf")), ("delta", 1.0)):
-        value = budget[name]
-        if value is not None and not (isinstance(value, int | float) and 0.0 < value < bound):
-            raise _fault(path, number, f"budget {name} = {value!r} is out of range")
-    return header, raw
+    line = _parse(path, number, raw)
+    _check_header(path, number, line)
+    return line, raw
+
+
+def _run(path: Path, number: int, line: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+    """Header of another run of an account; records, delta and order are the account's."""
+    header = {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}
+    _check_header(path, number, header)
+    for name, own, asked in (
+        ("agent", first["agent"], header["agent"]),
+        ("records", first["records"], header["records"]),
+        ("order", first["order"], header["order"]),
+        ("delta", first["budget"]["delta"], header["budget"]["delta"]),
+    ):
+        if own != asked:
+            raise _fault(path, number, f"{name} is {shown(asked)}, the account's is {shown(own)}")
+    return header
+
+
+def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
+    if line.get("kind") != "header":
+        raise _fault(path, number, "is not a header")
+    if line.get("schema") != 1:
+        raise _fault(path, number, f"schema {shown(line.get('schema'))} is not one this version reads (1)")
+    for name, good in _HEADER.items():
+        if name not in line or not good(line[name]):
+            raise _fault(path, number, f"{name} = {shown(line.get(name))} is out of range")
+    values = {name: line[name] for name in _HEADER if name not in ("neighbours", "budget", "admmnet")}
+    header = Header(
+        neighbours=tuple(line["neighbours"]), version=line["admmnet"], **line["budget"], **values
+    ).line()
+    if header != line or encode(header) != encode(line):
+        raise _fault(path, number, f"is not a replace-one header with the keys {', '.join(header)}")
+
+
+def _is_budget(value: object) -> bool:
+    if not isinstance(value, dict) or set(value) != {"epsilon", "delta"}:
+        return False
+    epsilon, delta = value["epsilon"], value["delta"]
+    return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
+
+
+_HEADER: dict[str, Callable[[Any], bool]] = {
+    "agent": lambda value: is_count(value, 0),
+    "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
+    "records": is_count,
+    "budget": _is_budget,
+    "accountant": lambda value: value in ("proven", "published"),
+    "order": lambda value: value is None or (is_positive(value) and value > 1),
+    "noise": lambda value: value in ("private", "seeded"),
+    **dict.fromkeys(
+        ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)
+    ),
+}
 
 
 def _parse(path: Path, number: int, data: bytes) -> dict[str, Any]:
@@ -127,57 +196,76 @@ def _parse(path: Path, number: int, data: bytes) -> dict[str, Any]:
         line = json.loads(data, parse_constant=constant)
     except (ValueError, RecursionError):
         raise _fault(path, number, "is not JSON") from None
-    if not isinstance(line, dict) or encode(line) != data:
-        raise _fault(path, number, "is not in the canonical form that admmnet writes")
-    return line
+    try:
+        if isinstance(line, dict) and encode(line) == data:
+            return line
+    except (ValueError, RecursionError):  # 1e999, a lone surrogate, too deep
+        pass
+    raise _fault(path, number, "is not in the canonical form that admmnet writes")
 
 
-def _event(path: Path, number: int, line: dict[str, Any]) -> tuple[Event, int]:
-    round_, values = line.get("round"), line.get("parameters")
+def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple[Event, int]:
+    round_, mechanism, values = line.get("round"), line.get("mechanism"), line.get("parameters")
     if (
         line.get("kind") != "event"
-        or not isinstance(values, dict)
         or not isinstance(round_, int)
-        or round_ < 0
+        or not is_count(round_, 0)
+        or not isinstance(mechanism, str)
+        or not isinstance(values, dict)
     ):
         raise _fault(path, number, "is neither an event nor the end")
     try:
-        return from_parameters(str(line.get("mechanism")), values), round_
+        event = from_parameters(mechanism, values)
     except AdmmnetError as error:
         raise _fault(path, number, str(error)) from None
+    if encode(values) != encode(parameters(event)):
+        raise _fault(path, number, "parameters are not in the canonical form that admmnet writes")
+    if isinstance(event, ObjectivePerturbation):
+        if event.records != records:
+            raise _fault(path, number, f"records is {event.records}, the header's is {records}")
+        right = 2.0 * event.lipschitz / event.records
+        if not _close(event.sensitivity, right):
+            raise _fault(path, number, f"sensitivity is {event.sensitivity!r}, under replace-one {right!r}")
+        if event.logistic and not _close(event.curvature, 0.25 * event.lipschitz * event.lipschitz):
+            raise _fault(path, number, f"curvature is {event.curvature!r}, for a logistic loss lipschitz^2/4")
+    return event, round_
 
 
 def _compare(
     path: Path, number: int, line: dict[str, Any], expected: dict[str, Any], where: str = ""
 ) -> None:
-    if not where:
-        expected = {**expected, "previous": line["previous"]}
-    if set(line) != set(expected):
+    if list(line) != list(expected):
         raise _fault(
-            path, number, f"{where or 'line'} has the keys {', '.join(line)}, expected {', '.join(expected)}"
+            path,
+            number,
+            f"{where or 'line'} has the keys {shown(list(line))}, expected {', '.join(expected)}",
         )
     for key, right in expected.items():
         wrong, name = line[key], f"{where}{key}"
         if isinstance(right, dict) and isinstance(wrong, dict):
-            if key != "parameters":
+            if key != "parameters":  # they were compared as they were read
                 _compare(path, number, wrong, right, f"{name}.")
-        elif isinstance(right, float) and isinstance(wrong, int | float):
-            if abs(wrong - right) > TOLERANCE * max(abs(right), abs(wrong)):
-                raise _fault(path, number, f"{name} is {wrong!r}, recomputed {right!r}")
-        elif wrong != right:
-            raise _fault(path, number, f"{name} is {wrong!r}, recomputed {right!r}")
+        elif type(wrong) is not type(right) or not (
+            _close(wrong, right) if isinstance(right, float) else wrong == right
+        ):
+            raise _fault(path, number, f"{name} is {shown(wrong)}, recomputed {right!r}")
+
+
+def _close(wrong: float, right: float) -> bool:
+    same_sign = math.copysign(1.0, wrong) == math.copysign(1.0, right)  # tells -0.0 from 0.0
+    return same_sign and abs(wrong - right) <= TOLERANCE * min(abs(wrong), abs(right))
 
 
 def _within_budget(path: Path, header: dict[str, Any], totals: Totals) -> None:
-    epsilon, delta = header["budget"]["epsilon"], header["budget"]["delta"]
-    if epsilon is None or delta is None:
+    if header["budget"]["delta"] is None:
         return
+    epsilon, delta = float(header["budget"]["epsilon"]), float(header["budget"]["delta"])
     spent: float | None
     if header["accountant"] == "proven":
         spent, limit, what = totals.epsilon_proven(delta), epsilon, "epsilon_spent"
     else:
         spent, limit, what = totals.rho_published, loose_rho(epsilon, delta), "the published rho"
-    if spent is None or spent > limit * (1.0 + TOLERANCE + SLACK):
+    if spent is None or not spent <= limit * (1.0 + TOLERANCE + SLACK):
         raise CheckFailed(f"{path}: {what} comes to {spent!r}, above the budget's {limit!r}")
 
 

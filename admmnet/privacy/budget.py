@@ -9,8 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from admmnet.privacy import proven, published
-from admmnet.privacy.conversion import ORDERS, allowance, best_order, epsilon, loose_epsilon, loose_rho
-from admmnet.privacy.events import Event
+from admmnet.privacy.conversion import (
+    ORDERS,
+    allowance,
+    best_order,
+    epsilon,
+    gaussian_epsilon,
+    gaussian_mu,
+    loose_epsilon,
+    loose_rho,
+)
+from admmnet.privacy.events import Event, Gaussian
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -19,40 +28,64 @@ SLACK = 1e-12
 class Totals:
     """Running totals of an agent's charges under both accountants.
 
+    Parameters
+    ----------
+    method : str
+        The form of the method; only ``published`` ones have published costs.
+
     Attributes
     ----------
     rho, xi : float
         Proven zCDP totals.
     curve : ndarray of shape (601,)
         Proven Renyi curve at ``conversion.ORDERS``.
+    mu_squared : float
+        Sum of (sensitivity / sigma)^2 over Gaussian events; inf once there was another kind of event.
     rho_published : float or None
         Published total; None once an event has no published cost.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, method: str = "published") -> None:
+        self.method = method
         self.rho = 0.0
         self.xi = 0.0
         self.curve = np.zeros_like(ORDERS)
-        self.rho_published: float | None = 0.0
+        self.mu_squared = 0.0
+        self.rho_published: float | None = 0.0 if method == "published" else None
+
+    def claim(self, event: Event) -> float | None:
+        """Published cost of an event, None where there is none."""
+        return published.rho(event) if self.method == "published" else None
 
     def add(self, event: Event, count: int = 1) -> None:
         """Add the cost of an event, ``count`` times."""
-        cost, claim = proven.cost(event), published.rho(event)
+        cost, claim = proven.cost(event), self.claim(event)
         self.rho += count * cost.rho
         self.xi += count * cost.xi
         self.curve = self.curve + count * cost.curve
+        self.mu_squared += count * _mu_squared(event)
         claimed = self.rho_published
         self.rho_published = None if claim is None or claimed is None else claimed + count * claim
 
     def epsilon_proven(self, delta: float) -> float:
-        """Epsilon of the events so far: an odometer reading (docs/privacy.md, Theorem 5); inf if unprotected."""
+        """Epsilon of the events so far: an odometer reading (docs/privacy.md, Theorem 5); inf if unprotected.
+
+        Exact where every event is Gaussian, eq. (P5); else the best of the orders, eq. (P2).
+        """
         if not self.rho:
             return 0.0
-        return epsilon(self.curve, delta)
+        renyi = epsilon(self.curve, delta)
+        if math.isfinite(self.mu_squared):
+            return min(renyi, gaussian_epsilon(math.sqrt(self.mu_squared), delta))
+        return renyi
 
     def epsilon_published(self, delta: float) -> float | None:
         """Published epsilon of the events so far, eq. (P3)."""
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
+
+
+def _mu_squared(event: Event) -> float:
+    return (event.sensitivity / event.sigma) ** 2 if isinstance(event, Gaussian) else math.inf
 
 
 @dataclass(frozen=True)
@@ -64,32 +97,46 @@ class Budget:
     epsilon, delta : float
         The promise.
     accountant : str
-        ``proven`` compares Renyi divergences at one fixed order, ``published`` compares rho with
-        epsilon^2/(4 ln(1/delta)).
-    order : int
-        Index into ``conversion.ORDERS``, chosen at calibration; unused under ``published``.
+        ``proven`` compares Renyi divergences at one fixed order, or mu^2 where all is Gaussian;
+        ``published`` compares rho with epsilon^2/(4 ln(1/delta)).
+    order : int or None
+        Index into ``conversion.ORDERS``, chosen at calibration; None where every event is Gaussian.
     """
 
     epsilon: float
     delta: float
     accountant: str
-    order: int = 0
+    order: int | None = None
 
     @classmethod
     def for_plan(cls, epsilon: float, delta: float, accountant: str, plan: Totals) -> Budget:
         """Budget whose one order is the best for the worst case that was planned."""
-        return cls(epsilon, delta, accountant, best_order(plan.curve, delta))
+        gaussian = math.isfinite(plan.mu_squared)
+        return cls(epsilon, delta, accountant, None if gaussian else best_order(plan.curve, delta))
+
+    @property
+    def alpha(self) -> float | None:
+        """The one Renyi order of the filter, None where there is none."""
+        return float(ORDERS[self.order]) if self.accountant == "proven" and self.order is not None else None
 
     def affords(self, spent: Totals, events: Iterable[Event]) -> bool:
         """Whether the totals plus these events stay within the budget, slack 1e-12 relative."""
-        if self.accountant == "proven":
-            limit = allowance(self.order, self.epsilon, self.delta)
-            need = float(spent.curve[self.order])
-            need += sum(float(proven.cost(event).curve[self.order]) for event in events)
-        else:
+        need: float | None
+        if self.accountant == "published":
             limit = loose_rho(self.epsilon, self.delta)
-            costs = [published.rho(event) for event in events]
-            if spent.rho_published is None or any(c is None for c in costs):
-                return False
-            need = spent.rho_published + sum(c for c in costs if c is not None)
-        return math.isfinite(need) and need <= limit * (1.0 + SLACK)
+            need = _sum(spent.rho_published, [spent.claim(event) for event in events])
+        elif self.order is None:
+            limit = gaussian_mu(self.epsilon, self.delta) ** 2
+            need = _sum(spent.mu_squared, [_mu_squared(event) for event in events])
+        else:
+            limit, order = allowance(self.order, self.epsilon, self.delta), self.order
+            costs = [float(proven.cost(event).curve[order]) for event in events]
+            need = _sum(float(spent.curve[order]), costs)
+        return need is not None and math.isfinite(need) and need <= limit * (1.0 + SLACK)
+
+
+def _sum(spent: float | None, costs: list[float] | list[float | None]) -> float | None:
+    total = spent
+    for cost in costs:
+        total = None if cost is None or total is None else total + cost
+    return total

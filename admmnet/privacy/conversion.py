@@ -6,6 +6,7 @@ A curve is an array of bounds on D_alpha at ``ORDERS``. Curves of adaptively cho
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -51,3 +52,48 @@ def loose_epsilon(rho: float, delta: float) -> float:
 def loose_rho(epsilon: float, delta: float) -> float:
     """Published budget epsilon^2 / (4 ln(1/delta)), docs/privacy.md eq. (P4); Ding et al. 2020, Lemma 2.7."""
     return epsilon * epsilon / (4.0 * math.log(1.0 / delta))
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Exact delta of Gaussian releases with sum of (Delta/sigma)^2 = mu^2, docs/privacy.md eq. (P5).
+
+    Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu); Balle, Wang 2018, Theorem 8.
+    """
+    near, far = epsilon / mu - 0.5 * mu, epsilon / mu + 0.5 * mu
+    # e^epsilon = exp((far^2 - near^2)/2): scaled so that nothing overflows
+    second = math.exp(-0.5 * near * near) * _erfcx(far / math.sqrt(2.0))
+    return max(0.5 * (math.erfc(near / math.sqrt(2.0)) - second), 0.0)
+
+
+def _erfcx(x: float) -> float:
+    """exp(x^2) erfc(x) for x >= 0, to 1e-9 relative."""
+    if x < 20.0:
+        return math.exp(x * x) * math.erfc(x)
+    inverse = 1.0 / (x * x)
+    return (1.0 - 0.5 * inverse + 0.75 * inverse**2) / (x * math.sqrt(math.pi))
+
+
+@lru_cache(maxsize=4096)
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Least epsilon of Gaussian releases at this delta, by bisection on eq. (P5), never below it."""
+    low, high = 0.0, 1.0
+    if gaussian_delta(mu, low) <= delta:
+        return 0.0
+    while gaussian_delta(mu, high) > delta:
+        low, high = high, 2.0 * high
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if gaussian_delta(mu, middle) > delta else (low, middle)
+    return high
+
+
+@lru_cache(maxsize=1024)
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Largest mu that eq. (P5) allows at (epsilon, delta), by bisection, never above it."""
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, epsilon) <= delta:
+        low, high = high, 2.0 * high
+    while high - low > 1e-13 * high:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if gaussian_delta(middle, epsilon) > delta else (middle, high)
+    return low

@@ -5,7 +5,9 @@ An event carries every number that its cost depends on, so a ledger line can be 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import reprlib
+import sys
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
 
 from admmnet.errors import RequestError
@@ -30,6 +32,8 @@ class ObjectivePerturbation:
     gated : bool
         The minimiser is a candidate that a gate tests; Ding et al. (2020) book nothing for it until it is
         broadcast, although the gate's answer already depends on it.
+    logistic : bool
+        The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L).
     """
 
     mechanism: ClassVar[str] = "objective-perturbation"
@@ -40,6 +44,7 @@ class ObjectivePerturbation:
     convexity: float
     records: int
     gated: bool = False
+    logistic: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,22 +91,44 @@ class Laplace:
 
 
 @dataclass(frozen=True)
+class AboveThreshold:
+    """One start of a held noisy threshold: any number of "no", up to the first "yes" (docs/privacy.md, Theorem 9).
+
+    Parameters
+    ----------
+    sensitivity : float
+        Most that replacing one record moves any query while the threshold is held.
+    epsilon_threshold, epsilon_query : float
+        Pure epsilons of the threshold's noise and of the comparisons.
+    """
+
+    mechanism: ClassVar[str] = "above-threshold"
+    sensitivity: float
+    epsilon_threshold: float
+    epsilon_query: float
+
+
+@dataclass(frozen=True)
 class Unprotected:
     """A function of the records sent without noise: no finite cost."""
 
     mechanism: ClassVar[str] = "unprotected"
 
 
-Event = ObjectivePerturbation | Gaussian | Laplace | Unprotected
+Event = ObjectivePerturbation | Gaussian | Laplace | AboveThreshold | Unprotected
 EVENTS: dict[str, type[Event]] = {
-    kind.mechanism: kind for kind in (ObjectivePerturbation, Gaussian, Laplace, Unprotected)
+    kind.mechanism: kind for kind in (ObjectivePerturbation, Gaussian, Laplace, AboveThreshold, Unprotected)
 }
 
 
 def parameters(event: Event) -> dict[str, Any]:
     """Numbers of an event, as a ledger line keeps them; what is None or False is left out."""
-    values = {field.name: getattr(event, field.name) for field in fields(event)}
-    return {name: value for name, value in values.items() if value is not None and value is not False}
+    values = {field.name: (field.type, getattr(event, field.name)) for field in fields(event)}
+    return {
+        name: value if kind in ("int", "bool") else float(value)
+        for name, (kind, value) in values.items()
+        if value is not None and value is not False
+    }
 
 
 def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
@@ -110,15 +137,53 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
     Raises
     ------
     RequestError
-        If the mechanism is unknown or its parameters are not the ones it has.
+        If the mechanism is unknown, its parameters are not the ones it has, or a value is out of range.
     """
     if mechanism not in EVENTS:
-        raise RequestError(f"unknown mechanism {mechanism!r}; known: {', '.join(sorted(EVENTS))}")
-    for name, value in values.items():
-        if not isinstance(value, bool | int | float) or not float("-inf") < float(value) < float("inf"):
-            raise RequestError(f"{mechanism}: {name} must be a finite number, got {value!r}")
-    try:
-        return EVENTS[mechanism](**values)
-    except TypeError:
-        known = ", ".join(field.name for field in fields(EVENTS[mechanism])) or "none"
-        raise RequestError(f"{mechanism} has the parameters {known}; got {', '.join(values)}") from None
+        raise RequestError(f"unknown mechanism {shown(mechanism)}; known: {', '.join(sorted(EVENTS))}")
+    known = {field.name: field for field in fields(EVENTS[mechanism])}
+    needed = {name for name, field in known.items() if field.default is MISSING}
+    if not needed <= set(values) <= set(known):
+        missing, unknown = sorted(needed - set(values)), sorted(set(values) - set(known))
+        raise RequestError(
+            f"{mechanism} has the parameters {', '.join(known) or 'none'}; "
+            f"missing: {', '.join(missing) or 'none'}; unknown: {shown(unknown) if unknown else 'none'}"
+        )
+    event = EVENTS[mechanism](
+        **{name: _checked(mechanism, name, known[name].type, value) for name, value in values.items()}
+    )
+    if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (
+        event.objective_sigma is None
+    ):
+        raise RequestError("gaussian: objective_sensitivity and objective_sigma come together or not at all")
+    return event
+
+
+def is_count(value: object, least: int = 1) -> bool:
+    """Whether a value from a file is an integer from ``least`` to 2^53, where floats stop telling them apart."""
+    return type(value) is int and least <= value <= 2**53
+
+
+def is_positive(value: object) -> bool:
+    """Whether a value from a file is a number above 0 that a float can hold; True is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= sys.float_info.max
+
+
+def shown(value: object) -> str:
+    """Printable form of a value from a file that may hold anything: short, whatever its size and depth."""
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"an integer of {value.bit_length()} bits"
+    return reprlib.repr(value)
+
+
+def _checked(mechanism: str, name: str, kind: object, value: Any) -> Any:
+    good, what = is_positive(value), "a positive finite number"
+    if kind == "bool":
+        good, what = isinstance(value, bool), "true or false"
+    elif kind == "int":
+        good, what = is_count(value), "an integer from 1 to 2^53"
+    elif name == "gate_epsilon":
+        good, what = good or (value == 0 and not isinstance(value, bool)), "a finite number, 0 or more"
+    if not good:
+        raise RequestError(f"{mechanism}: {name} must be {what}, got {shown(value)}")
+    return value if kind in ("bool", "int") else float(value) + 0.0  # -0.0 becomes 0.0

@@ -12,12 +12,15 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from admmnet.errors import RequestError, RunError
-from admmnet.privacy import proven, published
+from admmnet.privacy import proven
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.events import Event, parameters
+
+if TYPE_CHECKING:
+    from admmnet.privacy.account import AccountFile
 
 SCHEMA = 1
 
@@ -37,6 +40,7 @@ class Header:
     noise: str
     preprocessing: str
     version: str
+    order: float | None = None
 
     def line(self) -> dict[str, Any]:
         """Return the header as the ledger keeps it."""
@@ -50,6 +54,7 @@ class Header:
             "unit": "record",
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
             "accountant": self.accountant,
+            "order": self.order,
             "method": self.method,
             "algorithm": self.algorithm,
             "noise": self.noise,
@@ -96,7 +101,7 @@ def event_line(
         "parameters": parameters(event),
         "rho": finite(cost.rho),
         "xi": finite(cost.xi),
-        "rho_published": finite(published.rho(event)),
+        "rho_published": finite(totals.claim(event)),
         "total": total_line(totals, delta),
         "previous": previous,
     }
@@ -115,6 +120,8 @@ class Ledger:
         What may be spent; None for methods without privacy.
     durable : bool
         Whether ``commit`` waits for the disk (private runs).
+    account : AccountFile, optional
+        Account whose totals the budget spans; every charge goes there first.
 
     Raises
     ------
@@ -122,14 +129,23 @@ class Ledger:
         If the file cannot be created.
     """
 
-    def __init__(self, path: Path, header: Header, budget: Budget | None, *, durable: bool) -> None:
-        self.totals = Totals()
+    def __init__(
+        self,
+        path: Path,
+        header: Header,
+        budget: Budget | None,
+        *,
+        durable: bool,
+        account: AccountFile | None = None,
+    ) -> None:
+        self.totals = Totals(header.method)
         self.events = 0
         self.refused_at: int | None = None
         self.path = path
         self._delta = header.delta
         self._budget = budget
         self._durable = durable
+        self._account = account
         try:
             self._file = path.open("xb")
             if durable:
@@ -137,12 +153,15 @@ class Ledger:
         except OSError as error:
             raise RequestError(f"cannot create the ledger {path}: {error.strerror}") from None
         self._write(header.line())
+        if account is not None:
+            account.begin(header)
 
     def affords(self, events: Iterable[Event]) -> bool:
         """Whether these events still fit the budget; once something was refused, nothing does."""
         if self.refused_at is not None:
             return False
-        return self._budget is None or self._budget.affords(self.totals, events)
+        spent = self.totals if self._account is None else self._account.totals
+        return self._budget is None or self._budget.affords(spent, events)
 
     def refuse(self, round: int) -> None:
         """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""
@@ -160,9 +179,17 @@ class Ledger:
         if not self.affords(events):
             raise RunError(f"agent's ledger {self.path.name}: a charge in round {round} exceeds the budget")
         for event in events:
+            if self._account is not None:
+                self._account.charge(round, event)
             self.totals.add(event)
             self.events += 1
             self._write(event_line(round, event, self.totals, self._delta, self._previous))
+
+    def account_epsilon(self) -> float | None:
+        """Epsilon spent over all runs of the account, None without one."""
+        if self._account is None or self._delta is None:
+            return None
+        return self._account.totals.epsilon_proven(self._delta)
 
     def commit(self) -> None:
         """Push all charges out of the process, and to the disk in durable ledgers, before anything is sent.
@@ -172,6 +199,8 @@ class Ledger:
         RunError
             If the disk refuses; nothing has been sent then.
         """
+        if self._account is not None:
+            self._account.commit()
         try:
             self._file.flush()
             if self._durable:
@@ -185,6 +214,8 @@ class Ledger:
         self._write({"kind": "end", "events": self.events, "total": total, "previous": self._previous})
         self.commit()
         self._file.close()
+        if self._account is not None:
+            self._account.close()
 
     def _write(self, line: dict[str, Any]) -> None:
         data = encode(line)

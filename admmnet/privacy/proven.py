@@ -12,8 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
-from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation
+from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace, ObjectivePerturbation
 from admmnet.types import Vector
+
+LOGISTIC = 1.4428
+"""sup over s, t in (0, 1) of 32 (s^2 (1-s)^2 + t^2 (1-t)^2) / (4 - (s+t)^2) in Theorem 3 (L): 1.44272, rounded up."""
 
 
 class Cost(NamedTuple):
@@ -45,9 +48,9 @@ def cost(event: Event) -> Cost:
             rho = gaussian_rho(event.sensitivity, event.sigma)
             curve = rho * ORDERS
         case Laplace():
-            pure = event.sensitivity / event.scale
-            rho = pure_rho(pure)
-            curve = np.minimum(rho * ORDERS, pure)
+            rho, curve = _pure(event.sensitivity / event.scale)
+        case AboveThreshold():
+            rho, curve = _pure(event.epsilon_threshold + event.epsilon_query)
         case _:
             rho, curve = math.inf, np.full_like(ORDERS, np.inf)
     curve.flags.writeable = False
@@ -64,13 +67,21 @@ def pure_rho(epsilon: float) -> float:
     return epsilon * math.tanh(0.5 * epsilon)
 
 
+def _pure(epsilon: float) -> tuple[float, Vector]:
+    rho = pure_rho(epsilon)
+    return rho, np.minimum(rho * ORDERS, epsilon)
+
+
 def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:
-    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, and the curve min{(R), (A)}."""
+    """docs/privacy.md Theorem 3: rho0 + 2.6 kappa^2, and the curve min{(R), (A)}, or (L) for logistic loss."""
     rho0 = gaussian_rho(event.sensitivity, event.sigma)
     kappa = event.curvature / (event.records * event.convexity)
     y = LAMBDAS * kappa
     inside = np.minimum(y, 0.999)  # (R) needs y < 1; beyond that (A) alone counts
     r = -np.log1p(-inside * (inside + kappa) / (1.0 + kappa)) / LAMBDAS
     a = np.log1p(kappa) + math.log(4.0) / LAMBDAS
-    curve = ORDERS * rho0 + np.where(y < 0.999, np.minimum(r, a), a)
+    excess = np.where(y < 0.999, np.minimum(r, a), a)
+    if event.logistic:
+        excess = np.where(LOGISTIC * kappa * kappa <= (1.0 - y) * rho0, 0.0, excess)
+    curve = ORDERS * rho0 + excess
     return rho0 + 2.6 * kappa * kappa, curve

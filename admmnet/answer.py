@@ -1,0 +1,77 @@
+"""The model at the end of a run, from released vectors alone: post-processing, it costs nothing."""
+
+from __future__ import annotations
+
+import math
+
+import networkx as nx
+import numpy as np
+
+from admmnet.transport import Transport
+from admmnet.types import Matrix, Vector
+
+AGREEMENT = 1e-3
+"""Share of the disagreement that gossip leaves at most."""
+
+
+class Tail:
+    """Running mean of every agent's released vector over the last half of the rounds."""
+
+    def __init__(self, rounds: int) -> None:
+        self._first = rounds // 2
+        self._count = 0
+        self._sum: Matrix | None = None
+
+    def add(self, round: int, theta: Matrix) -> None:
+        """Take in a round's vectors, shape (N, d)."""
+        if round >= self._first:
+            self._sum = theta.copy() if self._sum is None else self._sum + theta
+            self._count += 1
+
+    def mean(self) -> Matrix:
+        """Return the mean, shape (N, d)."""
+        assert self._sum is not None
+        return self._sum / self._count
+
+
+def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:
+    """Average released vectors over the graph with Metropolis weights until the agents nearly agree.
+
+    Parameters
+    ----------
+    transport : Transport
+        Messages start at this ``round``.
+    theta : ndarray of shape (N, d)
+        Last released vectors; of these, an agent uses its own and what it hears.
+
+    Returns
+    -------
+    ndarray of shape (N, d)
+        Every agent's vector after gossip; their mean is unchanged.
+    int
+        Number of gossip rounds, docs/algorithms.md eq. (24).
+    """
+    steps = _steps(graph)
+    own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
+    for step in range(steps):
+        heard = transport.exchange(dict(own), round + step)
+        own = {
+            i: vector + sum(_weight(graph, i, j) * (heard[i][j] - vector) for j in sorted(heard[i]))
+            for i, vector in own.items()
+        }
+    return transport.collect(np.stack([own[i] for i in transport.agents])), steps
+
+
+def _weight(graph: nx.Graph, i: int, j: int) -> float:
+    return 1.0 / (1.0 + float(max(graph.degree(i), graph.degree(j))))
+
+
+def _steps(graph: nx.Graph) -> int:
+    """Rounds after which the second eigenvalue of the Metropolis matrix has shrunk to ``AGREEMENT``."""
+    from admmnet.graph import describe
+
+    gap = describe(graph).spectral_gap
+    if gap is None:  # above 2000 agents the spectrum is not computed; the diameter bounds nothing better
+        return 4 * math.ceil(math.sqrt(len(graph)))
+    slowest = max(1.0 - gap, 0.0)
+    return 1 if slowest < AGREEMENT else math.ceil(math.log(AGREEMENT) / math.log(slowest))

@@ -1,0 +1,72 @@
+"""How much a point's average loss can fall within a ball around it, certified: the proven gate's query.
+
+q = f(c) - min over ||theta - c|| <= R of f(theta), f the average loss alone (docs/privacy.md, Theorem 8).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from admmnet.errors import RunError
+from admmnet.solve import LocalSolver
+from admmnet.types import Vector
+
+
+class BallQuery:
+    """Answers the query at any centre, warm started.
+
+    For any mu > 0, a theta in the ball with ||grad f(theta) + mu (theta - c)|| <= beta, at distance s from c,
+    is within 2 beta R + mu s (R - s) of the minimum over the ball: convexity bounds f(theta) - f(theta') by
+    the gradient at theta against theta - theta', and both points lie in the ball. mu is the multiplier: tiny
+    where the minimum lies inside, else moved until s is close enough to R.
+
+    Parameters
+    ----------
+    solver : LocalSolver
+        Holder of the records.
+    radius : float
+        R.
+    gap : float
+        Certified bound on f(theta) minus the minimum.
+    """
+
+    def __init__(self, solver: LocalSolver, radius: float, gap: float) -> None:
+        self._solver = LocalSolver(solver.X, solver.y, solver.loss)
+        self.radius = radius
+        self.gap = gap
+        self._least = 2.0 * gap / radius**2  # mu s (R - s) <= mu R^2 / 4 = gap / 2
+        self._mu = self._least
+
+    def fall(self, center: Vector) -> float:
+        """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q and never above it.
+
+        Raises
+        ------
+        RunError
+            If no certified point is found.
+        """
+        mu, low, high = self._mu, self._least, math.inf
+        for _ in range(100):
+            theta, distance = self._minimise(center, mu)
+            slack = self.radius - distance
+            if slack >= 0.0 and (mu <= self._least or mu * distance * slack <= 0.5 * self.gap):
+                self._mu = mu
+                return self._solver.mean_loss(center) - self._solver.mean_loss(theta)
+            low, high = (low, mu) if slack > 0.0 else (mu, high)
+            mu = self._next(mu, distance, low, high)
+        raise RunError(f"the gate's query found no certified point within {self.radius:g}; raise gate_radius")
+
+    def _minimise(self, center: Vector, mu: float) -> tuple[Vector, float]:
+        beta = self.gap / (4.0 * self.radius)
+        theta = self._solver.solve(-mu * center, mu, beta).theta
+        return theta, float(np.linalg.norm(theta - center))
+
+    def _next(self, mu: float, distance: float, low: float, high: float) -> float:
+        """Aim just inside the ball; s falls with mu roughly as 1/(mu + const), so 1/s is nearly linear."""
+        aim = self.radius - min(0.25 * self.gap / (mu * self.radius), 0.1 * self.radius)
+        guess = mu * distance / aim
+        if not low < guess < high:
+            guess = math.sqrt(low * high) if math.isfinite(high) else 2.0 * low
+        return max(guess, self._least)

@@ -1,0 +1,38 @@
+"""admmnet account show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from admmnet.errors import RequestError
+
+
+@click.group(short_help="Read the accounts that many runs share.")
+def account() -> None:
+    """Read the accounts that many runs on the same records share (run --account DIR)."""
+
+
+@account.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
+def show(folder: Path, as_json: bool) -> None:
+    """Show what every agent has spent over all runs, recomputed from its events."""
+    from admmnet.privacy import audit
+
+    files = sorted(folder.glob("agent-*.jsonl"))
+    if not files:
+        raise RequestError(
+            f"{folder} holds no account: it has no agent-*.jsonl; runs with --account {folder} make one"
+        )
+    accounts = {file.name: audit.read(file, account=True) for file in files}
+    if as_json:
+        from admmnet.cli.ledger import as_json as entry
+
+        print(json.dumps([entry(value, None, events=False) for value in accounts.values()], indent=2))
+        return
+    from admmnet.cli.tables import print_accounts
+
+    print_accounts(accounts, None, runs=True)

@@ -1,0 +1,168 @@
+"""admmnet calibrate: the noise of a run and what each part of the budget buys, without data."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admmnet.cli.run import setting_flags, settings_of
+from admmnet.errors import RequestError
+
+if TYPE_CHECKING:
+    from admmnet.decisions import AnyNoise, Decision, Facts
+
+
+@click.command(short_help="Print the noise and the cost of each step; touches no data.")
+@click.argument("config", required=False, metavar="[CONFIG.toml]")
+@click.option("--records", required=True, metavar="N[,N...]", help="records of every agent, or of each one")
+@setting_flags
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
+def calibrate(config: str | None, records: str, as_json: bool, **flags: Any) -> None:
+    """Print the noise of a run and what each part of its budget buys.
+
+    Takes the flags of `run`; --features is the number of columns with the intercept (100 if not given). No
+    data set is opened.
+    """
+    from admmnet.decisions import Facts, decide
+    from admmnet.defaults import fixed
+    from admmnet.graph import load_topology
+    from admmnet.transport.local import LocalWorld
+
+    settings = fixed(settings_of(config, flags))
+    sizes = _sizes(records)
+    agents = settings.agents or (len(sizes) if len(sizes) > 1 else 5 if settings.topology is None else None)
+    seed = settings.topology_seed if settings.topology_seed is not None else settings.seed or 0
+    graph = load_topology(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
+    if len(sizes) not in (1, len(graph)):
+        raise RequestError(
+            f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all"
+        )
+    counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
+    facts = Facts(graph, counts, settings.features or 100)
+    decision = decide(settings, facts, LocalWorld())
+    if as_json:
+        print(json.dumps(_as_json(decision, facts), indent=2))
+        return
+    _print(decision, facts)
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        sizes = [int(part) for part in text.split(",")]
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise RequestError(
+            f"--records {text!r} is not allowed: it must be whole numbers, at least 1, as 7000 or 700,900"
+        )
+    return sizes
+
+
+def _charges(noise: AnyNoise, decision: Decision) -> list[tuple[Any, int]]:
+    """Events of an agent's worst case with their counts."""
+    from admmnet.privacy.calibrate import Noise
+
+    rounds, releases = int(decision.config.rounds), int(decision.config.max_releases)
+    if isinstance(noise, Noise):
+        most = rounds if noise.gate is None else releases
+        gate = [] if noise.gate is None else [(noise.gate.first, 1), (noise.gate.later, rounds - 1)]
+        return [(noise.objective, rounds), *gate, (noise.release, most)]
+    most = rounds if noise.gate is None else releases
+    charges = [(event, most) for event in noise.release]
+    if noise.gate is not None:
+        charges.append((noise.gate.event, rounds if noise.gate.kind == "gaussian" else most))
+    return charges
+
+
+def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
+    from admmnet.privacy.budget import Totals
+    from admmnet.privacy.events import parameters
+    from admmnet.privacy.ledger import finite, total_line
+
+    agents = []
+    for i, noise in (decision.noise or {}).items():
+        charges = []
+        for event, count in _charges(noise, decision):
+            alone = Totals(str(decision.config.method))
+            alone.add(event, count)
+            charges.append(
+                {
+                    "mechanism": event.mechanism,
+                    "parameters": parameters(event),
+                    "times": count,
+                    "rho": finite(alone.rho),
+                    "epsilon_alone": finite(alone.epsilon_proven(noise.budget.delta)),
+                    "rho_published": finite(alone.rho_published),
+                }
+            )
+        agents.append(
+            {
+                "agent": i,
+                "records": facts.counts[i],
+                "degree": facts.graph.degree(i),
+                "budget": {"epsilon": noise.budget.epsilon, "delta": noise.budget.delta},
+                "convexity": noise.convexity,
+                "proximal": decision.strength.proximal[i],
+                "sigma1": noise.sigma1,
+                "sigma2": noise.sigma2,
+                "order": noise.budget.alpha,
+                "charges": charges,
+                "worst_case": total_line(noise.worst_case, noise.budget.delta),
+            }
+        )
+    config = decision.config
+    return {
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "accountant": config.accountant if config.private else None,
+        "rounds": config.rounds,
+        "eta": decision.strength.eta,
+        "beta": config.beta,
+        "regularisation": config.regularisation,
+        "agents": agents,
+    }
+
+
+def _print(decision: Decision, facts: Facts) -> None:
+    from admmnet.cli.tables import console, number, table
+
+    answer = _as_json(decision, facts)
+    config = decision.config
+    print(
+        f"{config.algorithm} ({config.method}), {len(facts.graph)} agents, {config.rounds} rounds, "
+        f"eta {number(answer['eta'])}, regularisation {number(answer['regularisation'])}, "
+        f"beta {number(float(config.beta))}"
+    )
+    if decision.noise is None:
+        print("no privacy: vectors are sent as they are")
+        return
+    groups: dict[str, list[Any]] = {}
+    for entry in answer["agents"]:
+        groups.setdefault(json.dumps({k: v for k, v in entry.items() if k != "agent"}), []).append(entry)
+    for alike in groups.values():
+        entry = alike[0]
+        names = ", ".join(str(other["agent"]) for other in alike[:12]) + (", ..." if len(alike) > 12 else "")
+        print(
+            f"\nagents {names}: {entry['records']} records, degree {entry['degree']}, "
+            f"convexity {number(entry['convexity'])} (self-term {number(entry['proximal'])}), "
+            f"budget ({entry['budget']['epsilon']:g}, {entry['budget']['delta']:g}), "
+            f"worst case: epsilon {number(entry['worst_case']['epsilon_spent'], 6)}"
+        )
+        total = entry["worst_case"]["rho"]
+        grid = table("", "mechanism", "noise", "times", "rho each", "rho in all", "share", "eps alone")
+        grid.columns[0].justify = "left"
+        for charge in entry["charges"]:
+            values = charge["parameters"]
+            noise = values.get("sigma") or values.get("scale") or values.get("epsilon_query")
+            grid.add_row(
+                charge["mechanism"],
+                number(noise),
+                str(charge["times"]),
+                number(charge["rho"] / charge["times"]),
+                number(charge["rho"]),
+                f"{charge['rho'] / total:.1%}",
+                number(charge["epsilon_alone"]),
+            )
+        console().print(grid)

@@ -1,0 +1,120 @@
+"""admmnet evaluate, admmnet predict: a saved model on new rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from admmnet.errors import RequestError
+
+if TYPE_CHECKING:
+    from admmnet.predict import NewData, Predictions
+
+_PATH = click.Path(path_type=Path)
+
+
+def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the run folder and the flags that name rows."""
+    flags = [
+        click.argument("run", type=_PATH),
+        click.option("--data", required=True, metavar="NAME|PATH", help="data set name, or one file"),
+        click.option("--data-dir", metavar="DIR", help="folder of the data sets (default: the run's)"),
+        click.option("--label", metavar="NAME", help="label column of a .csv file (default: the run's)"),
+        click.option("--features", metavar="N", help="number of features of a .libsvm file; the model's"),
+        click.option("--no-intercept", is_flag=True, help="for a model without the constant column"),
+        click.option(
+            "--config", type=_PATH, metavar="FILE", help="settings file with another [data] than the run's"
+        ),
+    ]
+    if labelled:
+        words = "label value that counts as +1 (default: the run's)"
+        flags.insert(4, click.option("--positive", metavar="VALUE", help=words))
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        for flag in reversed(flags):
+            function = flag(function)
+        return function
+
+    return decorate
+
+
+def _request(features: str | None, **given: Any) -> NewData:
+    from admmnet.config import parse_flag
+    from admmnet.predict import NewData
+
+    return NewData(features=None if features is None else parse_flag("features", features), **given)
+
+
+@click.command(short_help="Errors of a saved model on labelled rows.")
+@_new_data(labelled=True)
+@click.option(
+    "--part",
+    type=click.Choice(["test", "train", "all"]),
+    help="which rows of the run's own data (default: test of a built-in set, all of a file)",
+)
+@click.option("--public", is_flag=True, help="the run's training records are public")
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
+def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) -> None:
+    """Print the errors of a run's model on labelled rows, encoded as the run's own were."""
+    from admmnet.predict import evaluate as evaluate_model
+    from admmnet.predict import read_model
+
+    facts = evaluate_model(read_model(run), _request(**flags), part=part, public=public)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    _print_facts(facts)
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
+    from admmnet.cli.tables import percent
+
+    data, error, counts = facts["data"], facts["error"], facts["confusion"]
+    part = "" if data["part"] == "all" else f" ({data['part']} part)"
+    majority = percent(facts["majority_error"])
+    print(f"{facts['run']} on {data['name']}{part}: {data['rows']} rows")
+    print(f"  error           {percent(error['consensus'])} of the consensus (the agents' average vector)")
+    print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
+    print(f"  majority class  {majority}: the error of always giving the more frequent label")
+    print(f"  log loss        {facts['log_loss']:.4f} nats, of the consensus")
+    for name, values in (("positive", ("true_positive", "false_negative")),
+                         ("negative", ("false_positive", "true_negative"))):  # fmt: skip
+        ahead, behind = (counts[value] for value in values)
+        print(
+            f"  label {data[name]!r}: {ahead} predicted {data['positive']!r}, {behind} {data['negative']!r}"
+        )
+
+
+@click.command(short_help="Predictions of a saved model for new rows.")
+@_new_data(labelled=False)
+@click.option("--agent", type=int, metavar="I", help="use this agent's vector, not the consensus")
+@click.option("--out", "-o", type=_PATH, metavar="FILE", help="file (default: standard output)")
+def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> None:
+    """Write one line a row: row, score, probability, prediction. Labels are not needed."""
+    from admmnet.predict import predict as predict_rows
+    from admmnet.predict import read_model
+
+    if out is not None and out.exists() and Path(flags["data"]).exists() and out.samefile(flags["data"]):
+        raise RequestError(f"-o {out} is the file of --data: name another one")
+    found = predict_rows(read_model(run), _request(**flags), agent=agent)
+    if out is None:
+        _write(sys.stdout, found)
+        return
+    try:
+        with out.open("w", encoding="utf-8", newline="") as file:
+            _write(file, found)
+    except OSError as error:
+        raise RequestError(f"cannot write {out}: {error.strerror}") from None
+
+
+def _write(file: TextIO, found: Predictions) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["row", "score", "probability", "prediction"])
+    columns = (found.row.tolist(), found.score.tolist(), found.probability.tolist(), found.prediction)
+    writer.writerows(zip(*columns, strict=True))

@@ -1,0 +1,109 @@
+"""New rows for a model that exists: encoded as its training rows were, and nothing read from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from admmnet.data import adult, census_tables, phishing
+from admmnet.data.columns import Rows
+from admmnet.data.loading import declared, drawn, every, finished, names_of, read_file, read_source, validate
+from admmnet.data.schema import Numeric, Schema
+from admmnet.data.settings import BUILT_IN, DataSettings, form_of
+from admmnet.errors import RequestError
+from admmnet.types import Matrix, Vector
+
+Part = Literal["test", "train", "all"]
+
+PUBLIC_SCHEMAS: dict[str, dict[str, Any]] = {
+    "adult": adult.SCHEMA,
+    "census": census_tables.SCHEMA,
+    "phishing": {"labels": list(phishing.LABELS), "features": phishing.FEATURES},
+}
+"""Encodings of the built-in sets, by which files of the same columns are read."""
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """Encoded rows for a model.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data set, or of the file.
+    which : ndarray of int, shape (m,)
+        Numbers of the records in their source, from 0.
+    X : ndarray, shape (m, d)
+        Rows of norm 1.
+    y : ndarray, shape (m,), or None
+        Labels -1 and +1; None if they were not read.
+    labels : tuple of two str
+        What -1 and +1 stand for.
+    """
+
+    name: str
+    which: Rows
+    X: Matrix
+    y: Vector | None
+    labels: tuple[str, str]
+
+
+def load_new(
+    settings: DataSettings, features: Sequence[str], *, part: Part = "all", labelled: bool = True
+) -> NewRows:
+    """Load rows as a model's features; what the schema leaves open is refused, never read from the rows.
+
+    Parameters
+    ----------
+    settings : DataSettings
+        One file or built-in set; `data_seed`, `test` and `test_fraction` count where `part` is not "all".
+    features : sequence of str
+        The d feature names of the model in order. A csv file without declared columns is read by them, so
+        that its columns may come in any order; they are the width of other files that declare none.
+    part : {"test", "train", "all"}
+        Which rows: those that a run with these settings tests on, trains on, or all.
+    labelled : bool
+        Whether labels are read; if not they may be absent.
+
+    Returns
+    -------
+    NewRows
+        The rows in the order of their source.
+
+    Raises
+    ------
+    RequestError
+        As for training rows, with file, row and column; or naming the first feature that differs.
+    """
+    validate(settings)
+    if settings.data in BUILT_IN:
+        source = read_source(settings)
+    else:
+        schema = _completed(declared(settings), settings, features)
+        source = read_file(Path(settings.data), schema, settings.positive, discover=False, labelled=labelled)
+    _check_features(settings.data, names_of(source, settings), features)
+    which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
+    X, y = finished(source, which, settings)
+    return NewRows(source.name, which, X, y if labelled else None, source.schema.labels or ("-1", "+1"))
+
+
+def _completed(schema: Schema, settings: DataSettings, features: Sequence[str]) -> Schema:
+    raw = tuple(features) if settings.no_intercept else tuple(features[:-1])
+    if form_of(settings.data) != ".csv":
+        return schema if schema.features is not None else replace(schema, features=len(raw))
+    if schema.rules:
+        return schema
+    return replace(schema, rules=tuple(Numeric(name, name, None, None, "none") for name in raw))
+
+
+def _check_features(data: str, found: Sequence[str], wanted: Sequence[str]) -> None:
+    for number, (ours, models) in enumerate(zip_longest(found, wanted), start=1):
+        if ours != models:
+            here, there = ("missing" if name is None else repr(name) for name in (ours, models))
+            raise RequestError(
+                f"{data}: feature {number} is {here}, in the model it is {there} ({len(found)} and"
+                f" {len(wanted)} features): encode the rows by the schema of the training, see --config"
+            )

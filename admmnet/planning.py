@@ -1,0 +1,145 @@
+"""Everything decided before the first round: settings, graph, records, noise. Errors are raised on every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import networkx as nx
+
+from admmnet.config import RunConfig
+from admmnet.data import DataSettings, Records, load
+from admmnet.decisions import AnyNoise, Facts, budget_of, decide
+from admmnet.defaults import Strength, fixed
+from admmnet.errors import RequestError
+from admmnet.graph import load_topology
+from admmnet.privacy.account import AccountFile
+from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
+from admmnet.together import together
+from admmnet.transport import World
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run is, the same on every process but for the rows of ``data`` and the agents of ``noise``.
+
+    Attributes
+    ----------
+    config : RunConfig
+        Settings with every ``auto`` that has one value for all agents replaced.
+    graph : networkx.Graph
+    data : Records
+        ``counts`` of all agents, shards of this process's.
+    strength : Strength
+        Penalty and self-terms.
+    noise : mapping
+        Noise of this process's agents, None without privacy.
+    accounts : mapping
+        Open accounts of this process's agents, empty without ``--account``.
+    notes : tuple of str
+        To be shown once.
+    """
+
+    config: RunConfig
+    graph: nx.Graph
+    data: Records
+    strength: Strength
+    noise: Mapping[int, AnyNoise] | None
+    accounts: Mapping[int, AccountFile]
+    notes: tuple[str, ...]
+
+    @property
+    def regularisation(self) -> float:
+        """lambda/N, an agent's share of the regulariser."""
+        return float(self.config.regularisation) / len(self.graph)
+
+
+def prepare(config: RunConfig, world: World) -> Plan:
+    """Decide everything that precedes the first round; errors are raised on every process alike.
+
+    Raises
+    ------
+    RequestError
+        If settings, graph, data or an account are wrong.
+    BudgetError
+        If a budget affords no release.
+    """
+    config, graph, data = together(world, lambda: _load(fixed(config), world))
+    known: dict[int, int] = {}
+    for counts in world.gather(data.counts):
+        known |= {int(agent): int(count) for agent, count in counts.items()}
+    data = replace(data, counts=known)
+    widths = sorted(set(world.gather(len(data.feature_names))))
+    if len(widths) > 1:
+        error = RequestError(f"the agents' files differ in width: {widths} features")
+        error.shared = True
+        raise error
+    accounts = together(world, lambda: _open_accounts(config, data, world.blocks(len(graph))[world.rank]))
+    decision = decide(config, Facts(graph, known, widths[0]), world, accounts)
+    notes = _notes(decision.config, data, decision.noise)
+    return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, notes)
+
+
+def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records]:
+    seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
+    agents = config.agents
+    if config.topology is None:
+        agents = agents or (world.size if world.size > 1 else 5)
+    source = config.topology or f"erdos-renyi:{agents}:0.5"
+    graph = load_topology(source, agents=agents, seed=seed)
+    count = graph.number_of_nodes()
+    strangers = [agent for agent in config.budgets if int(agent) >= count]
+    if strangers:
+        raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
+    mine = world.blocks(count)[world.rank]
+    settings = DataSettings(
+        data=config.data,
+        data_dir=config.data_dir,
+        data_seed=config.data_seed,
+        test=config.test,
+        test_fraction=config.test_fraction,
+        split=config.split,
+        label=config.label,
+        positive=config.positive,
+        features=config.features,
+        no_intercept=config.no_intercept,
+        schema=config.schema or None,
+    )
+    data = load(settings, count, mine)
+    return replace(config, topology=source, topology_seed=seed, agents=count), graph, data
+
+
+def _open_accounts(config: RunConfig, data: Records, mine: range) -> dict[int, AccountFile]:
+    if config.account is None:
+        return {}
+    folder = Path(config.account)
+    return {i: AccountFile(folder, i, data.counts[i], *budget_of(config, i)) for i in mine}
+
+
+def _notes(config: RunConfig, data: Records, noise: Mapping[int, AnyNoise] | None) -> tuple[str, ...]:
+    notes = list(data.notes)
+    smallest = min(data.counts.values())
+    if not config.private:
+        return tuple(notes)
+    if config.delta > 0.1 / smallest:
+        notes.append(
+            f"delta = {config.delta:g} is above 0.1 / {smallest} records of the smallest shard: "
+            "a mechanism that leaks a whole record could satisfy it"
+        )
+    if config.accountant == "published":
+        notes.append(
+            "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
+            "epsilon_proven is what is proven; --accountant proven calibrates by it"
+        )
+    spreads = [
+        part.gate.spread for part in (noise or {}).values() if isinstance(part, ProvenNoise) and part.gate
+    ]
+    if spreads and 2.0 * max(spreads) > Q_MIN:
+        notes.append(
+            f"at this size and epsilon the gate carries little information: its noise has standard deviation "
+            f"{max(spreads):.2g}, the falls it asks about are of the order of {Q_MIN:g}; it lets nearly all pass"
+        )
+    if config.seed is not None:
+        notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
+    return tuple(notes)

@@ -1,0 +1,396 @@
+"""A saved model on rows it has not seen: its errors on labelled ones, predictions for any (docs/data.md).
+
+Everything here is post-processing of released vectors, with one exception that must be asked for: errors on
+records that the run was trained on.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.config import RunConfig, load_config
+from admmnet.data import BUILT_IN, ENCODING, DataSettings, NewRows, Part, load_new
+from admmnet.data.labels import oriented, same
+from admmnet.data.scoring import PUBLIC_SCHEMAS
+from admmnet.data.settings import AGENT, form_of, path_for
+from admmnet.errors import RequestError
+from admmnet.losses import get_loss
+from admmnet.observer import test_error
+from admmnet.types import Matrix, Vector
+
+KEYS = ("theta", "consensus", "feature_names")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model with what is needed to encode rows for it.
+
+    Attributes
+    ----------
+    folder : Path
+        The run folder.
+    theta : ndarray, shape (N, d)
+        Vector of every agent.
+    consensus : ndarray, shape (d,)
+        Their average.
+    feature_names : tuple of str
+        The d names.
+    config : RunConfig
+        Settings of the run.
+    encoding : dict or None
+        The table `[data.schema]` with what the run had read from rows, if it had.
+    """
+
+    folder: Path
+    theta: Matrix
+    consensus: Vector
+    feature_names: tuple[str, ...]
+    config: RunConfig
+    encoding: dict[str, Any] | None
+
+    def vector(self, agent: int | None = None) -> Vector:
+        """Vector (d,) of an agent, or the consensus.
+
+        Raises
+        ------
+        RequestError
+            If there is no such agent.
+        """
+        if agent is None:
+            return self.consensus
+        if not 0 <= agent < len(self.theta):
+            raise RequestError(f"--agent {agent}: the run has the agents 0 to {len(self.theta) - 1}")
+        return np.ascontiguousarray(self.theta[agent])
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewData:
+    """The request for rows; what is not given is as in the run.
+
+    Attributes
+    ----------
+    data : str
+        Name of a built-in set, or the path of one file.
+    data_dir, label, positive, features, no_intercept
+        As in `DataSettings`; the last three must not contradict the model.
+    config : Path or None
+        Settings file whose `[data]` takes the place of the run's label, positive, features and schema.
+    """
+
+    data: str
+    data_dir: str | None = None
+    label: str | None = None
+    positive: str | None = None
+    features: int | None = None
+    no_intercept: bool = False
+    config: Path | None = None
+
+
+def read_model(folder: Path) -> Model:
+    """Read the model of a finished run.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+
+    Returns
+    -------
+    Model
+        Its vectors, names, settings and encoding.
+
+    Raises
+    ------
+    RequestError
+        If a file is missing, as in an unfinished run, or damaged.
+    """
+    theta, consensus, names = _arrays(folder)
+    config = load_config(folder / "config.toml")
+    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING))
+
+
+def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...]]:
+    path = folder / "model.npz"
+    if not path.is_file():
+        raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            theta, consensus, names = (archive[key] for key in KEYS)
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None
+    sound = (
+        theta.ndim == 2
+        and theta.dtype == consensus.dtype == np.float64
+        and names.dtype.kind == "U"
+        and theta.shape[1:] == consensus.shape == names.shape
+        and 0 not in theta.shape
+        and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
+    )
+    if not sound:
+        raise RequestError(
+            f"{path} is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names"
+            f" {names.shape} must be finite (N, d), (d,), and d texts): take the original run folder"
+        )
+    return theta, consensus, tuple(str(name) for name in names)
+
+
+def _encoding(path: Path) -> dict[str, Any] | None:
+    try:
+        table = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{path} cannot be read as JSON ({error}): take the original run folder") from None
+    if not isinstance(table, dict):
+        raise RequestError(f"{path} must hold a table, got {table!r:.40}: take the original run folder")
+    return table
+
+
+def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
+    """Load rows encoded exactly as the model's features.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    new : NewData
+        Which rows.
+    part : {"test", "train", "all"}
+        Rows of the run's own data by its draw; other files are taken whole, so that it must be "all".
+    labelled : bool
+        Whether labels are needed.
+
+    Returns
+    -------
+    NewRows
+        The rows, d wide.
+
+    Raises
+    ------
+    RequestError
+        If settings contradict the model, features differ in name or order, or rows are wrong.
+    """
+    settings = _settings(model, new)
+    if part != "all" and new.data not in BUILT_IN:
+        if _relation(model.config, new.data) != "pool":
+            raise RequestError(
+                f"--part {part} goes with the data of the run ({model.config.data}): the rows of {new.data} are"
+                " taken whole, drop --part"
+            )
+        if settings.test is not None:
+            raise RequestError(
+                f"--part {part}: the run tested on {settings.test}, nothing was drawn from {new.data}: name one"
+                " of them with --data, and drop --part"
+            )
+    return load_new(settings, model.feature_names, part=part, labelled=labelled)
+
+
+def _settings(model: Model, new: NewData) -> DataSettings:
+    run = model.config
+    base = run if new.config is None else load_config(new.config)
+    if AGENT in new.data:
+        raise RequestError(f"--data {new.data}: name one file, without {AGENT}")
+    if new.no_intercept and not run.no_intercept:
+        raise RequestError("--no-intercept: the model has an intercept; drop the flag")
+    raw = len(model.feature_names) - (not run.no_intercept)
+    if new.features not in (None, raw):
+        raise RequestError(
+            f"--features {new.features}: the model has {raw} besides the intercept; drop the flag"
+        )
+    own = _relation(run, new.data) == "pool"
+    built_in = new.data in BUILT_IN
+    csv = not built_in and form_of(new.data) == ".csv"
+    table = (base.schema or None) if new.config is not None else _table(model)
+    if table is not None and not csv:
+        table = {key: value for key, value in table.items() if key in ("labels", "features")}
+    positive = base.positive if new.config is not None else _positive(run, table, new.positive)
+    return DataSettings(
+        data=new.data,
+        data_dir=new.data_dir or run.data_dir,
+        data_seed=run.data_seed,
+        test=run.test if own else None,
+        test_fraction=run.test_fraction if own else None,
+        label=new.label or (base.label if csv else None),
+        positive=new.positive or (None if built_in else positive),
+        features=None if csv or built_in else new.features or base.features,
+        no_intercept=run.no_intercept,
+        schema=None if built_in else table,
+    )
+
+
+def _table(model: Model) -> dict[str, Any] | None:
+    return model.encoding or model.config.schema or PUBLIC_SCHEMAS.get(model.config.data)
+
+
+def _positive(run: RunConfig, table: Mapping[str, Any] | None, wanted: str | None) -> str | None:
+    """The run's positive value; another one would turn the meaning of the model's sign round."""
+    values = (table or {}).get("labels")
+    if wanted is not None and isinstance(values, list) and len(values) == 2:
+        negative, positive = oriented((str(values[0]), str(values[1])), run.positive)
+        if same(wanted, negative):
+            raise RequestError(
+                f"--positive {wanted}: the model was trained with {positive!r} as +1, {negative!r} as -1; drop it"
+            )
+    return run.positive
+
+
+def _relation(run: RunConfig, data: str) -> Literal["pool", "shard"] | None:
+    """Whether data are the run's own: the pool its records were drawn from, or the file of one agent."""
+    if data in BUILT_IN or run.data in BUILT_IN:
+        return "pool" if data == run.data else None
+    if AGENT not in run.data:
+        return "pool" if _same_file(Path(data), Path(run.data)) else None
+    files = (path_for(run.data, agent) for agent in range(run.agents or 0))
+    return "shard" if any(_same_file(Path(data), file) for file in files) else None
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+
+
+def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bool = False) -> dict[str, Any]:
+    """Errors of a model on labelled rows.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    new : NewData
+        Which rows.
+    part : {"test", "train", "all"}, optional
+        Rows of the run's own data; by default "test" of a built-in set and "all" of a file.
+    public : bool
+        Says that the run's training records are public: needed for figures computed from them, unless the
+        run was seeded.
+
+    Returns
+    -------
+    dict
+        Content of the command's `--json`, see docs/data.md.
+
+    Raises
+    ------
+    RequestError
+        As `rows_for`, or if figures would be computed from private training records.
+    """
+    chosen: Part = part or ("test" if new.data in BUILT_IN else "all")
+    if chosen != "test" and model.config.seed is None and not public:
+        _refuse_training_records(model, new, chosen)
+    rows = rows_for(model, new, part=chosen)
+    assert rows.y is not None  # labels were asked for
+    with _one_thread():
+        errors = np.array([test_error(rows.X, rows.y, model.vector(i)) for i in range(len(model.theta))])
+        consensus = test_error(rows.X, rows.y, model.consensus)
+        score = rows.X @ model.consensus
+    ahead, positive = score > 0.0, rows.y > 0.0
+    share = float(np.mean(positive))
+    counts = {
+        "true_positive": ahead & positive,
+        "false_positive": ahead & ~positive,
+        "true_negative": ~ahead & ~positive,
+        "false_negative": ~ahead & positive,
+    }
+    return {
+        "run": str(model.folder),
+        "data": {
+            "name": rows.name,
+            "part": chosen,
+            "rows": len(rows.y),
+            "negative": rows.labels[0],
+            "positive": rows.labels[1],
+        },
+        "error": {
+            "consensus": consensus,
+            "mean": float(errors.mean()),
+            "std": float(errors.std()),
+        },
+        "majority_error": min(share, 1.0 - share),
+        "log_loss": float(np.mean(get_loss("logistic").value(score, rows.y))),
+        "confusion": {name: int(np.sum(which)) for name, which in counts.items()},
+        "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors.tolist())],
+    }
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """As in the run: more threads change the last bits."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
+    return limits
+
+
+def _refuse_training_records(model: Model, new: NewData, part: Part) -> None:
+    """Errors on training records are not post-processing of the model: they are computed from the records."""
+    relation = _relation(model.config, new.data)
+    if relation is None:
+        return
+    what = f"--part {part}" if new.data in BUILT_IN else f"--data {new.data}"
+    drawn = relation == "pool" and (new.data in BUILT_IN or model.config.test is None)
+    raise RequestError(
+        f"{what} takes in records that the run was trained on: their errors are computed from the records, and no"
+        f" budget pays for that; {'take --part test, or ' if drawn else ''}pass --public if the records are public"
+    )
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of some rows.
+
+    Attributes
+    ----------
+    row : ndarray of int, shape (m,)
+        Number of the record in its file or set, from 1.
+    score : ndarray, shape (m,)
+        x . theta.
+    probability : ndarray, shape (m,)
+        Of the positive label, 1 / (1 + exp(-score)).
+    prediction : tuple of str
+        The positive label value where the score is positive, else the negative one.
+    """
+
+    row: NDArray[np.intp]
+    score: Vector
+    probability: Vector
+    prediction: tuple[str, ...]
+
+
+def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predictions:
+    """Score rows; labels are not looked at.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    new : NewData
+        Which rows; all of them, of built-in sets too.
+    agent : int, optional
+        Use this agent's vector instead of the consensus.
+
+    Returns
+    -------
+    Predictions
+        In the order of the rows.
+
+    Raises
+    ------
+    RequestError
+        As `rows_for`, or if there is no such agent.
+    """
+    theta = model.vector(agent)
+    rows = rows_for(model, new, labelled=False)
+    with _one_thread():
+        score = rows.X @ theta
+    probability = np.exp(-np.logaddexp(0.0, -score))
+    return Predictions(
+        rows.which + 1, score, probability, tuple(rows.labels[s > 0.0] for s in score.tolist())
+    )

@@ -1,0 +1,61 @@
+"""A small problem, the run of a method on it, and everything that was said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from admmnet import RunConfig, run
+from admmnet.data import DataSettings, load
+from admmnet.runner import RunResult
+from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.types import Matrix, Vector
+
+Shards = dict[int, tuple[Matrix, Vector]]
+
+
+class RecordingTransport(LocalTransport):
+    def __init__(self, world: RecordingWorld, graph: nx.Graph) -> None:
+        super().__init__(world, graph)
+        self._said = world.said
+
+    def exchange(self, spoken: Spoken, round: int) -> Heard:
+        assert round == len(self._said)
+        self._said.append({i: None if v is None else v.copy() for i, v in spoken.items()})
+        return super().exchange(spoken, round)
+
+
+class RecordingWorld(LocalWorld):
+    """One process that remembers what every agent said in every round."""
+
+    def __init__(self) -> None:
+        self.said: list[dict[int, Vector | None]] = []
+
+    def connect(self, graph: nx.Graph) -> Transport:
+        return RecordingTransport(self, graph)
+
+
+def write_problem(folder: Path, records: int, features: int) -> Path:
+    """Noisy linear labels, so that the optimum is finite and nobody's data are separable."""
+    stream = np.random.default_rng(7)
+    X = stream.standard_normal((records, features))
+    y = np.where(X @ stream.standard_normal(features) + stream.standard_normal(records) > 0.0, 1, -1)
+    path = folder / "problem.npz"
+    np.savez(path, X=X, y=y)
+    return path
+
+
+def shards_of(path: Path, agents: int) -> Shards:
+    return load(DataSettings(data=str(path)), agents, range(agents)).shards
+
+
+def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
+    """Run a seeded simulation on a ring of five; return its result and what was said in every round."""
+    world = RecordingWorld()
+    values: dict[str, Any] = {"topology": "ring:5", "seed": 11, "method": "published"} | settings
+    result = run(RunConfig(data=str(path), out=str(folder), **values), world=world)
+    return result, world.said

@@ -1,0 +1,143 @@
+"""docs/algorithms.md in plain NumPy and SciPy, written from the equations and from nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from scipy.optimize import minimize
+
+from admmnet.rng import Purpose, agent_streams
+from admmnet.types import Matrix, Vector
+
+from .recording import Shards
+
+SPLIT, DELTA1, C1 = 0.001, 1e-4, 0.25
+
+
+def sigmoid(u: Vector) -> Vector:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * u)))
+
+
+def minimiser(value: Callable[[Vector], float], gradient: Any, hessian: Any, size: int) -> Vector:
+    """Minimise a smooth strongly convex function: SciPy first, then plain Newton steps to the last digits."""
+    found = minimize(value, np.zeros(size), jac=gradient, hess=hessian, method="trust-exact")
+    theta: Vector = found.x
+    for _ in range(8):
+        theta = theta - np.linalg.solve(hessian(theta), gradient(theta))
+    assert np.linalg.norm(gradient(theta)) < 1e-12
+    return theta
+
+
+class Local:
+    """f_i of eq. (1) and its derivatives; ``share`` is lambda/N."""
+
+    def __init__(self, X: Matrix, y: Vector, share: float) -> None:
+        self.X, self.y, self.share = X, y, share
+
+    def losses(self, theta: Vector) -> Vector:
+        return np.logaddexp(0.0, -self.y * (self.X @ theta))
+
+    def value(self, theta: Vector) -> float:
+        return float(self.losses(theta).mean() + self.share * (theta @ theta) / 2)
+
+    def gradient(self, theta: Vector) -> Vector:
+        weights = -self.y * sigmoid(-self.y * (self.X @ theta))
+        return np.asarray(self.X.T @ weights / len(self.y) + self.share * theta)
+
+    def hessian(self, theta: Vector) -> Matrix:
+        p = sigmoid(self.X @ theta)
+        return np.asarray(
+            (self.X * (p * (1 - p))[:, None]).T @ self.X / len(self.y) + self.share * np.eye(len(theta))
+        )
+
+    def clipped(self, theta: Vector, clip: float) -> float:
+        """F of eq. (15)."""
+        losses = np.minimum(self.losses(theta), clip).mean()
+        return float(losses + min(self.share * (theta @ theta) / 2, clip))
+
+
+def pooled_optimum(locals_: list[Local], size: int) -> Vector:
+    """Minimise sum_i f_i, eq. (2)."""
+    return minimiser(
+        lambda theta: sum(f.value(theta) for f in locals_),
+        lambda theta: np.sum([f.gradient(theta) for f in locals_], axis=0),
+        lambda theta: np.sum([f.hessian(theta) for f in locals_], axis=0),
+        size,
+    )
+
+
+class Network:
+    """Equations (3), (4) and (5): the last words of every agent, and the duals."""
+
+    def __init__(self, shards: Shards, graph: nx.Graph, eta: float, regularisation: float) -> None:
+        self.graph, self.eta = graph, eta
+        self.locals = [Local(*shards[i], regularisation / len(graph)) for i in sorted(graph)]
+        self.size = shards[0][0].shape[1]
+        self.theta = [np.zeros(self.size) for _ in self.locals]
+        self.dual = [np.zeros(self.size) for _ in self.locals]
+
+    def primal(self, i: int, b1: Vector) -> Vector:
+        """Solve eq. (3), with + b1 . theta eq. (5); every term as it is printed."""
+        f, dual, eta = self.locals[i], self.dual[i], self.eta
+        midpoints = [(self.theta[i] + self.theta[j]) / 2 for j in self.graph[i]]
+        return minimiser(
+            lambda t: (
+                f.value(t)
+                + 2 * float(dual @ t)
+                + eta * sum(float((c - t) @ (c - t)) for c in midpoints)
+                + float(b1 @ t)
+            ),
+            lambda t: f.gradient(t) + 2 * dual + eta * np.sum([2 * (t - c) for c in midpoints], axis=0) + b1,
+            lambda t: f.hessian(t) + 2 * eta * len(midpoints) * np.eye(self.size),
+            self.size,
+        )
+
+    def hear(self, said: dict[int, Vector | None]) -> None:
+        """Who is silent keeps its last words; then eq. (4)."""
+        self.theta = [
+            self.theta[i] if (vector := said[i]) is None else vector for i in range(len(self.theta))
+        ]
+        self.dual = [
+            dual + self.eta / 2 * np.sum([self.theta[i] - self.theta[j] for j in self.graph[i]], axis=0)
+            for i, dual in enumerate(self.dual)
+        ]
+
+
+class PublishedNoise:
+    """Equations (8) to (14) for one agent at rho_total = epsilon^2 / (4 ln(1/delta))."""
+
+    def __init__(
+        self, n: int, epsilon: float, delta: float, releases: int, gate_share: float, clip: float
+    ) -> None:
+        rho_total = epsilon**2 / (4 * math.log(1 / delta))
+        each = (1 - gate_share) * rho_total / releases
+        rho1, self.rho2 = (1 - SPLIT) * each, SPLIT * each
+        epsilon1 = rho1 + 2 * math.sqrt(rho1 * math.log(1 / DELTA1))
+        epsilon3 = 0.99 * epsilon1
+        self.sigma1 = 2 * math.sqrt(2 * math.log(1.25 / DELTA1)) / (n * epsilon3)
+        self.floor_over_agents = 2.8 * C1 / ((epsilon1 - epsilon3) * n)
+        if gate_share:
+            both, ratio = math.sqrt(2 * gate_share * rho_total), (2 * releases) ** (2 / 3)
+            epsilon_t, epsilon_q = both / (1 + ratio), both * ratio / (1 + ratio)
+            self.threshold_scale = 2 * releases * clip / epsilon_t
+            self.query_scale = 4 * releases * clip / epsilon_q
+
+    def sigma2(self, beta: float, m: float) -> float:
+        return beta / (math.sqrt(2 * self.rho2) * m)
+
+
+class Streams:
+    """The agents' random numbers, drawn in the order of Algorithms 1 and 2."""
+
+    def __init__(self, agents: int, seed: int) -> None:
+        self._streams = [agent_streams(i, seed) for i in range(agents)]
+
+    def normal(self, i: int, purpose: Purpose, sigma: float, size: int) -> Vector:
+        return sigma * self._streams[i][purpose].standard_normal(size)
+
+    def laplace(self, i: int, scale: float) -> float:
+        return float(scale * self._streams[i][Purpose.GATE].laplace())

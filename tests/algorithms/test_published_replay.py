@@ -1,0 +1,130 @@
+"""PP-ADMM and IPP-ADMM as published, replayed with the same random numbers from the equations of docs/algorithms.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet.rng import Purpose
+from admmnet.types import Vector
+
+from .recording import play, shards_of, write_problem
+from .reference import Network, PublishedNoise, Streams
+
+BETA, ETA, DELTA, SEED, SIZE = 3e-9, 0.4, 1e-4, 11, 6
+CLOSE = 1e-9
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
+
+
+def reference(
+    problem: Path, epsilon: float, releases: int, gate_share: float = 0.0, clip: float = 0.0
+) -> tuple[Network, list[PublishedNoise], float]:
+    shards = shards_of(problem, 5)
+    noise = [
+        PublishedNoise(len(y), epsilon, DELTA, releases, gate_share, clip)
+        for _, (X, y) in sorted(shards.items())
+    ]
+    regularisation = 5 * max(one.floor_over_agents for one in noise)
+    return Network(shards, nx.cycle_graph(5), ETA, regularisation), noise, regularisation / 5 + 2 * ETA * 2
+
+
+def assert_close(said: Vector | None, expected: Vector | None, where: str) -> None:
+    assert (said is None) == (expected is None), where
+    if said is not None and expected is not None:
+        np.testing.assert_allclose(said, expected, rtol=0, atol=CLOSE, err_msg=where)
+
+
+def test_pp_admm(problem: Path, tmp_path: Path) -> None:
+    words = {"algorithm": "pp-admm", "rounds": 6, "epsilon": 3.0, "delta": DELTA, "eta": ETA, "beta": BETA}
+    result, said = play(problem, tmp_path / "run", **words)
+    network, noise, m = reference(problem, 3.0, releases=6)
+    streams = Streams(5, SEED)
+    for round, spoken in enumerate(said):
+        released: dict[int, Vector | None] = {}
+        for i in range(5):
+            theta_hat = network.primal(i, streams.normal(i, Purpose.OBJECTIVE, noise[i].sigma1, SIZE))
+            sigma2 = noise[i].sigma2(BETA, m)
+            assert sigma2 > 50 * CLOSE  # b2 is not lost below the tolerance
+            released[i] = theta_hat + streams.normal(i, Purpose.OUTPUT, sigma2, SIZE)
+            assert_close(spoken[i], released[i], f"{round=} {i=}")
+        network.hear(released)
+    np.testing.assert_allclose(result.theta, network.theta, rtol=0, atol=CLOSE)
+    assert all(entry["releases"] == 6 for entry in result.summary["per_agent"])
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "threshold", "releases"),
+    [(60.0, 1e-3, 3), (400.0, 0.02, 4), (2000.0, 0.01, 2)],
+    ids=["a-coin", "some-signal", "mostly-signal"],
+)
+def test_ipp_admm(epsilon: float, threshold: float, releases: int, problem: Path, tmp_path: Path) -> None:
+    share, clip = 0.3, 0.7  # a clip that bites: losses start at ln 2
+    words = {
+        "algorithm": "ipp-admm",
+        "rounds": 8,
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "eta": ETA,
+        "beta": BETA,
+        "gate_share": share,
+        "gate_threshold": threshold,
+        "max_releases": releases,
+        "loss_clip": clip,
+    }
+    result, said = play(problem, tmp_path / "run", **words)
+    network, noise, m = reference(problem, epsilon, releases, share, clip)
+    streams = Streams(5, SEED)
+    spoke = [0] * 5
+    for round, spoken in enumerate(said):
+        released: dict[int, Vector | None] = dict.fromkeys(range(5))
+        for i in range(5):
+            if spoke[i] < releases:
+                theta_hat = network.primal(i, streams.normal(i, Purpose.OBJECTIVE, noise[i].sigma1, SIZE))
+                f = network.locals[i]
+                level = threshold + streams.laplace(i, noise[i].threshold_scale)
+                fall = f.clipped(network.theta[i], clip) - f.clipped(theta_hat, clip)
+                if fall + streams.laplace(i, noise[i].query_scale) >= level:
+                    released[i] = theta_hat + streams.normal(
+                        i, Purpose.OUTPUT, noise[i].sigma2(BETA, m), SIZE
+                    )
+                    spoke[i] += 1
+            assert_close(spoken[i], released[i], f"{round=} {i=}")
+        network.hear(released)
+    np.testing.assert_allclose(result.theta, network.theta, rtol=0, atol=CLOSE)
+    assert [entry["releases"] for entry in result.summary["per_agent"]] == spoke
+    assert 0 < sum(v is not None for spoken in said for v in spoken.values()) < 40
+
+
+def test_silence_after_the_last_release(problem: Path, tmp_path: Path) -> None:
+    words = {"algorithm": "ipp-admm", "rounds": 6, "epsilon": 1e4, "max_releases": 2, "gate_threshold": -1e8}
+    result, said = play(problem, tmp_path / "run", **words)
+    for round, spoken in enumerate(said):
+        assert all((vector is not None) == (round < 2) for vector in spoken.values()), round
+    for i, vector in said[1].items():
+        np.testing.assert_array_equal(result.theta[i], vector)
+    assert result.summary["bytes_sent"] == 5 * 2 * 2 * 8 * SIZE  # agents, releases, neighbours, numbers
+    rounds = {round for path in sorted((tmp_path / "run" / "ledger").iterdir()) for round in charged(path)}
+    assert rounds == {0, 1}
+
+
+def charged(path: Path) -> list[int]:
+    from admmnet.privacy.audit import read
+
+    return [round for round, _, _ in read(path).events]
+
+
+def test_an_agent_that_never_speaks_stays_at_zero(problem: Path, tmp_path: Path) -> None:
+    words = {"algorithm": "ipp-admm", "rounds": 4, "epsilon": 1e4, "max_releases": 2, "gate_threshold": 1e8}
+    result, said = play(problem, tmp_path / "run", **words)
+    assert all(vector is None for spoken in said for vector in spoken.values())
+    assert not result.theta.any()
+    assert result.summary["bytes_sent"] == 0
+    rounds = {round for path in sorted((tmp_path / "run" / "ledger").iterdir()) for round in charged(path)}
+    assert rounds == {0, 1, 2, 3}  # every comparison is charged

@@ -1,0 +1,138 @@
+"""Events go into a ledger and come back; whatever else stands in a ledger is refused, with words."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from admmnet.errors import RequestError
+from admmnet.privacy.events import (
+    EVENTS,
+    AboveThreshold,
+    Event,
+    Gaussian,
+    Laplace,
+    ObjectivePerturbation,
+    Unprotected,
+    from_parameters,
+    parameters,
+)
+
+EXAMPLES: list[Event] = [
+    ObjectivePerturbation(2.0 / 7000, 0.007, 1.0, 0.25, 1.05, 7000),
+    ObjectivePerturbation(2.0 / 50, 1e300, 1.0, 0.25, 1e-300, 50, gated=True, logistic=True),
+    Gaussian(6e-4, 0.22),
+    Gaussian(6e-4, 0.22, 2.0 / 7000, 0.005),
+    Laplace(2e-3, 1797.4),
+    Laplace(2e-3, 1797.4, gate_epsilon=0.0),
+    Laplace(2e-3, 1797.4, gate_epsilon=0.037),
+    AboveThreshold(0.01, 0.1, 0.16),
+    Unprotected(),
+]
+FULL: list[Event] = [EXAMPLES[1], EXAMPLES[3], EXAMPLES[6], EXAMPLES[7]]
+BAD: list[Any] = [
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1.0,
+    -1,
+    -5e-324,
+    None,
+    "1",
+    "",
+    [1.0],
+    {},
+    10**309,
+    10**5000,
+    -(10**5000),
+    1j,
+]
+
+
+def refusal(mechanism: str, values: dict[str, Any]) -> str:
+    with pytest.raises(RequestError) as caught:
+        from_parameters(mechanism, values)
+    message = str(caught.value)
+    assert message.isprintable()
+    assert len(message) < 400
+    return message
+
+
+def test_examples_cover_every_mechanism() -> None:
+    assert {event.mechanism for event in EXAMPLES} == set(EVENTS)
+    assert {event.mechanism for event in FULL} == {name for name, kind in EVENTS.items() if fields(kind)}
+    assert all(set(parameters(event)) == {field.name for field in fields(event)} for event in FULL)
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=repr)
+def test_round_trip_through_a_ledger_line(event: Event) -> None:
+    values = json.loads(json.dumps(parameters(event)))
+    back = from_parameters(event.mechanism, values)
+    assert back == event
+    assert list(values) == list(parameters(back))
+    assert [type(value) for value in values.values()] == [type(value) for value in parameters(back).values()]
+    assert None not in values.values()
+    assert False not in [value for value in values.values() if isinstance(value, bool)]
+
+
+def test_integers_become_the_floats_that_they_are() -> None:
+    event = from_parameters("gaussian", {"sensitivity": 1, "sigma": 2})
+    assert event == Gaussian(1.0, 2.0)
+    assert json.dumps(parameters(Gaussian(1, 2))) == '{"sensitivity": 1.0, "sigma": 2.0}'
+    assert json.dumps(parameters(event)) == '{"sensitivity": 1.0, "sigma": 2.0}'
+
+
+@pytest.mark.parametrize("event", FULL, ids=lambda event: event.mechanism)
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: type(bad).__name__)
+def test_values_that_are_no_parameters_are_refused(event: Event, bad: Any) -> None:
+    for name in parameters(event):
+        message = refusal(event.mechanism, {**parameters(event), name: bad})
+        assert message.startswith(f"{event.mechanism}: {name} must be "), message
+
+
+@pytest.mark.parametrize("event", FULL, ids=lambda event: event.mechanism)
+@pytest.mark.parametrize("bad", [0.0, -0.0, 0, True, False])
+def test_zero_and_booleans_are_no_sizes(event: Event, bad: float) -> None:
+    for name in parameters(event):
+        boolean = isinstance(bad, bool)
+        if (name == "gate_epsilon" and not boolean) or (name in ("gated", "logistic") and boolean):
+            from_parameters(event.mechanism, {**parameters(event), name: bad})
+        else:
+            assert f": {name} must be " in refusal(event.mechanism, {**parameters(event), name: bad})
+
+
+@pytest.mark.parametrize("records", [7000.0, 7000.5, 2**53 + 1, 0, -7000, True])
+def test_records_are_counted(records: float) -> None:
+    values = {**parameters(EXAMPLES[0]), "records": records}
+    assert "records must be an integer from 1 to 2^53" in refusal("objective-perturbation", values)
+
+
+@pytest.mark.parametrize("event", EXAMPLES, ids=repr)
+def test_missing_and_unknown_parameters_are_named(event: Event) -> None:
+    optional = {"gated", "logistic", "gate_epsilon"}
+    for name in set(parameters(event)) - optional:
+        rest = {key: value for key, value in parameters(event).items() if key != name}
+        message = refusal(event.mechanism, rest)
+        assert name in message
+    message = refusal(event.mechanism, {**parameters(event), "surprise": 1.0})
+    assert "unknown: ['surprise']" in message
+    refusal(event.mechanism, {**parameters(event), "self": 1.0})
+    refusal(event.mechanism, {**parameters(event), "mechanism": "gaussian"})
+    refusal(event.mechanism, {**parameters(event), "\x1b[2J\n" * 1000: 1.0})
+
+
+@pytest.mark.parametrize("mechanism", ["", "Gaussian", "GAUSSIAN", "none", "\x1b[2J", "x" * 10_000])
+def test_unknown_mechanisms_are_refused(mechanism: str) -> None:
+    message = refusal(mechanism, {"sensitivity": 1.0, "sigma": 1.0})
+    assert message.startswith("unknown mechanism ")
+    assert all(name in message for name in EVENTS)
+
+
+def test_half_of_a_candidate_is_refused() -> None:
+    whole = parameters(FULL[1])
+    for name in ("objective_sensitivity", "objective_sigma"):
+        assert "together" in refusal("gaussian", {key: value for key, value in whole.items() if key != name})

@@ -1,0 +1,268 @@
+"""The ledger, byte by byte; refusals; and what happens where the disk does not take it."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet.errors import RequestError, RunError
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
+from admmnet.privacy.ledger import Header, Ledger, digest, encode, event_line, total_line
+
+HEADER = Header(
+    3, (0, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "private", "public-bounds", "0.1.0"
+)
+ROUND = (
+    ObjectivePerturbation(2.0 / 7000, 0.0068, 1.0, 0.25, 1.05, 7000),
+    Gaussian(6e-4, 0.22),
+)
+BUDGET = Budget(1.0, 1e-4, "published")
+HEADER_LINE = (
+    '{"kind":"header","schema":1,"agent":3,"neighbours":[0,4],"records":7000,"adjacency":"replace-one",'
+    '"unit":"record","budget":{"epsilon":1.0,"delta":0.0001},"accountant":"published","order":null,'
+    '"method":"published",'
+    '"algorithm":"pp-admm","noise":"private","preprocessing":"public-bounds","shards":"fixed","admmnet":"0.1.0"}'
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent-003.jsonl"
+
+
+@pytest.fixture
+def ledger(path: Path) -> Iterator[Ledger]:
+    ledger = Ledger(path, HEADER, BUDGET, durable=False)
+    yield ledger
+    close(ledger)
+
+
+def close(ledger: Ledger) -> None:
+    with suppress(OSError):
+        ledger._file.close()
+
+
+def number(value: float | None) -> str:
+    return "null" if value is None else repr(value)
+
+
+def sha(line: str) -> str:
+    return hashlib.sha256(line.encode()).hexdigest()
+
+
+def totals_text(totals: Totals) -> str:
+    return (
+        f'{{"rho":{number(totals.rho)},"xi":0.0,"epsilon_spent":{number(totals.epsilon_proven(1e-4))},'
+        f'"epsilon_published":{number(totals.epsilon_published(1e-4))}}}'
+    )
+
+
+def test_every_byte_is_the_contracts(ledger: Ledger, path: Path) -> None:
+    ledger.charge(0, *ROUND)
+    ledger.charge(2, ROUND[1])
+    ledger.finish()
+    totals, events = Totals(), []
+    parameters = [
+        '{"sensitivity":0.00028571428571428574,"sigma":0.0068,"lipschitz":1.0,"curvature":0.25,"convexity":1.05,'
+        '"records":7000}',
+        '{"sensitivity":0.0006,"sigma":0.22}',
+        '{"sensitivity":0.0006,"sigma":0.22}',
+    ]
+    kappa, cost = 0.25 / (7000 * 1.05), 0.5 * (0.0006 / 0.22) ** 2
+    rhos = [0.5 * (2.0 / 7000 / 0.0068) ** 2 + 2.6 * kappa * kappa, cost, cost]
+    published_objective = 0.00091333084  # rho1 read back from sigma1
+    previous = HEADER_LINE
+    lines = path.read_text(encoding="utf-8").split("\n")
+    charged: list[tuple[int, Event]] = [(0, ROUND[0]), (0, ROUND[1]), (2, ROUND[1])]
+    for index, (round_, event) in enumerate(charged):
+        claims = totals.rho_published or 0.0
+        totals.add(event)
+        claim = json.loads(lines[1 + index])["rho_published"]
+        assert claim == pytest.approx(0.25 * cost if index else published_objective, rel=1e-6, abs=0.0)
+        assert totals.rho_published == claims + claim
+        line = (
+            f'{{"kind":"event","round":{round_},"mechanism":"{event.mechanism}","parameters":{parameters[index]},'
+            f'"rho":{number(rhos[index])},"xi":0.0,"rho_published":{number(claim)},"total":{totals_text(totals)},'
+            f'"previous":"{sha(previous)}"}}'
+        )
+        events.append(line)
+        previous = line
+    end = f'{{"kind":"end","events":3,"total":{totals_text(totals)},"previous":"{sha(previous)}"}}'
+    assert lines == [HEADER_LINE, *events, end, ""]
+
+
+def test_what_is_infinite_or_undefined_is_null(path: Path) -> None:
+    header = Header(
+        0, (1,), 10, None, None, "published", "published", "admm", "seeded", "public-bounds", "0.1.0"
+    )
+    ledger = Ledger(path, header, None, durable=False)
+    ledger.charge(0, Unprotected())
+    ledger.finish()
+    first, event, end = (json.loads(line) for line in path.read_bytes().splitlines())
+    assert first["budget"] == {"epsilon": None, "delta": None}
+    nothing = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
+    assert event["parameters"] == {}
+    assert (event["rho"], event["rho_published"], event["total"]) == (None, None, nothing)
+    assert end["total"] == nothing
+
+
+def test_texts_are_utf_8_and_lines_stay_lines(path: Path) -> None:
+    header = Header(0, (), 1, 1.0, 1e-4, "proven", "proven", "a\nb\u2028ü", "seeded", "p", "0")
+    ledger = Ledger(path, header, None, durable=False)
+    ledger.finish()
+    data = path.read_bytes()
+    assert data.count(b"\n") == 2
+    assert "ü".encode() in data
+    assert json.loads(data.split(b"\n")[0])["algorithm"] == "a\nb\u2028ü"
+
+
+def test_a_ledger_without_events_ends_at_nothing(ledger: Ledger, path: Path) -> None:
+    ledger.finish()
+    end = json.loads(path.read_bytes().splitlines()[-1])
+    zero = {"rho": 0.0, "xi": 0.0, "epsilon_spent": 0.0, "epsilon_published": 0.0}
+    assert end == {"kind": "end", "events": 0, "total": zero, "previous": sha(HEADER_LINE)}
+
+
+def test_lines_are_made_by_the_public_functions(ledger: Ledger, path: Path) -> None:
+    ledger.charge(1, ROUND[1])
+    ledger.commit()
+    header, event = path.read_bytes().splitlines()
+    assert header == encode(HEADER.line())
+    totals = Totals()
+    totals.add(ROUND[1])
+    assert event == encode(event_line(1, ROUND[1], totals, 1e-4, digest(header)))
+    assert json.loads(event)["total"] == total_line(totals, 1e-4)
+
+
+def test_a_charge_beyond_the_budget_raises_and_writes_nothing(ledger: Ledger, path: Path) -> None:
+    ledger.charge(0, *ROUND)
+    ledger.commit()
+    before, rho, events = path.read_bytes(), ledger.totals.rho, ledger.events
+    dear = Gaussian(1.0, 0.1)
+    assert not ledger.affords((dear,))
+    with pytest.raises(RunError, match=r"agent-003\.jsonl: a charge in round 1 exceeds the budget"):
+        ledger.charge(1, ROUND[0], dear)  # the whole charge or nothing of it
+    ledger.commit()
+    assert path.read_bytes() == before
+    assert (ledger.totals.rho, ledger.events) == (rho, events)
+    ledger.charge(1, *ROUND)  # an attempt is no refusal
+
+
+def test_a_refusal_is_for_good(ledger: Ledger, path: Path) -> None:
+    ledger.charge(0, *ROUND)
+    ledger.refuse(4)
+    ledger.refuse(9)
+    assert ledger.refused_at == 4
+    for event in (ROUND[1], Gaussian(1e-9, 1.0), Laplace(1e-9, 1.0, gate_epsilon=0.0)):
+        assert not ledger.affords((event,))
+        with pytest.raises(RunError):
+            ledger.charge(9, event)
+    assert not ledger.affords(())
+    ledger.finish()
+    assert len(path.read_bytes().splitlines()) == 4
+
+
+def test_the_budget_guards_to_the_last_charge(path: Path) -> None:
+    event = Gaussian(1.0, 10.0)
+    budget, totals = Budget(1.0, 1e-4, "published"), Totals()
+    ledger = Ledger(path, HEADER, budget, durable=False)
+    count = 0
+    while ledger.affords((event,)):
+        ledger.charge(count, event)
+        totals.add(event)
+        count += 1
+    close(ledger)
+    assert count == int(0.02714340512 / (0.25 * 0.005)) == 21
+
+
+def test_an_existing_file_is_never_touched(path: Path) -> None:
+    path.write_bytes(b"precious")
+    with pytest.raises(RequestError, match=r"cannot create the ledger .*agent-003\.jsonl: File exists"):
+        Ledger(path, HEADER, BUDGET, durable=False)
+    assert path.read_bytes() == b"precious"
+
+
+def test_a_folder_that_is_not_there_is_a_request(tmp_path: Path) -> None:
+    for durable in (True, False):
+        with pytest.raises(RequestError, match="cannot create the ledger"):
+            Ledger(tmp_path / "missing" / "agent-000.jsonl", HEADER, BUDGET, durable=durable)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_commit_waits_for_the_disk_in_private_runs(
+    path: Path, durable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[bytes] = []
+    folders: list[str] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        name = os.readlink(f"/proc/self/fd/{handle}") if os.path.exists("/proc/self/fd") else str(path)
+        if os.path.isdir(name):
+            folders.append(name)
+        else:
+            synced.append(path.read_bytes())
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    ledger = Ledger(path, HEADER, BUDGET, durable=durable)
+    assert folders == ([str(path.parent)] if durable else []), "the new file's name reaches the disk too"
+    for round_ in range(3):
+        ledger.charge(round_, *ROUND)
+        ledger.commit()
+        # the charges are in the file when it is synced, and synced when commit returns
+        assert len(synced) == (round_ + 1 if durable else 0)
+        assert len(path.read_bytes().splitlines()) == 1 + 2 * (round_ + 1)
+        if durable:
+            assert synced[-1] == path.read_bytes()
+    ledger.finish()
+    assert len(synced) == (4 if durable else 0)
+
+
+class FullDisk(io.RawIOBase):
+    """A file on a disk without space."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("act", ["charge", "commit", "finish"])
+def test_a_full_disk_ends_the_run_before_anything_is_sent(ledger: Ledger, path: Path, act: str) -> None:
+    close(ledger)
+    if act == "charge":  # unbuffered, the first write fails; buffered, the first flush
+        ledger._file = FullDisk()  # type: ignore[assignment]
+    else:
+        ledger._file = io.BufferedWriter(FullDisk())
+        ledger.charge(0, *ROUND)
+    steps = {"charge": lambda: ledger.charge(0, *ROUND), "commit": ledger.commit, "finish": ledger.finish}
+    with pytest.raises(RunError) as caught:
+        steps[act]()
+    assert str(caught.value) == (
+        f"cannot write the ledger {path}: {os.strerror(errno.ENOSPC)}; free some space and run again"
+    )
+
+
+def test_a_disk_that_cannot_sync_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(path, HEADER, BUDGET, durable=True)
+
+    def broken(handle: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", broken)
+    ledger.charge(0, *ROUND)
+    with pytest.raises(RunError, match="cannot write the ledger"):
+        ledger.commit()
+    close(ledger)

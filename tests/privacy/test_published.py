@@ -1,0 +1,266 @@
+"""The published arithmetic, number by number, against a straight transcription of the paper."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pytest
+
+from admmnet.privacy import published
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate import AgentFacts, Setting, allocate, calibrate
+from admmnet.privacy.conversion import loose_rho
+from admmnet.privacy.events import Gaussian, Laplace, ObjectivePerturbation, Unprotected
+
+EPSILONS = (0.5, 1.0, 2.0, 10.0)
+N, ROUNDS, ETA, BETA, DELTA, RECORDS = 5, 30, 0.5, 10.0**-3.5, 1e-4, 7000
+RELEASES, CLIP, SHARE, SPLIT = 15, 2.0, 0.1, 0.001
+
+
+def setting(*, gated: bool) -> Setting:
+    gate = {"max_releases": RELEASES, "gate_share": SHARE, "loss_clip": CLIP} if gated else {}
+    return Setting(
+        agents=N,
+        rounds=ROUNDS,
+        eta=ETA,
+        beta=BETA,
+        lipschitz=1.0,
+        curvature=0.25,
+        accountant="published",
+        gated=gated,
+        **gate,  # type: ignore[arg-type]
+    )
+
+
+@dataclass
+class Paper:
+    """D20 line by line; ``gated`` is Algorithm 2 with its epsilon3 read as Theorem 3.1 needs it."""
+
+    gated: bool
+    epsilon: float
+    degree: int
+
+    def __post_init__(self) -> None:
+        log = math.log(1.0 / DELTA)
+        self.rho_total = self.epsilon**2 / (4.0 * log)
+        broadcasts, left = (RELEASES, 1.0 - SHARE) if self.gated else (ROUNDS, 1.0)
+        self.rho1 = self.rho_total * left * (1.0 - SPLIT) / broadcasts
+        self.rho2 = self.rho_total * left * SPLIT / broadcasts
+        self.eps1 = self.rho1 + 2.0 * math.sqrt(self.rho1 * math.log(1.0 / 1e-4))
+        self.eps3 = 0.99 * self.eps1
+        self.sigma1 = 2.0 * math.sqrt(2.0 * math.log(1.25 / 1e-4)) / (RECORDS * self.eps3)
+        self.regularisation = 2.8 * N * 0.25 / ((self.eps1 - self.eps3) * RECORDS)
+        self.m = self.regularisation / N + 2.0 * ETA * self.degree
+        self.sigma2 = BETA / (math.sqrt(2.0 * self.rho2) * self.m)
+        total = self.rho_total
+        self.final_epsilon = total + 2.0 * math.sqrt(total * log)
+        gate = math.sqrt(2.0 * SHARE * self.rho_total)  # (eps_t + eps_q)^2 / 2 = share of rho_total
+        ratio = (2.0 * RELEASES) ** (2.0 / 3.0)
+        self.eps_t, self.eps_q = gate / (1.0 + ratio), gate * ratio / (1.0 + ratio)
+        self.threshold_scale = 2.0 * RELEASES * CLIP / self.eps_t
+        self.query_scale = 4.0 * RELEASES * CLIP / self.eps_q
+
+
+# calculated apart, in 40 digits: by epsilon,
+# rho_total, rho1, eps1, sigma1, regularisation, sigma2 at degree 1, sigma2 at degree 2, final epsilon
+PP = {
+    0.5: (
+        0.00678585128,
+        0.0002259688476,
+        0.0914674068,
+        0.01370507603,
+        0.546642807,
+        0.4238217751,
+        0.222894436,
+        0.5067858513,
+    ),
+    1.0: (
+        0.02714340512,
+        0.0009038753905,
+        0.1833867513,
+        0.006835650643,
+        0.2726478311,
+        0.2229229104,
+        0.1144197698,
+        1.027143405,
+    ),
+    2.0: (
+        0.1085736205,
+        0.003615501562,
+        0.3685812534,
+        0.003401062189,
+        0.1356552986,
+        0.1144346663,
+        0.05798312816,
+        2.10857362,
+    ),
+    10.0: (
+        2.714340512,
+        0.09038753905,
+        1.915216298,
+        0.0006545306479,
+        0.02610671184,
+        0.02338577487,
+        0.01172333423,
+        12.71434051,
+    ),
+}
+IPP = {
+    0.5: (
+        0.00678585128,
+        0.0004067439257,
+        0.1228199785,
+        0.01020654603,
+        0.4070998921,
+        0.3240505924,
+        0.1683633233,
+        0.5067858513,
+    ),
+    1.0: (
+        0.02714340512,
+        0.001626975703,
+        0.2464534449,
+        0.005086428251,
+        0.2028780731,
+        0.1683850648,
+        0.08586665011,
+        1.027143405,
+    ),
+    2.0: (
+        0.1085736205,
+        0.006507902811,
+        0.4961608411,
+        0.002526535068,
+        0.1007737731,
+        0.08587784919,
+        0.04336731924,
+        2.10857362,
+    ),
+    10.0: (
+        2.714340512,
+        0.1626975703,
+        2.610962262,
+        0.0004801171517,
+        0.01915002784,
+        0.01745488692,
+        0.008744124593,
+        12.71434051,
+    ),
+}
+# epsilon: eps_t, eps_q, scale of the threshold, scale of the query
+GATE = {
+    0.5: (0.003457546577, 0.03338224517, 17353.3454, 3594.725262),
+    1.0: (0.006915093154, 0.06676449034, 8676.672702, 1797.362631),
+    2.0: (0.01383018631, 0.1335289807, 4338.336351, 898.6813154),
+    10.0: (0.06915093154, 0.6676449034, 867.6672702, 179.7362631),
+}
+
+
+@pytest.mark.parametrize("gated", [False, True], ids=["pp-admm", "ipp-admm"])
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("degree", [1, 2])
+def test_calibration_is_the_papers(gated: bool, epsilon: float, degree: int) -> None:
+    paper = Paper(gated, epsilon, degree)
+    facts, shared = AgentFacts(RECORDS, degree, epsilon, DELTA), setting(gated=gated)
+    found, noise = calibrate([facts], shared), calibrate([facts], shared).noise[0]
+    part = allocate(loose_rho(epsilon, DELTA), facts, shared)
+    final = noise.worst_case.epsilon_published(DELTA)
+    frozen = (IPP if gated else PP)[epsilon]
+    for mine, theirs, number in (
+        (loose_rho(epsilon, DELTA), paper.rho_total, frozen[0]),
+        (part.rho1, paper.rho1, frozen[1]),
+        (part.epsilon1, paper.eps1, frozen[2]),
+        (noise.sigma1, paper.sigma1, frozen[3]),
+        (found.regularisation, paper.regularisation, frozen[4]),
+        (noise.sigma2, paper.sigma2, frozen[4 + degree]),
+        (final, paper.final_epsilon, frozen[7]),
+    ):
+        assert mine == pytest.approx(theirs, rel=1e-11, abs=0.0)
+        assert mine == pytest.approx(number, rel=1e-9, abs=0.0)
+    assert part.rho2 == pytest.approx(paper.rho2, rel=1e-12, abs=0.0)
+    assert part.rho2 / part.rho1 == pytest.approx(1.0 / 999.0, rel=1e-12, abs=0.0)
+    assert part.epsilon3 == pytest.approx(paper.eps3, rel=1e-12, abs=0.0)
+    assert noise.convexity == pytest.approx(paper.m, rel=1e-11, abs=0.0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_gate_is_the_papers(epsilon: float) -> None:
+    paper = Paper(True, epsilon, 2)
+    gate = calibrate([AgentFacts(RECORDS, 2, epsilon, DELTA)], setting(gated=True)).noise[0].gate
+    assert gate is not None
+    assert gate.threshold_scale == pytest.approx(paper.threshold_scale, rel=1e-12, abs=0.0)
+    assert gate.query_scale == pytest.approx(paper.query_scale, rel=1e-12, abs=0.0)
+    eps_t, eps_q, threshold, query = GATE[epsilon]
+    assert (paper.eps_t, paper.eps_q) == pytest.approx((eps_t, eps_q), rel=1e-8, abs=0.0)
+    assert (gate.threshold_scale, gate.query_scale) == pytest.approx((threshold, query), rel=1e-8, abs=0.0)
+    assert gate.first.gate_epsilon == pytest.approx(paper.eps_t + paper.eps_q, rel=1e-12, abs=0.0)
+    assert gate.later.gate_epsilon == 0.0
+    # proven: the clipped averages move by C/n each, the inexact candidate by 2 beta/m
+    slope = 1.0 + math.sqrt(2.0 * CLIP * paper.regularisation / N)
+    sensitivity = 2.0 * CLIP / RECORDS + 2.0 * BETA / paper.m * slope
+    assert gate.first.sensitivity == gate.later.sensitivity == pytest.approx(sensitivity, rel=1e-12, abs=0.0)
+    assert gate.first.scale == gate.later.scale == gate.query_scale
+
+
+def test_published_sensitivities_are_corrected_in_the_events_alone() -> None:
+    noise = calibrate([AgentFacts(RECORDS, 2, 1.0, DELTA)], setting(gated=False)).noise[0]
+    assert noise.objective.sensitivity == pytest.approx(2.0 / RECORDS, rel=1e-15, abs=0.0)
+    assert noise.release.sensitivity == pytest.approx(2.0 * BETA / noise.convexity, rel=1e-15, abs=0.0)
+    # published: half the sensitivity, a quarter of the cost
+    assert published.rho(noise.release) == pytest.approx(
+        0.25 * 0.5 * (2.0 * BETA / noise.convexity / noise.sigma2) ** 2
+    )
+
+
+@pytest.mark.parametrize("sensitivity", [1e-6, 2.0 / 7000, 0.1, 10.0])
+@pytest.mark.parametrize("rho1", [1e-12, 1e-6, 9e-4, 0.1, 1.0, 50.0])
+def test_a_rounds_rho_is_read_back_from_its_noise(rho1: float, sensitivity: float) -> None:
+    sigma1 = published.sigma1(0.99 * published.epsilon1(rho1), sensitivity)
+    assert published.objective_rho(sensitivity, sigma1) == pytest.approx(rho1, rel=1e-13, abs=0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, *EPSILONS, 20.0])
+@pytest.mark.parametrize("degree", [1, 4])
+def test_published_ledgers_add_up_to_the_budget(epsilon: float, degree: int) -> None:
+    facts, rho_total = AgentFacts(RECORDS, degree, epsilon, DELTA), loose_rho(epsilon, DELTA)
+    pp = calibrate([facts], setting(gated=False)).noise[0]
+    rho1, rho2 = published.rho(pp.objective), published.rho(pp.release)
+    assert rho1 is not None
+    assert rho2 is not None
+    assert ROUNDS * (rho1 + rho2) == pytest.approx(rho_total, rel=1e-12, abs=0.0)
+    ipp = calibrate([facts], setting(gated=True)).noise[0]
+    assert ipp.gate is not None
+    first, release = published.rho(ipp.gate.first), published.rho(ipp.release)
+    assert first == pytest.approx(SHARE * rho_total, rel=1e-12, abs=0.0)
+    assert release is not None
+    assert SHARE * rho_total + RELEASES * release == pytest.approx(rho_total, rel=1e-12, abs=0.0)
+    assert published.rho(ipp.gate.later) == published.rho(ipp.objective) == 0.0
+
+
+# epsilon: proven epsilon, proven rho / published rho - 1, at degree 2
+PROVEN = {
+    False: {0.5: (0.3627209, -0.0352964), 1.0: (0.7851148, -0.0305462), 10.0: (12.117972, 0.0570061)},
+    True: {0.5: (0.5023805, 0.7357842), 1.0: (1.0903468, 0.7472737), 10.0: (18.105672, 0.9606251)},
+}
+
+
+@pytest.mark.parametrize("gated", [False, True], ids=["pp-admm", "ipp-admm"])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
+def test_what_published_runs_really_cost(gated: bool, epsilon: float) -> None:
+    facts = AgentFacts(RECORDS, 2, epsilon, DELTA)
+    worst = calibrate([facts], setting(gated=gated)).noise[0].worst_case
+    proven, excess = PROVEN[gated][epsilon]
+    assert worst.rho_published is not None
+    assert worst.epsilon_proven(DELTA) == pytest.approx(proven, rel=1e-6, abs=0.0)
+    assert worst.rho / worst.rho_published - 1.0 == pytest.approx(excess, abs=1e-6)
+
+
+def test_what_the_paper_has_no_cost_for_has_none() -> None:
+    assert published.rho(Unprotected()) is None
+    assert published.rho(Laplace(1.0, 1.0)) is None
+    totals = Totals()
+    for event in (Gaussian(1.0, 1.0), Unprotected(), ObjectivePerturbation(1.0, 1.0, 1.0, 0.25, 1.0, 2)):
+        totals.add(event)
+    assert totals.rho_published is None
+    assert totals.epsilon_published(DELTA) is None

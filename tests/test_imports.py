@@ -1,0 +1,81 @@
+"""What is heavy is imported where it is used: the command line answers at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+HEAVY = ("scipy", "matplotlib", "mpi4py", "dp_accounting", "randomgen", "zmq", "pandas", "sklearn", "torch")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level modules that are loaded after some code ran in a fresh interpreter."""
+    script = (
+        f"import sys\n{code}\nsys.stderr.write(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return set(ended.stderr.split())
+
+
+HELP = "from admmnet.cli import run_command_line\nassert run_command_line(['{}', '--help'][{}:]) == 0"
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["import admmnet", HELP.format("", 1), HELP.format("run", 0), HELP.format("ledger", 0)],
+    ids=["package", "help", "run-help", "ledger-help"],
+)
+def test_nothing_heavy(code: str) -> None:
+    assert loaded_by(code) & set(HEAVY) == set()
+
+
+def test_the_package_alone_loads_no_numpy() -> None:
+    assert loaded_by("import admmnet") & {"numpy", "networkx", "rich", "click"} == set()
+
+
+def test_the_check_sees_what_is_loaded() -> None:
+    assert {"admmnet", "mpi4py"} <= loaded_by("import admmnet.transport.mpi")
+
+
+def test_a_seeded_local_run_needs_neither_mpi_nor_matplotlib(tmp_path: Path) -> None:
+    words = [
+        "run",
+        "--algorithm",
+        "admm",
+        "--rounds",
+        "1",
+        "--seed",
+        "0",
+        "--quiet",
+        "-o",
+        str(tmp_path / "run"),
+    ]
+    code = f"from admmnet.cli import run_command_line\nassert run_command_line({words!r}) == 0"
+    # notes go to standard error too, so ask for single words only
+    assert loaded_by(code) & {"mpi4py", "matplotlib", "dp_accounting", "randomgen", "zmq"} == set()
+
+
+def test_module_and_names() -> None:
+    help_ = subprocess.run(
+        [sys.executable, "-m", "admmnet", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert help_.returncode == 0
+    assert "Usage: admmnet" in help_.stdout
+    import admmnet
+
+    assert sorted(admmnet.__all__) == admmnet.__all__
+    assert all(getattr(admmnet, name) is not None for name in admmnet.__all__)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        admmnet.no_such_name  # noqa: B018

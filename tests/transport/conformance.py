@@ -1,0 +1,247 @@
+"""What every transport must do. Each check takes a World and runs on all of its processes alike.
+
+In one process: ``test_transport.py``. Over MPI: ``mpirun -n 3 python -m tests.transport.conformance``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.graph import load_topology
+from admmnet.transport import Heard, Transport, World, open_world
+from admmnet.types import Vector
+
+Say = Callable[[int, int], Vector | None]
+GRAPHS = ("star:7", "ring:6", "complete:5", "path:5", "path:9", "erdos-renyi:8:0.4", "grid:2x5")
+ODD = np.array([-0.0, 5e-324, np.inf, -np.inf, np.nan, 1 / 3, 1e308, 2.0**-1074])
+"""Numbers whose bits a careless transport changes."""
+
+
+def spoken_at(round: int, agent: int) -> Vector | None:
+    """What an agent says in a round, as everybody can compute it: a third of the time nothing, lengths differ."""
+    if (3 * round + 5 * agent) % 3 == 1:
+        return None
+    stream = np.random.default_rng([round, agent])
+    return np.concatenate([stream.standard_normal(1 + (round + 2 * agent) % 6), np.roll(ODD, agent)])
+
+
+def exchange_rounds(transport: Transport, graph: nx.Graph, say: Say, rounds: int) -> None:
+    for round in range(rounds):
+        spoken = {i: say(round, i) for i in transport.agents}
+        assert_heard(transport.exchange(spoken, round), transport, graph, {j: say(round, j) for j in graph})
+
+
+def assert_heard(
+    heard: Heard, transport: Transport, graph: nx.Graph, spoken: Mapping[int, Vector | None]
+) -> None:
+    assert sorted(heard) == list(transport.agents)
+    for i, messages in heard.items():
+        assert sorted(messages) == sorted(j for j in graph[i] if spoken[j] is not None), (i, sorted(messages))
+        for j, vector in messages.items():
+            said = spoken[j]
+            assert said is not None
+            assert vector.dtype == np.float64
+            assert vector.shape == said.shape, (i, j, vector.shape, said.shape)
+            assert vector.tobytes() == said.tobytes(), (i, j)
+
+
+def neighbours_are_heard_bit_for_bit(world: World) -> None:
+    for spec in GRAPHS:
+        graph = load_topology(spec)
+        transport = world.connect(graph)
+        exchange_rounds(transport, graph, spoken_at, 6)
+        transport.close()
+
+
+def rounds_do_not_mix(world: World) -> None:
+    graph = load_topology("erdos-renyi:9:0.5", seed=3)
+    transport = world.connect(graph)
+    ballast = np.ones((60, 60))
+    for round in range(40):
+        for _ in range((round * 7 + world.rank * 13) % 11):  # processes run ahead of each other by turns
+            ballast = ballast @ ballast / 60.0
+        spoken = {i: np.array([float(round), float(i)]) for i in transport.agents}
+        for i, messages in transport.exchange(spoken, round).items():
+            assert {j: v.tolist() for j, v in messages.items()} == {j: [round, j] for j in graph[i]}
+    transport.close()
+
+
+def all_silent(world: World) -> None:
+    graph = load_topology("ring:6")
+    transport = world.connect(graph)
+    for round in range(5):
+        assert transport.exchange(dict.fromkeys(transport.agents), round) == {i: {} for i in transport.agents}
+    exchange_rounds(transport, graph, spoken_at, 2)  # silence leaves nothing behind
+    transport.close()
+
+
+def one_speaker_at_a_time(world: World) -> None:
+    graph = load_topology("star:6")
+    transport = world.connect(graph)
+    exchange_rounds(transport, graph, lambda t, i: np.arange(4.0) + i if t == i else None, 6)
+    transport.close()
+
+
+def long_vectors(world: World) -> None:
+    graph = load_topology("ring:5")
+    transport = world.connect(graph)
+    exchange_rounds(transport, graph, lambda t, i: np.full(1 if i == 2 else 60_000 + i, t + i / 7), 3)
+    transport.close()
+
+
+def strided_vectors(world: World) -> None:
+    graph = load_topology("complete:5")
+    transport = world.connect(graph)
+    table = np.arange(70.0).reshape(14, 5)
+    exchange_rounds(transport, graph, lambda t, i: table[t::2, i], 3)
+    transport.close()
+
+
+def receivers_own_what_they_hear(world: World) -> None:
+    graph = load_topology("complete:6")
+    transport = world.connect(graph)
+    spoken = {i: np.full(3, float(i)) for i in transport.agents}
+    expected = {j: np.full(3, float(j)) for j in graph}
+    first = transport.exchange(spoken, 0)
+    for vector in spoken.values():
+        vector += 100.0  # what the sender does later changes nothing that was heard
+    assert_heard(first, transport, graph, expected)
+    for i, messages in first.items():
+        for vector in messages.values():
+            vector[:] = -1.0 - i  # and what a receiver does changes neither others nor the sender
+    for i, messages in first.items():
+        assert all((vector == -1.0 - i).all() for vector in messages.values())
+    assert all((spoken[i] == 100.0 + i).all() for i in transport.agents)
+    assert_heard(transport.exchange(spoken, 1), transport, graph, {j: v + 100.0 for j, v in expected.items()})
+    transport.close()
+
+
+def processes_without_neighbours(world: World) -> None:
+    pair = [(0, 1)] if world.size < 5 else []  # with five processes no edge crosses at all
+    graph = nx.Graph(pair)
+    graph.add_nodes_from(range(max(world.size, 2)))
+    if world.size == 3:
+        graph = nx.Graph([(0, 1), (1, 2), (2, 3), (4, 5)])  # blocks {0, 1}, {2, 3}, {4, 5}
+    transport = world.connect(graph)
+    exchange_rounds(transport, graph, spoken_at, 4)
+    numbers = np.array([[float(i)] for i in transport.agents])
+    assert transport.collect(numbers)[:, 0].tolist() == sorted(graph)
+    transport.close()
+
+
+def two_networks_at_once(world: World) -> None:
+    one, two = load_topology("ring:5"), load_topology("complete:6")
+    first, second = world.connect(one), world.connect(two)
+    for round in range(4):
+        for transport, graph, sign in ((first, one, 1.0), (second, two, -1.0)):
+            spoken = {i: np.array([sign * (10 * round + i)]) for i in transport.agents}
+            expected = {j: np.array([sign * (10 * round + j)]) for j in graph}
+            assert_heard(transport.exchange(spoken, round), transport, graph, expected)
+    first.close()
+    second.close()
+
+
+def collect_is_in_agent_order(world: World) -> None:
+    graph = load_topology("path:9")
+    transport = world.connect(graph)
+    for width in (1, 4):
+        everything = np.random.default_rng(width).standard_normal((9, width))
+        everything[2, 0], everything[7, 0] = np.nan, -0.0
+        mine = everything[transport.agents.start : transport.agents.stop]
+        collected = transport.collect(mine)
+        assert collected.tobytes() == everything.tobytes()
+        before = mine.tobytes()
+        collected[:] = 0.0
+        assert mine.tobytes() == before
+    transport.close()
+
+
+def gather_brings_json_values_in_rank_order(world: World) -> None:
+    def value(rank: int) -> object:
+        return [
+            None,
+            rank,
+            True,
+            "ärger \u2028 " * rank,
+            [1 / 3, 1e-310, 2**70 + rank, -0.0],
+            {"nested": {"rank": [rank] * rank}},
+            "x" * (40_000 if rank == 1 else 0),
+        ]
+
+    for mine in (value(world.rank), None, [], {}, "", 0.1 + world.rank):
+        answers = world.gather(mine)
+        assert len(answers) == world.size
+        assert json.dumps(answers[world.rank]) == json.dumps(mine)
+    assert json.dumps(world.gather(value(world.rank))) == json.dumps([value(r) for r in range(world.size)])
+
+
+def blocks_are_contiguous_and_even(world: World) -> None:
+    for agents in (world.size, world.size + 1, 5, 17):
+        if agents < world.size:
+            continue
+        blocks = world.blocks(agents)
+        assert len(blocks) == world.size
+        assert [i for block in blocks for i in block] == list(range(agents))
+        assert all(before.stop == after.start for before, after in pairwise(blocks))
+        assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
+        if agents > 1:
+            transport = world.connect(nx.path_graph(agents))
+            assert transport.agents == blocks[world.rank]
+            assert transport.world is world
+            transport.close()
+
+
+def more_processes_than_agents_are_refused(world: World) -> None:
+    if world.size < 2:
+        return
+    for refused in (
+        lambda: world.blocks(world.size - 1),
+        lambda: world.connect(nx.path_graph(world.size - 1)),
+    ):
+        try:
+            refused()
+        except RequestError as error:
+            assert f"{world.size} ranks for {world.size - 1} agents" in str(error)  # noqa: PT017
+        else:
+            raise AssertionError("not refused")
+
+
+CHECKS: tuple[Callable[[World], None], ...] = (
+    neighbours_are_heard_bit_for_bit,
+    rounds_do_not_mix,
+    all_silent,
+    one_speaker_at_a_time,
+    long_vectors,
+    strided_vectors,
+    receivers_own_what_they_hear,
+    processes_without_neighbours,
+    two_networks_at_once,
+    collect_is_in_agent_order,
+    gather_brings_json_values_in_rank_order,
+    blocks_are_contiguous_and_even,
+    more_processes_than_agents_are_refused,
+)
+
+
+def main() -> None:
+    world = open_world("mpi")
+    try:
+        for check in CHECKS:
+            check(world)
+    except BaseException:
+        traceback.print_exc()
+        world.abort(1)
+    if world.rank == 0:
+        sys.stdout.write(f"{len(CHECKS)} checks hold on {world.size} ranks of {world.name}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, NoReturn
+
+import networkx as nx
+import pytest
+
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+from admmnet.together import describe, install_hook, report, together
+from admmnet.transport import Transport
+
+
+class Aborted(BaseException):
+    pass
+
+
+class FakeWorld:
+    """One rank of several; the others' answers to ``gather`` are given."""
+
+    name = "fake"
+
+    def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
+        self.rank = rank
+        self._others = [None] if others is None else others
+        self.size = 1 + len(self._others)
+        self.aborted: int | None = None
+
+    def gather(self, value: Any) -> list[Any]:
+        answers = [*self._others[: self.rank], value, *self._others[self.rank :]]
+        return list(json.loads(json.dumps(answers)))
+
+    def abort(self, code: int) -> NoReturn:
+        self.aborted = code
+        raise Aborted
+
+    def connect(self, graph: nx.Graph) -> Transport:
+        raise NotImplementedError
+
+    def blocks(self, agents: int) -> list[range]:
+        raise NotImplementedError
+
+
+@pytest.fixture(autouse=True)
+def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admmnet.together.STAGGER", 0.0)
+
+
+def test_together_returns_what_the_step_does() -> None:
+    assert together(FakeWorld(), lambda: 7) == 7
+
+
+@pytest.mark.parametrize("kind", [CheckFailed, RequestError, RunError, BudgetError])
+def test_an_error_elsewhere_is_raised_here(kind: type[AdmmnetError]) -> None:
+    with pytest.raises(kind, match="no such file") as caught:
+        together(FakeWorld(rank=0, others=[None, [kind.exit_code, "no such file"]]), lambda: 7)
+    assert caught.value.shared
+
+
+def test_the_first_rank_with_an_error_is_quoted() -> None:
+    def step() -> None:
+        raise RunError("mine")
+
+    with pytest.raises(RequestError, match="theirs"):
+        together(FakeWorld(rank=1, others=[[2, "theirs"]]), step)
+    with pytest.raises(RunError, match="mine"):
+        together(FakeWorld(rank=0, others=[[2, "theirs"]]), step)
+
+
+def test_a_shared_error_is_reported_by_the_first_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    error = RequestError("no such file; give another")
+    error.shared = True
+    assert report(error, FakeWorld(rank=1)) == 2
+    assert capsys.readouterr().err == ""
+    assert report(error, FakeWorld(rank=0)) == 2
+    assert capsys.readouterr().err == "admmnet: no such file; give another\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (RunError("the solve missed beta"), 3, "the solve missed beta"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (MemoryError(), 3, "out of memory"),
+        (ValueError("odd"), 3, "internal error: ValueError: odd"),
+    ],
+)
+def test_an_error_of_one_rank_ends_all(
+    error: BaseException, code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = FakeWorld(rank=1)
+    with pytest.raises(Aborted):
+        report(error, world)
+    assert world.aborted == code
+    told = capsys.readouterr().err
+    assert told.startswith("admmnet: ")
+    assert words in told
+    assert told.count("\n") == 1
+    assert words in describe(error)
+
+
+def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise RunError("deep inside")
+
+    with pytest.raises(RunError) as caught:
+        fail()
+    alone = FakeWorld(others=[])
+    assert report(caught.value, alone) == 3
+    assert "Traceback" not in capsys.readouterr().err
+    assert report(caught.value, alone, debug=True) == 3
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert told.endswith("admmnet: deep inside\n")
+
+
+def test_the_hook_ends_all_ranks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    install_hook(FakeWorld(others=[]))
+    assert sys.excepthook is sys.__excepthook__  # one process needs none
+    world = FakeWorld(rank=1)
+    install_hook(world)
+    with pytest.raises(Aborted):
+        sys.excepthook(ValueError, ValueError("odd"), None)
+    assert world.aborted == 3
+    assert "internal error: ValueError: odd" in capsys.readouterr().err

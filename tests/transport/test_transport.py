@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from admmnet.errors import RequestError
+from admmnet.transport import World, blocks, launched_size, open_world
+from admmnet.transport.local import LocalWorld
+
+from .conformance import CHECKS
+
+LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+
+
+@pytest.fixture(autouse=True)
+def _no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in LAUNCHERS:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_local_conforms(check: Callable[[World], None]) -> None:
+    check(LocalWorld())
+
+
+@pytest.mark.parametrize(
+    ("agents", "size", "sizes"),
+    [(5, 1, [5]), (5, 2, [2, 3]), (5, 3, [1, 2, 2]), (5, 5, [1] * 5), (7, 3, [2, 2, 3]), (1, 1, [1])],
+)
+def test_blocks(agents: int, size: int, sizes: list[int]) -> None:
+    parts = blocks(agents, size)
+    assert [len(part) for part in parts] == sizes
+    assert [agent for part in parts for agent in part] == list(range(agents))
+
+
+def test_more_ranks_than_agents() -> None:
+    with pytest.raises(RequestError, match=r"6 ranks for 5 agents.*start 5 ranks or fewer"):
+        blocks(5, 6)
+
+
+@pytest.mark.parametrize(
+    ("environment", "size"),
+    [
+        ({}, 1),
+        ({"PMI_RANK": "0", "PMI_SIZE": "5"}, 5),
+        ({"PMIX_RANK": "2", "OMPI_COMM_WORLD_SIZE": "4"}, 4),
+        ({"PMIX_RANK": "0"}, 2),  # gives no size: MPI must be asked
+        ({"PMI_SIZE": "many"}, 1),
+    ],
+)
+def test_launched_size(environment: dict[str, str], size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert launched_size() == size
+
+
+def test_local_without_a_launcher() -> None:
+    assert open_world("auto").name == open_world("local").name == "local"
+
+
+def test_local_is_refused_under_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMI_SIZE", "5")
+    with pytest.raises(RequestError, match=r"--transport local runs in one process.*started 5"):
+        open_world("local")
+
+
+def test_ranks_that_do_not_see_each_other_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = SimpleNamespace(size=1, rank=0, library="Other MPI 1.0")
+    monkeypatch.setitem(sys.modules, "admmnet.transport.mpi", SimpleNamespace(MPIWorld=lambda: alone))
+    monkeypatch.setenv("PMI_SIZE", "5")
+    with pytest.raises(RequestError, match=r"started 5 processes that do not see each other.*Other MPI 1.0"):
+        open_world("auto")
+    monkeypatch.delenv("PMI_SIZE")
+    assert open_world("mpi").size == 1

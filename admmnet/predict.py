@@ -124,7 +124,7 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...]]:
     if not path.is_file():
         raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             theta, consensus, names = (archive[key] for key in KEYS)
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None

@@ -60,12 +60,13 @@ class Totals:
     def add(self, event: Event, count: int = 1) -> None:
         """Add the cost of an event, ``count`` times."""
         cost, claim = proven.cost(event), self.claim(event)
-        self.rho += count * cost.rho
-        self.xi += count * cost.xi
-        self.curve = self.curve + count * cost.curve
-        self.mu_squared += count * _mu_squared(event)
+        self.rho = _plus(self.rho, count * cost.rho)
+        self.xi = _plus(self.xi, count * cost.xi)
+        lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
+        self.curve = np.where(lost, np.nextafter(self.curve, np.inf), self.curve + count * cost.curve)
+        self.mu_squared = _plus(self.mu_squared, count * _mu_squared(event))
         claimed = self.rho_published
-        self.rho_published = None if claim is None or claimed is None else claimed + count * claim
+        self.rho_published = None if claim is None or claimed is None else _plus(claimed, count * claim)
 
     def epsilon_proven(self, delta: float) -> float:
         """Epsilon of the events so far: an odometer reading (docs/privacy.md, Theorem 5); inf if unprotected.
@@ -84,8 +85,13 @@ class Totals:
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
 
 
+def _plus(total: float, cost: float) -> float:
+    """Return the sum, at least one unit in the last place above the total: no cost rounds to nothing."""
+    return math.nextafter(total, math.inf) if cost > 0.0 and total + cost == total else total + cost
+
+
 def _mu_squared(event: Event) -> float:
-    return (event.sensitivity / event.sigma) ** 2 if isinstance(event, Gaussian) else math.inf
+    return 2.0 * proven.cost(event).rho if isinstance(event, Gaussian) else math.inf
 
 
 @dataclass(frozen=True)
@@ -138,5 +144,5 @@ class Budget:
 def _sum(spent: float | None, costs: list[float] | list[float | None]) -> float | None:
     total = spent
     for cost in costs:
-        total = None if cost is None or total is None else total + cost
+        total = None if cost is None or total is None else _plus(total, cost)
     return total

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import published
 from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.calibrate_proven import largest
 from admmnet.privacy.conversion import loose_rho
-from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation
+from admmnet.privacy.events import Gaussian, Laplace, ObjectivePerturbation
 
 SPLIT = 0.001
 """Share of a release's budget that goes to b2 (D20, sec. 5)."""
@@ -199,17 +200,34 @@ def calibrate(agents: Sequence[AgentFacts], setting: Setting) -> Calibration:
     BudgetError
         If a budget is too small to calculate any noise.
     """
-    parts = {facts: allocate(_rho_total(facts, setting), facts, setting) for facts in dict.fromkeys(agents)}
-    floor = max(part.floor for part in parts.values())
-    asked = setting.regularisation
-    if asked is not None and asked < floor * (1.0 - 1e-9):
-        raise RequestError(
-            f"regularisation = {asked:g} is below {floor:.6g}, the least that the published method needs at this "
-            f"epsilon (D20, Theorem 3.1); leave it at auto, raise --epsilon or lower --rounds"
-        )
-    regularisation = floor if asked is None else asked
-    noise = {facts: plan(part, facts, setting, regularisation) for facts, part in parts.items()}
-    return Calibration(regularisation, tuple(noise[facts] for facts in agents))
+    kinds = list(dict.fromkeys(agents))
+    regularisation = setting.regularisation
+    for _ in range(100):
+        trial = replace(setting, regularisation=regularisation)
+        parts = {facts: allocate(_rho_total(facts, trial), facts, setting) for facts in kinds}
+        floor = max(part.floor for part in parts.values())
+        asked = setting.regularisation
+        if asked is not None and asked < floor * (1.0 - 1e-9):
+            raise RequestError(
+                f"regularisation = {asked:g} is below {floor:.6g}, the least that the published method needs at "
+                "this epsilon (D20, Theorem 3.1); leave it at auto, raise --epsilon or lower --rounds"
+            )
+        # the noise depends on the regularisation and the least regularisation on the noise: raise it until it holds
+        if regularisation is None or floor > regularisation:
+            regularisation = floor
+            noise = {facts: plan(part, facts, setting, floor) for facts, part in parts.items()}
+            if setting.accountant == "published" or all(_within(noise[facts], facts) for facts in kinds):
+                break
+        else:
+            noise = {facts: plan(part, facts, setting, regularisation) for facts, part in parts.items()}
+            break
+    else:
+        raise RequestError("regularisation = auto does not settle for these agents; set a larger one by hand")
+    return Calibration(regularisation or 0.0, tuple(noise[facts] for facts in agents))
+
+
+def _within(noise: Noise, facts: AgentFacts) -> bool:
+    return noise.worst_case.epsilon_proven(facts.delta) <= facts.epsilon
 
 
 @lru_cache(maxsize=1024)
@@ -221,36 +239,10 @@ def _rho_total(facts: AgentFacts, setting: Setting) -> float:
 
     def fits(rho_total: float) -> bool:
         part = allocate(rho_total, facts, setting)
-        # this agent's own floor is at most the network's, so its convexity here is at most the real one,
-        # and the cost at most overstated (it falls with m)
+        # without a regularisation the agent's own floor stands in for the network's; `calibrate` checks the end
         regularisation = part.floor if setting.regularisation is None else setting.regularisation
         return (
             plan(part, facts, setting, regularisation).worst_case.epsilon_proven(facts.delta) <= facts.epsilon
         )
 
-    low, high = _bracket(fits, start, facts)
-    while high / low > 1.0 + 1e-10:
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
-def _bracket(fits, start: float, facts: AgentFacts) -> tuple[float, float]:  # type: ignore[no-untyped-def]
-    low = high = start
-    for _ in range(200):
-        if fits(low):
-            break
-        high, low = low, low / 4.0
-    else:
-        raise BudgetError(
-            f"no noise scale gives epsilon = {facts.epsilon:g} at delta = {facts.delta:g}; raise --epsilon"
-        )
-    while high == low or fits(high):
-        low, high = high, high * 4.0
-    return low, high
-
-
-def worst_case_events(noise: Noise) -> tuple[Event, ...]:
-    """Events of a round in which everything is charged, in the order of their charges."""
-    gate = () if noise.gate is None else (noise.gate.first,)
-    return (noise.objective, *gate, noise.release)
+    return largest(fits, start, facts.epsilon)

@@ -15,6 +15,8 @@ from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace, ObjectivePerturbation
 from admmnet.types import Vector
 
+LEAST = math.ulp(0.0)
+"""What a cost is at least: none rounds to zero."""
 LOGISTIC = 1.4428
 """sup over s, t in (0, 1) of 32 (s^2 (1-s)^2 + t^2 (1-t)^2) / (4 - (s+t)^2) in Theorem 3 (L): 1.44272, rounded up."""
 
@@ -59,12 +61,12 @@ def cost(event: Event) -> Cost:
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
     """Delta^2 / (2 sigma^2), docs/privacy.md Theorem 1; Bun, Steinke 2016, Proposition 1.6."""
-    return 0.5 * (sensitivity / sigma) ** 2
+    return max(0.5 * (sensitivity / sigma) ** 2, LEAST)
 
 
 def pure_rho(epsilon: float) -> float:
     """Return epsilon tanh(epsilon / 2), docs/privacy.md Theorem 2; Steinke 2024: pure epsilon in zCDP."""
-    return epsilon * math.tanh(0.5 * epsilon)
+    return max(epsilon * math.tanh(0.5 * epsilon), LEAST)
 
 
 def _pure(epsilon: float) -> tuple[float, Vector]:

@@ -54,10 +54,10 @@ class Local:
             (self.X * (p * (1 - p))[:, None]).T @ self.X / len(self.y) + self.share * np.eye(len(theta))
         )
 
-    def clipped(self, theta: Vector, clip: float) -> float:
-        """F of eq. (15)."""
-        losses = np.minimum(self.losses(theta), clip).mean()
-        return float(losses + min(self.share * (theta @ theta) / 2, clip))
+    def clipped(self, theta: Vector, loss_clip: float, penalty_clip: float) -> float:
+        """F of eq. (15), where both clips are C."""
+        losses = np.minimum(self.losses(theta), loss_clip).mean()
+        return float(losses + min(self.share * (theta @ theta) / 2, penalty_clip))
 
 
 def pooled_optimum(locals_: list[Local], size: int) -> Vector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import networkx as nx
@@ -60,12 +61,19 @@ def test_pp_admm(problem: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "threshold", "releases"),
-    [(60.0, 1e-3, 3), (400.0, 0.02, 4), (2000.0, 0.01, 2)],
-    ids=["a-coin", "some-signal", "mostly-signal"],
+    ("epsilon", "threshold", "releases", "clip", "bites"),
+    [
+        (60.0, 1e-3, 3, 0.7, ""),
+        (2000.0, 0.01, 2, 0.7, ""),
+        (1e6, 0.0128, 3, 0.7, "losses"),
+        (300.0, -1e-5, 3, 1e-5, "penalty"),
+    ],
+    ids=["a-coin", "some-signal", "clipped-losses", "clipped-penalty"],
 )
-def test_ipp_admm(epsilon: float, threshold: float, releases: int, problem: Path, tmp_path: Path) -> None:
-    share, clip = 0.3, 0.7  # a clip that bites: losses start at ln 2
+def test_ipp_admm(
+    epsilon: float, threshold: float, releases: int, clip: float, bites: str, problem: Path, tmp_path: Path
+) -> None:
+    share = 0.3
     words = {
         "algorithm": "ipp-admm",
         "rounds": 8,
@@ -81,7 +89,7 @@ def test_ipp_admm(epsilon: float, threshold: float, releases: int, problem: Path
     result, said = play(problem, tmp_path / "run", **words)
     network, noise, m = reference(problem, epsilon, releases, share, clip)
     streams = Streams(5, SEED)
-    spoke = [0] * 5
+    spoke, differ = [0] * 5, {"losses": 0, "penalty": 0}
     for round, spoken in enumerate(said):
         released: dict[int, Vector | None] = dict.fromkeys(range(5))
         for i in range(5):
@@ -89,8 +97,13 @@ def test_ipp_admm(epsilon: float, threshold: float, releases: int, problem: Path
                 theta_hat = network.primal(i, streams.normal(i, Purpose.OBJECTIVE, noise[i].sigma1, SIZE))
                 f = network.locals[i]
                 level = threshold + streams.laplace(i, noise[i].threshold_scale)
-                fall = f.clipped(network.theta[i], clip) - f.clipped(theta_hat, clip)
-                if fall + streams.laplace(i, noise[i].query_scale) >= level:
+                level -= streams.laplace(i, noise[i].query_scale)
+                said_before = network.theta[i]
+                speaks = f.clipped(said_before, clip, clip) - f.clipped(theta_hat, clip, clip) >= level
+                for what, clips in (("losses", (math.inf, clip)), ("penalty", (clip, math.inf))):
+                    other = f.clipped(said_before, *clips) - f.clipped(theta_hat, *clips) >= level
+                    differ[what] += other != speaks
+                if speaks:
                     released[i] = theta_hat + streams.normal(
                         i, Purpose.OUTPUT, noise[i].sigma2(BETA, m), SIZE
                     )
@@ -100,6 +113,7 @@ def test_ipp_admm(epsilon: float, threshold: float, releases: int, problem: Path
     np.testing.assert_allclose(result.theta, network.theta, rtol=0, atol=CLOSE)
     assert [entry["releases"] for entry in result.summary["per_agent"]] == spoke
     assert 0 < sum(v is not None for spoken in said for v in spoken.values()) < 40
+    assert not bites or differ[bites] > 0, "without this clip nobody would have answered otherwise"
 
 
 def test_silence_after_the_last_release(problem: Path, tmp_path: Path) -> None:

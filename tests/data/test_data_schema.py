@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
 from collections.abc import Callable
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 from admmnet.data import DataSettings, Records, headline, load, validate
-from admmnet.data.schema import parse_schema
+from admmnet.data.adult import SCHEMA as ADULT
+from admmnet.data.census_tables import SCHEMA as CENSUS
+from admmnet.data.schema import parse_schema, to_table
 from admmnet.errors import RequestError
 
 Write = Callable[[str, str], str]
@@ -169,6 +172,46 @@ def test_columns_are_declared_or_dropped(write: Write) -> None:
 def test_schema_refusals(change: dict[str, Any], words: str) -> None:
     with pytest.raises(RequestError, match=words):
         parse_schema(change)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        SCHEMA,
+        ADULT,
+        CENSUS,
+        {"features": 4, "labels": ["no", "yes"]},
+        {"label": "y", "columns": {"a": {"kind": "categorical"}, "b": {"kind": "numeric"}}, "drop": ["*"]},
+        {
+            "columns": {
+                "a": {"kind": "numeric", "low": 0.1, "high": 1 / 3},
+                "n": {"kind": "numeric", "scale": "none"},
+            }
+        },
+    ],
+    ids=["empty", "all-kinds", "adult", "census", "width", "open", "exact"],
+)
+def test_a_schema_is_written_and_read_back(table: dict[str, Any]) -> None:
+    schema = parse_schema(table)
+    assert parse_schema(json.loads(json.dumps(to_table(schema)))) == schema
+
+
+def test_records_carry_what_was_discovered(write: Write) -> None:
+    path = write("t.csv", table(ROWS))
+    assert every(path, schema=SCHEMA).encoding is None
+    columns = {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}}
+    found = every(
+        path, schema={"label": "sick", "drop": ["*"], "columns": columns}, positive="yes", test=path
+    )
+    assert found.encoding is not None
+    assert found.encoding["labels"] == ["no", "yes"]
+    again = every(path, schema=found.encoding, test=path)
+    assert again.encoding is None  # declared now
+    assert again.preprocessing == "public-bounds"
+    assert again.feature_names == found.feature_names
+    np.testing.assert_array_equal(again.X_test, found.X_test)
+    np.testing.assert_array_equal(again.y_test, found.y_test)
 
 
 def test_files_of_one_agent_each(write: Write) -> None:

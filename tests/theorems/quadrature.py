@@ -45,9 +45,9 @@ class Records:
         return np.asarray(np.abs(self.mid) + self.half)
 
     def marks(self) -> Array:
-        """Points around which the curvature changes, shape (models, 13)."""
+        """Points around which the curvature changes, shape (models, 17)."""
         width = np.where(self.steep > 0.0, self.half / np.where(self.steep > 0.0, self.steep, 1.0), 0.0)
-        return np.asarray(self.centre[:, None] + width[:, None] * np.arange(-6.0, 7.0))
+        return np.asarray(self.centre[:, None] + width[:, None] * np.arange(-16.0, 17.0, 2.0))
 
 
 def logistic(s: Array) -> Records:
@@ -114,7 +114,7 @@ def divergences(models: Models, lams: Array, panels: int = 160) -> tuple[Array, 
     than exp(-40) of the integral. The error is how far both densities are from integrating to 1, per lam.
     """
     gap = (models.first.lipschitz() + models.second.lipschitz()) / models.n / models.sigma
-    reach = models.sigma * (lams * gap + np.sqrt((1.0 + lams) * lams * gap * gap + 80.0))
+    reach = models.sigma * (gap + lams * gap + np.sqrt((1.0 + lams) * lams * gap * gap + 80.0))
     edges = _edges(models, reach, panels)
     kinds = (models.first, models.second, *(record for _, record in models.others))
     marks = np.concatenate([record.marks() for record in kinds], axis=1)

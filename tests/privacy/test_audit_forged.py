@@ -1,0 +1,290 @@
+"""Ledgers by an attacker who hashes everything again: what still shows, and that nothing escapes ``CheckFailed``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
+from admmnet.privacy.ledger import digest, encode, event_line
+
+from .ledgers import (
+    HEADER,
+    IPP,
+    PP,
+    Lines,
+    chained,
+    fails,
+    fault,
+    forged,
+    noise_of,
+    parsed,
+    write,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent-000.jsonl"
+
+
+Change = Callable[[Lines], Any]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda lines: lines[1].update(rho=0.5 * lines[1]["rho"]), "line 2: rho is "),
+        (lambda lines: lines[1].update(rho=lines[1]["rho"] * (1 + 1e-8)), "line 2: rho is "),
+        (lambda lines: lines[1].update(rho=None), "line 2: rho is None"),
+        (lambda lines: lines[1].update(xi=0), "line 2: xi is 0"),
+        (lambda lines: lines[1].update(xi=False), "line 2: xi is False"),
+        (lambda lines: lines[1].update(rho_published=0.0), "line 2: rho_published is 0.0"),
+        (lambda lines: lines[2]["total"].update(rho=0.0), "line 3: total.rho is 0.0"),
+        (lambda lines: lines[2]["total"].update(epsilon_spent=0.1), "line 3: total.epsilon_spent is 0.1"),
+        (lambda lines: lines[2]["total"].update(more=1.0), "line 3: total. has the keys"),
+        (lambda lines: lines[2]["total"].pop("xi"), "line 3: total. has the keys"),
+        (lambda lines: lines[1].update(more=1), "line 2: line has the keys"),
+        (lambda lines: lines[1].update(round=lines[1].pop("round")), "line 2: line has the keys"),
+        (lambda lines: lines[1]["parameters"].update(sigma=1.0), "line 2: rho is "),
+        (
+            lambda lines: lines[1]["parameters"].update(sigma=0),
+            "sigma must be a positive finite number, got 0",
+        ),
+        (
+            lambda lines: lines[1]["parameters"].update(sigma=-1.0),
+            "sigma must be a positive finite number, got -1.0",
+        ),
+        (
+            lambda lines: lines[1]["parameters"].update(lipschitz=1),
+            "line 2: parameters are not in the canonical",
+        ),
+        (
+            lambda lines: lines[1]["parameters"].update(gated=False),
+            "line 2: parameters are not in the canonical",
+        ),
+        (
+            lambda lines: lines[1]["parameters"].update(sigma=lines[1]["parameters"].pop("sigma")),
+            "line 2: parameters are not in the canonical",
+        ),
+        (
+            lambda lines: lines[1]["parameters"].update(records=7001),
+            "line 2: records is 7001, the header's is 7000",
+        ),
+        (lambda lines: lines[1]["parameters"].update(sensitivity=1.0 / 7000), "under replace-one"),
+        (lambda lines: lines[1]["parameters"].update(logistic=True, curvature=0.2), "for a logistic loss"),
+        (lambda lines: lines[1]["parameters"].pop("sigma"), "missing: sigma"),
+        (lambda lines: lines[1].update(mechanism="laplace"), "line 2: laplace has the parameters"),
+        (lambda lines: lines[1].update(mechanism="magic"), "line 2: unknown mechanism 'magic'"),
+        (lambda lines: lines[1].update(mechanism=["gaussian"]), "line 2: is neither an event nor the end"),
+        (lambda lines: lines[1].update(round=True), "line 2: is neither an event nor the end"),
+        (lambda lines: lines[1].update(round=0.0), "line 2: is neither an event nor the end"),
+        (lambda lines: lines[1].update(round=-1), "line 2: is neither an event nor the end"),
+        (lambda lines: lines[1].update(round=7), "line 3: round 0 stands behind round 7"),
+        (lambda lines: lines[1].update(kind="header"), "line 2: is neither an event nor the end"),
+        (lambda lines: lines[1].update(kind="end"), "line 2: is not the end of the 0 events"),
+        (lambda lines: lines[3].update(events=1), "line 4: is not the end of the 2 events"),
+        (lambda lines: lines[3].update(events=2.0), "line 4: is not the end of the 2 events"),
+        (
+            lambda lines: lines[3]["total"].update(rho=lines[3]["total"]["rho"] * (1 + 3e-16)),
+            "line 4: is not the end",
+        ),
+        (lambda lines: lines.insert(2, dict(lines[3])), "line 3: is not the end of the 1 events"),
+        (lambda lines: lines.append(dict(lines[3])), "line 5: stands behind the end line"),
+        (lambda lines: lines.append(dict(lines[1])), "line 5: stands behind the end line"),
+        (lambda lines: lines.insert(1, dict(lines[1])), "line 3: total.rho is "),
+        (lambda lines: lines.pop(1), "line 2: total.rho is "),
+        (lambda lines: lines[0].update(budget={"epsilon": 0.1, "delta": 1e-4}), "above the budget's"),
+        (lambda lines: lines[0].update(budget={"epsilon": True, "delta": 1e-4}), "line 1: budget = "),
+        (lambda lines: lines[0].update(budget={"epsilon": None, "delta": 1e-4}), "line 1: budget = "),
+        (lambda lines: lines[0].update(budget={"epsilon": 1.0, "delta": None}), "line 1: budget = "),
+        (lambda lines: lines[0].update(budget={"epsilon": 1.0, "delta": 1}), "line 1: budget = "),
+        (lambda lines: lines[0].update(budget={"epsilon": 10**400, "delta": 0.1}), "line 1: budget = "),
+        (
+            lambda lines: lines[0].update(budget={"delta": 1e-4, "epsilon": 1.0}),
+            "line 1: is not a replace-one header",
+        ),
+        (lambda lines: lines[0].update(budget=[1.0, 1e-4]), "line 1: budget = "),
+        (lambda lines: lines[0].update(adjacency="zero-out"), "line 1: is not a replace-one header"),
+        (lambda lines: lines[0].update(unit="person"), "line 1: is not a replace-one header"),
+        (lambda lines: lines[0].update(schema=2), "line 1: schema 2 is not one this version reads"),
+        (lambda lines: lines[0].update(records=0), "line 1: records = 0 is out of range"),
+        (lambda lines: lines[0].update(records=8000), "line 2: records is 7000, the header's is 8000"),
+        (lambda lines: lines[0].update(agent=-1), "line 1: agent = -1 is out of range"),
+        (lambda lines: lines[0].update(agent="0"), "line 1: agent = '0' is out of range"),
+        (lambda lines: lines[0].update(neighbours="14"), "line 1: neighbours = '14' is out of range"),
+        (lambda lines: lines[0].update(accountant="mine"), "line 1: accountant = 'mine' is out of range"),
+        (lambda lines: lines[0].update(noise="none"), "line 1: noise = 'none' is out of range"),
+        (lambda lines: lines[0].update(admmnet=1), "line 1: admmnet = 1 is out of range"),
+        (lambda lines: lines[0].update(more=1), "line 1: is not a replace-one header"),
+        (lambda lines: lines[0].pop("shards"), "line 1: is not a replace-one header"),
+        (lambda lines: lines[0].update(kind="event"), "line 1: is not a header"),
+    ],
+)
+def test_what_does_not_fit_is_found_though_all_hashes_are_right(
+    path: Path, change: Change, words: str
+) -> None:
+    lines = parsed(write(path))
+    assert chained(lines) == path.read_bytes()
+    change(lines)
+    assert words in fault(path, chained(lines))
+
+
+def test_what_an_attacker_can_write_who_recomputes_everything(path: Path) -> None:
+    """A ledger holds itself together; it cannot prove that it is the one that was written.
+
+    Who may rewrite the whole file can claim other noise, other rounds, a larger budget, as long as every cost
+    follows from its parameters and the sum stays within the header's budget. Only the digest in summary.json,
+    kept or published elsewhere, shows that.
+    """
+    honest = write(path)
+    noise = noise_of(PP)
+    less = replace(noise.objective, sigma=2.0 * noise.objective.sigma)
+    lies: list[list[tuple[int, Event]]] = [[(0, less), (0, noise.release)], [(0, noise.release)], []]
+    for events in lies:
+        lie = forged(HEADER, events)
+        assert lie != honest
+        assert not fails(path, lie)
+    more: list[tuple[int, Event]] = [(r, noise.objective) for r in range(8)]
+    assert "the published rho comes to" in fault(path, forged(HEADER, more))
+    assert not fails(path, forged(replace(HEADER, epsilon=3.0), more))
+
+
+@pytest.mark.parametrize("accountant", ["proven", "published"])
+def test_a_ledger_beyond_its_budget_is_found(path: Path, accountant: str) -> None:
+    header = replace(HEADER, accountant=accountant)
+    event: Event = Laplace(1e-6, 1.0, gate_epsilon=0.2) if accountant == "published" else Gaussian(0.2, 1.0)
+    budget, totals, count = Budget.for_plan(1.0, 1e-4, accountant, Totals()), Totals(), 0
+    while count < 2 or not fails(path, forged(header, [(0, event)] * count)):
+        count += 1
+        assert count < 100
+    assert "above the budget's" in fault(path, forged(header, [(0, event)] * count))
+    for _ in range(count - 1):
+        totals.add(event)
+    assert not budget.affords(totals, (event,)), "the filter would not have let it through"
+    assert "above the budget's" in fault(path, forged(header, [(0, Unprotected())]))
+
+
+NASTY = [
+    *("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e308", "-0.0", "1E5", "01", "1.", "+1"),
+    *(
+        "null",
+        "true",
+        "false",
+        '"x"',
+        '""',
+        "[]",
+        "{}",
+        '"\\ud800"',
+        '"\\u0000\\u001b[2J"',
+        "-1",
+        "-5e-324",
+        "5e-324",
+    ),
+    *(
+        "9" * 400,
+        "9" * 5000,
+        "-" + "9" * 400,
+        "[" * 500 + "]" * 500,
+        "[" * 100_000 + "]" * 100_000,
+        "[" * 100_000,
+    ),
+    *('{"a":' * 900 + "1" + "}" * 900, '"' + "x" * 100_000 + '"', "1" + "0" * 308, "1e-400", "2e308"),
+]
+
+
+def places(line: dict[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in line.items():
+        yield (*prefix, key)
+        if isinstance(value, dict):
+            yield from places(value, (*prefix, key))
+
+
+def with_literal(line: dict[str, Any], place: tuple[str, ...], literal: str) -> bytes:
+    copy = json.loads(json.dumps(line))
+    inner = copy
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = "@literal@"
+    return encode(copy).replace(b'"@literal@"', literal.encode())
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) -> None:
+    noise = noise_of(IPP)
+    assert noise.gate is not None
+    events: list[tuple[int, Event]] = [(1, noise.objective), (1, noise.gate.first), (1, noise.release)]
+    header = replace(HEADER, accountant="proven", algorithm="ipp-admm")
+    lines = parsed(forged(header, events))
+    assert not fails(path, forged(header, events))
+    passed = set()
+    for place in places(lines[index]):
+        for literal in NASTY:
+            out: list[bytes] = []
+            for number, line in enumerate(lines[: index + 1]):
+                line = {**line, "previous": digest(out[-1])} if out else line
+                out.append(with_literal(line, place, literal) if number == index else encode(line))
+            if not fails(path, b"\n".join([*out, b""])):
+                passed.add((place, literal))
+    # texts and the numbers of an agent, of records, of a budget can be any; no event and no end line passes
+    if index:
+        assert passed <= {(("parameters", "gated"), "true")}, "which is what stood there"
+    else:
+        assert {place[0] for place, _ in passed} <= {
+            *("agent", "neighbours", "budget", "order", "method", "algorithm", "preprocessing", "admmnet")
+        }
+
+
+@pytest.mark.parametrize("tiny", [1e-300, 5e-324, 1e-160])
+def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
+    line = event_line(0, Gaussian(1.0, 1.0), Totals(), 1e-4, "")
+    for mechanism, parameters in (
+        ("gaussian", {"sensitivity": 1.0, "sigma": tiny}),
+        ("gaussian", {"sensitivity": 1e300, "sigma": tiny}),
+        (
+            "gaussian",
+            {"sensitivity": 1.0, "sigma": 1.0, "objective_sensitivity": 1e300, "objective_sigma": tiny},
+        ),
+        ("laplace", {"sensitivity": 1e300, "scale": tiny, "gate_epsilon": 1e300}),
+        ("above-threshold", {"sensitivity": 1.0, "epsilon_threshold": 1.5e308, "epsilon_query": 1.5e308}),
+        *(
+            (
+                "objective-perturbation",
+                {
+                    "sensitivity": 2.0 * lipschitz / 7000,
+                    "sigma": sigma,
+                    "lipschitz": lipschitz,
+                    "curvature": curvature,
+                    "convexity": convexity,
+                    "records": 7000,
+                },
+            )
+            for sigma in (1.0, tiny)
+            for lipschitz in (1.0, 1e300)
+            for curvature in (0.25, 1e300)
+            for convexity in (1.0, tiny)
+            if (sigma, lipschitz, curvature, convexity) != (1.0, 1.0, 0.25, 1.0)
+        ),
+    ):
+        for accountant in ("proven", "published"):
+            header = replace(HEADER, accountant=accountant).line()
+            null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
+            for total in (line["total"], null):
+                event = {
+                    **line,
+                    "mechanism": mechanism,
+                    "parameters": parameters,
+                    "rho": None,
+                    "total": total,
+                }
+                assert fails(path, chained([header, event])), (mechanism, parameters)
+                assert fails(path, chained([header, {**event, "rho_published": None}])), (
+                    mechanism,
+                    parameters,
+                )

@@ -103,7 +103,7 @@ class Models:
         return found[0], found[1]
 
     def needed_b(self, theta: Array) -> Array:
-        """b that makes theta the minimiser with the first record."""
+        """B that makes theta the minimiser with the first record."""
         return self._common(theta)[0] + self.first.rows((slice(None), None)).slope(theta) / self.n[:, None]
 
 

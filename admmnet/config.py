@@ -83,6 +83,9 @@ class RunConfig:
     positive: str | None = _setting(None, "data", "label value that counts as +1", metavar="VALUE")
     features: int | None = _setting(None, "data", "number of features of a .libsvm file", low=1)
     no_intercept: bool = _setting(False, "data", "do without the constant column")
+    data_dependent: bool = _setting(
+        False, "data", "accept an encoding discovered from private records, which no ledger covers"
+    )
     schema: dict[str, Any] = _setting(
         {}, "data", "public schema of a file: labels, columns, categories, bounds"
     )

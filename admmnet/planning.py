@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -77,7 +78,8 @@ def prepare(config: RunConfig, world: World) -> Plan:
         raise error
     accounts = together(world, lambda: _open_accounts(config, data, world.blocks(len(graph))[world.rank]))
     decision = decide(config, Facts(graph, known, widths[0]), world, accounts)
-    notes = _notes(decision.config, data, decision.noise)
+    hosts = len(set(world.gather(platform.node())))
+    notes = (*_notes(decision.config, data, decision.noise), *_host_notes(hosts))
     return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, notes)
 
 
@@ -107,6 +109,16 @@ def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records
         schema=config.schema or None,
     )
     data = load(settings, count, mine)
+    if (
+        config.private
+        and config.seed is None
+        and data.preprocessing != "public-bounds"
+        and not config.data_dependent
+    ):
+        raise RequestError(
+            f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "
+            "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
+        )
     return replace(config, topology=source, topology_seed=seed, agents=count), graph, data
 
 
@@ -115,6 +127,14 @@ def _open_accounts(config: RunConfig, data: Records, mine: range) -> dict[int, A
         return {}
     folder = Path(config.account)
     return {i: AccountFile(folder, i, data.counts[i], *budget_of(config, i)) for i in mine}
+
+
+def _host_notes(hosts: int) -> tuple[str, ...]:
+    if hosts == 1:
+        return ()
+    return (
+        f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",
+    )
 
 
 def _notes(config: RunConfig, data: Records, noise: Mapping[int, AnyNoise] | None) -> tuple[str, ...]:

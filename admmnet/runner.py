@@ -22,7 +22,7 @@ from admmnet.privacy.ledger import Header, Ledger
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
 from admmnet.summary import Seconds, summarise
-from admmnet.together import install_hook, together
+from admmnet.together import all_or_none, install_hook, together
 from admmnet.transport import Transport, World, open_world
 from admmnet.types import Matrix
 from admmnet.version import __version__
@@ -53,6 +53,7 @@ def run(
     world: World | None = None,
     on_start: Callable[[Plan], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
+    debug: bool = False,
 ) -> RunResult:
     """Train one model on the network and write the run folder.
 
@@ -66,6 +67,8 @@ def run(
         Called with the plan before the first round.
     on_round : callable, optional
         Called after every round with its number and the test error of the consensus.
+    debug : bool
+        Whether an error that ends all MPI ranks comes with its traceback.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def run(
     world = world or open_world(config.transport)
     install_hook(world)
     # more threads a process than one are slower on few cores, and change the last bits
-    with threadpool_limits(limits=1):
+    with all_or_none(world, debug=debug), threadpool_limits(limits=1):
         return _run(config, world, on_start or (lambda plan: None), on_round or (lambda round, error: None))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TypeVar
 
@@ -45,13 +46,7 @@ def report(error: BaseException, world: World, *, debug: bool = False) -> int:
     An error that this process alone has met ends all the others at once: they would wait for it for ever.
     """
     shared = getattr(error, "shared", False)
-    code = (
-        error.exit_code
-        if isinstance(error, AdmmnetError)
-        else 130
-        if isinstance(error, KeyboardInterrupt)
-        else 3
-    )
+    code = _code(error)
     if not shared and world.size > 1:
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
@@ -64,6 +59,12 @@ def report(error: BaseException, world: World, *, debug: bool = False) -> int:
     return code
 
 
+def _code(error: BaseException) -> int:
+    if isinstance(error, AdmmnetError):
+        return error.exit_code
+    return 130 if isinstance(error, KeyboardInterrupt) else 3
+
+
 def describe(error: BaseException) -> str:
     """One or two lines that name the cause and the remedy."""
     if isinstance(error, AdmmnetError):
@@ -72,7 +73,20 @@ def describe(error: BaseException) -> str:
         return "interrupted; the ledgers hold everything that was sent"
     if isinstance(error, MemoryError):
         return "out of memory; start fewer agents a machine, or take fewer records"
+    if isinstance(error, SystemExit):
+        return f"a rank left the run by itself (exit {error.code!r}); all others are ended"
     return f"internal error: {type(error).__name__}: {error}; --debug shows where, please report it"
+
+
+@contextmanager
+def all_or_none(world: World, *, debug: bool = False) -> Iterator[None]:
+    """Within this block, whatever ends one process alone, caught by its caller or not, ends all of them."""
+    try:
+        yield
+    except BaseException as error:
+        if world.size > 1 and not getattr(error, "shared", False):
+            report(error, world, debug=debug)
+        raise
 
 
 def install_hook(world: World) -> None:

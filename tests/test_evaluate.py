@@ -271,6 +271,19 @@ def test_the_run_folder_says_what_was_discovered(open_run: Path, people_run: Pat
     assert any("encoding.json" in note and "no budget" in note for note in summary_of(open_run)["notes"])
 
 
+def test_a_private_run_discovers_with_consent_alone(tmp_path: Path) -> None:
+    data = people(tmp_path / "train.csv", 120, 0, 20, 90)
+    private: dict[str, Any] = {"data": str(data), "schema": OPEN, "positive": "yes", "algorithm": "pp-admm",
+                               "epsilon": 100.0, "rounds": 1, "seed": None}  # fmt: skip
+    with pytest.raises(RequestError, match="--data-dependent"):
+        trained(tmp_path / "refused", **private)
+    assert not (tmp_path / "refused").exists()
+    model = read_model(trained(tmp_path / "run", **private, data_dependent=True))
+    new = people(tmp_path / "new.csv", 40, 5, 30, 70)
+    expected = by_hand(new, 20, 90, model.consensus)
+    np.testing.assert_allclose(predict(model, NewData(data=str(new))).score, expected, rtol=1e-12)
+
+
 def test_without_it_nothing_is_guessed(open_run: Path, tmp_path: Path, refused: Refused) -> None:
     copy = tmp_path / "run"
     shutil.copytree(open_run, copy)

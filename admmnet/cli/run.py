@@ -62,7 +62,9 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
 
     progress = Progress(shown=speaks and not as_json and sys.stderr.isatty())
     with progress:
-        result = run_network(settings, world=world, on_start=progress.start, on_round=progress.advance)
+        result = run_network(
+            settings, world=world, on_start=progress.start, on_round=progress.advance, debug=debug
+        )
     if not speaks:
         return
     if as_json:

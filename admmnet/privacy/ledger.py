@@ -155,6 +155,7 @@ class Ledger:
         self._write(header.line())
         if account is not None:
             account.begin(header)
+        self.commit()
 
     def affords(self, events: Iterable[Event]) -> bool:
         """Whether these events still fit the budget; once something was refused, nothing does."""

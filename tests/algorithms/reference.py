@@ -27,7 +27,10 @@ def minimiser(value: Callable[[Vector], float], gradient: Any, hessian: Any, siz
     found = minimize(value, np.zeros(size), jac=gradient, hess=hessian, method="trust-exact")
     theta: Vector = found.x
     for _ in range(8):
-        theta = theta - np.linalg.solve(hessian(theta), gradient(theta))
+        slope = gradient(theta)
+        if np.linalg.norm(slope) < 1e-13:
+            break
+        theta = theta - np.linalg.solve(hessian(theta), slope)
     assert np.linalg.norm(gradient(theta)) < 1e-12
     return theta
 

@@ -14,8 +14,10 @@ from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError,
 from admmnet.transport import World
 
 T = TypeVar("T")
-STAGGER = 0.1
+STAGGER = 0.5
 """Seconds a rank waits for every rank before it, when it fails alone, before it reports and ends all."""
+GRACE = 0.2
+"""Seconds between a report and the end of all: a launcher drops what it has not passed on by then."""
 _KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
 
 
@@ -55,6 +57,7 @@ def report(error: BaseException, world: World, *, debug: bool = False) -> int:
             traceback.print_exception(error)
         print(f"admmnet: {describe(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
     if not shared and world.size > 1:
+        time.sleep(GRACE)
         world.abort(code)
     return code
 

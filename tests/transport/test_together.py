@@ -45,6 +45,7 @@ class FakeWorld:
 @pytest.fixture(autouse=True)
 def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("admmnet.together.STAGGER", 0.0)
+    monkeypatch.setattr("admmnet.together.GRACE", 0.0)
 
 
 def test_together_returns_what_the_step_does() -> None:

@@ -107,18 +107,25 @@ class Budget:
         ``published`` compares rho with epsilon^2/(4 ln(1/delta)).
     order : int or None
         Index into ``conversion.ORDERS``, chosen at calibration; None where every event is Gaussian.
+    planned : float
+        What a plan known to keep the promise needs: never refused, though rounding in the limit may say so.
     """
 
     epsilon: float
     delta: float
     accountant: str
     order: int | None = None
+    planned: float = 0.0
 
     @classmethod
     def for_plan(cls, epsilon: float, delta: float, accountant: str, plan: Totals) -> Budget:
         """Budget whose one order is the best for the worst case that was planned."""
-        gaussian = math.isfinite(plan.mu_squared)
-        return cls(epsilon, delta, accountant, None if gaussian else best_order(plan.curve, delta))
+        if accountant == "published":
+            return cls(epsilon, delta, accountant)
+        order = None if math.isfinite(plan.mu_squared) else best_order(plan.curve, delta)
+        need = plan.mu_squared if order is None else float(plan.curve[order])
+        kept = plan.epsilon_proven(delta) <= epsilon
+        return cls(epsilon, delta, accountant, order, need if kept else 0.0)
 
     @property
     def alpha(self) -> float | None:
@@ -138,6 +145,7 @@ class Budget:
             limit, order = allowance(self.order, self.epsilon, self.delta), self.order
             costs = [float(proven.cost(event).curve[order]) for event in events]
             need = _sum(float(spent.curve[order]), costs)
+        limit = max(limit, self.planned)
         return need is not None and math.isfinite(need) and need <= limit * (1.0 + SLACK)
 
 

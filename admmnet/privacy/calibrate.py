@@ -120,7 +120,7 @@ def allocate(rho_total: float, facts: AgentFacts, setting: Setting) -> Allocatio
     epsilon1 = published.epsilon1(rho1)  # eq. (9)
     epsilon3 = published.EPSILON3_SHARE * epsilon1  # eq. (11)
     gap = epsilon1 - epsilon3
-    if not gap > 0.0:
+    if not (gap > 0.0 and rho2 > 0.0):
         raise BudgetError(
             f"epsilon = {facts.epsilon:g} leaves {epsilon1:g} for a round: too little to calculate any noise; "
             "raise --epsilon or lower --rounds"

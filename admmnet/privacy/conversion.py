@@ -13,7 +13,7 @@ import numpy as np
 from admmnet.types import Vector
 
 LAMBDAS: Vector = np.geomspace(1e-3, 1e7, 601)
-"""alpha - 1 at every order of the grid; steps of 3.9% keep epsilon within 0.05% of the continuous optimum."""
+"""alpha - 1 at every order of the grid; steps of 3.9%: epsilon above 0.1 is within 0.05% of the continuous optimum."""
 ORDERS: Vector = 1.0 + LAMBDAS
 """The orders alpha, shape (601,)."""
 
@@ -66,11 +66,11 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def _erfcx(x: float) -> float:
-    """exp(x^2) erfc(x) for x >= 0, to 1e-9 relative."""
+    """exp(x^2) erfc(x) for x >= 0, to 1e-9 relative, from below where asymptotic: delta is never understated."""
     if x < 20.0:
         return math.exp(x * x) * math.erfc(x)
     inverse = 1.0 / (x * x)
-    return (1.0 - 0.5 * inverse + 0.75 * inverse**2) / (x * math.sqrt(math.pi))
+    return (1.0 - 0.5 * inverse + 0.75 * inverse**2 - 1.875 * inverse**3) / (x * math.sqrt(math.pi))
 
 
 @lru_cache(maxsize=4096)

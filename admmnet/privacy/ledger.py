@@ -148,13 +148,13 @@ class Ledger:
         self._account = account
         try:
             self._file = path.open("xb")
-            if durable:
-                _sync_folder(path.parent)
         except OSError as error:
             raise RequestError(f"cannot create the ledger {path}: {error.strerror}") from None
         self._write(header.line())
         if account is not None:
             account.begin(header)
+        if durable:
+            _sync_folder(path.parent)
         self.commit()
 
     def affords(self, events: Iterable[Event]) -> bool:
@@ -233,8 +233,11 @@ class Ledger:
 
 
 def _sync_folder(folder: Path) -> None:
+    """Make a new file's name last."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        raise RunError(f"cannot write in {folder}: {error.strerror}; free some space and run again") from None
     finally:
         os.close(handle)

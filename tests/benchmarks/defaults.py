@@ -15,7 +15,7 @@ import argparse
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import networkx as nx
@@ -61,14 +61,19 @@ class Rule(NamedTuple):
 
 
 CHOSEN = Rule(defaults.ROUNDS, defaults.RADIUS, defaults.GROWTH, defaults.COUPLING)
-CHOICES = Rule((5, 8, 12, 20, 30), (4.0, 8.0, 16.0), (0.0, 0.5, 0.8), (0.5, 1.0, 2.0))  # type: ignore[arg-type]
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "rounds": (5, 8, 12, 20, 30),
+    "radius": (4.0, 8.0, 16.0),
+    "growth": (0.0, 0.5, 0.8),
+    "coupling": (0.5, 1.0, 2.0),
+}
 
 
 class Validation(NamedTuple):
-    """A graph with what every agent trains on, and the records that judge."""
+    """A graph, what every agent trains on (warm from run to run), and the records that judge."""
 
     graph: nx.Graph
-    shards: list[tuple[Matrix, Vector]]
+    solvers: list[LocalSolver]
     X: Matrix
     y: Vector
 
@@ -82,19 +87,18 @@ def validation(data: str, topology: str, split: str, folder: str | None) -> Vali
         order = np.random.default_rng([1, agent]).permutation(len(y))
         parts = np.split(order, [len(y) // HELD_OUT])
         held.append((X[parts[0]], y[parts[0]]))
-        kept.append((np.ascontiguousarray(X[parts[1]]), y[parts[1]]))
+        kept.append(LocalSolver(X[parts[1]], y[parts[1]], get_loss("logistic")))
     return Validation(graph, kept, np.vstack([X for X, _ in held]), np.concatenate([y for _, y in held]))
 
 
 def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
     """Error of pp-admm's consensus on the held-out records, in percent."""
-    facts = Facts(case.graph, {i: len(y) for i, (_, y) in enumerate(case.shards)}, case.X.shape[1])
+    facts = Facts(case.graph, {i: len(solver.y) for i, solver in enumerate(case.solvers)}, case.X.shape[1])
     config = defaults.fixed(RunConfig(algorithm="pp-admm", epsilon=epsilon, rounds=rule.rounds))
     with patch.multiple(defaults, RADIUS=rule.radius, GROWTH=rule.growth, COUPLING=rule.coupling):
         decision = decide(config, facts, LocalWorld())
     eta, proximal = decision.strength.eta, decision.strength.proximal
-    states = [Consensus(sorted(case.graph[i]), facts.width) for i in range(len(case.shards))]
-    solvers = [LocalSolver(X, y, get_loss("logistic")) for X, y in case.shards]
+    states = [Consensus(sorted(case.graph[i]), facts.width) for i in sorted(case.graph)]
     rng = np.random.default_rng([2, seed])
     assert decision.noise is not None
     for _ in range(rule.rounds):
@@ -105,7 +109,8 @@ def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
             assert noise.sigma1 is not None
             b1, b2 = noise.sigma1 * rng.standard_normal(facts.width), rng.standard_normal(facts.width)
             linear = state.linear_term(eta, proximal[i]) + b1
-            said[i] = solvers[i].solve(linear, noise.convexity, float(config.beta)).theta + noise.sigma2 * b2
+            theta = case.solvers[i].solve(linear, noise.convexity, float(config.beta)).theta
+            said[i] = theta + noise.sigma2 * b2
         for i, state in enumerate(states):
             state.absorb(said[i], said, eta)
     consensus = np.mean([state.theta for state in states], axis=0)
@@ -115,7 +120,7 @@ def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
 def departures() -> Iterator[Rule]:
     """The package's rule, and all that differ from it in one constant."""
     yield CHOSEN
-    for name, choices in CHOICES._asdict().items():
+    for name, choices in CHOICES.items():
         yield from (CHOSEN._replace(**{name: value}) for value in choices if value != getattr(CHOSEN, name))
 
 

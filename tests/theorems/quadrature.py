@@ -19,6 +19,8 @@ from scipy.special import logsumexp
 Array = NDArray[np.float64]
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
+_OUTER = np.array([3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0])
+MARKS: Array = np.concatenate((-_OUTER[::-1], np.linspace(-2.0, 2.0, 33), _OUTER))
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,9 @@ class Records:
         return np.asarray(np.abs(self.mid) + self.half)
 
     def marks(self) -> Array:
-        """Points around which the curvature changes, shape (models, 17)."""
+        """Points around which the curvature changes, shape (models, 49)."""
         width = np.where(self.steep > 0.0, self.half / np.where(self.steep > 0.0, self.steep, 1.0), 0.0)
-        return np.asarray(self.centre[:, None] + width[:, None] * np.arange(-16.0, 17.0, 2.0))
+        return np.asarray(self.centre[:, None] + width[:, None] * MARKS)
 
 
 def logistic(s: Array) -> Records:
@@ -60,7 +62,7 @@ def logistic(s: Array) -> Records:
 class Models:
     """One-dimensional objective perturbations: every array has shape (models,).
 
-    b theta + m theta^2/2 + (1/n) (sum of records); ``others`` stand for ``weight`` records each.
+    m theta^2/2 + (1/n) (sum of records) - b theta, b ~ N(0, sigma^2); ``others`` stand for ``weight`` records each.
     """
 
     n: Array
@@ -104,14 +106,14 @@ class Models:
         return found[0], found[1]
 
     def needed_b(self, theta: Array) -> Array:
-        """B that makes theta the minimiser with the first record."""
+        """Linear term b at which theta minimises the objective minus b theta, with the first record."""
         return self._common(theta)[0] + self.first.rows((slice(None), None)).slope(theta) / self.n[:, None]
 
-    def minimisers(self, b: Array) -> Array:
+    def minimisers(self, b: Array, steps: int = 64) -> Array:
         """Theta of every b with the first record, by bisection, shapes (models, k)."""
         reach = np.abs(b) + np.abs(self.needed_b(np.zeros((len(b), 1))))
         low, high = -reach / self.m[:, None], reach / self.m[:, None]
-        for _ in range(64):
+        for _ in range(steps):
             middle = 0.5 * (low + high)
             below = self.needed_b(middle) < b
             low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -149,14 +151,7 @@ def _log_integrals(models: Models, lams: Array, panels: int) -> tuple[Array, Arr
 
 def _edges(models: Models, reach: Array, panels: int) -> Array:
     """Points that cut -reach <= b <= reach into about equal parts, shape (models, panels + 1)."""
-    ends = models.minimisers(reach[:, None] * np.array([-1.0, 1.0]))
-    edges = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * np.linspace(0.0, 1.0, panels + 1)
-    target = np.linspace(-1.0, 1.0, panels + 1) * reach[:, None]
-    for _ in range(4):
-        b = models.needed_b(edges)
-        inner = [np.interp(t, x, y) for t, x, y in zip(target, b, edges, strict=True)]
-        edges = np.concatenate((edges[:, :1], np.stack(inner)[:, 1:-1], edges[:, -1:]), axis=1)
-    return edges
+    return models.minimisers(reach[:, None] * np.linspace(-1.0, 1.0, panels + 1), steps=30)
 
 
 class PlaneRecord(NamedTuple):

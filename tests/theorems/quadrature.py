@@ -2,7 +2,7 @@
 
 A record is a convex loss of the score z . theta whose slope is mid + half tanh((score - centre) steep / half):
 gradients between mid - half and mid + half, curvature at most steep. The logistic loss of a record s = y x is
-(mid, half, centre, steep) = (-s/2, |s|/2, 0, s^2/4); a straight line is half = steep = 0.
+(mid, half, centre, steep) = (-s/2, |s|/2, 0, s^2/4); a straight line has half = 0.
 """
 
 from __future__ import annotations
@@ -39,17 +39,18 @@ class Records:
         return np.asarray(self.mid + self.half * np.tanh((score - self.centre) * self._rate()))
 
     def bend(self, score: Array) -> Array:
-        return np.asarray(self.steep / np.square(np.cosh(np.clip((score - self.centre) * self._rate(), -300, 300))))
+        t = np.tanh((score - self.centre) * self._rate())
+        return np.asarray(self.half * self._rate() * (1.0 - t) * (1.0 + t))
 
     def _rate(self) -> Array:
-        return np.asarray(np.where(self.half > 0.0, self.steep / np.where(self.half > 0.0, self.half, 1.0), 0.0))
+        return np.asarray(self.steep / np.maximum(self.half, 1e-9))
 
     def lipschitz(self) -> Array:
         return np.asarray(np.abs(self.mid) + self.half)
 
     def marks(self) -> Array:
         """Points around which the curvature changes, shape (models, 49)."""
-        width = np.where(self.steep > 0.0, self.half / np.where(self.steep > 0.0, self.steep, 1.0), 0.0)
+        width = 1.0 / np.maximum(self._rate(), 1e-9)
         return np.asarray(self.centre[:, None] + width[:, None] * MARKS)
 
 

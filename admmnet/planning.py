@@ -77,7 +77,12 @@ def prepare(config: RunConfig, world: World) -> Plan:
         error.shared = True
         raise error
     accounts = together(world, lambda: _open_accounts(config, data, world.blocks(len(graph))[world.rank]))
-    decision = decide(config, Facts(graph, known, widths[0]), world, accounts)
+    try:
+        decision = decide(config, Facts(graph, known, widths[0]), world, accounts)
+    except BaseException:
+        for account in accounts.values():
+            account.close()
+        raise
     hosts = len(set(world.gather(platform.node())))
     notes = (*_notes(decision.config, data, decision.noise), *_host_notes(hosts))
     return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, notes)
@@ -146,6 +151,10 @@ def _notes(config: RunConfig, data: Records, noise: Mapping[int, AnyNoise] | Non
         notes.append(
             f"delta = {config.delta:g} is above 0.1 / {smallest} records of the smallest shard: "
             "a mechanism that leaks a whole record could satisfy it"
+        )
+    if config.seed is None and config.split != "iid":
+        notes.append(
+            f"--split {config.split} looks at the records: the shard sizes that the run shows are taken to be public"
         )
     if config.accountant == "published":
         notes.append(

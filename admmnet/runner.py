@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,24 +101,26 @@ def _run(
     on_round: Callable[[int, float], None],
 ) -> RunResult:
     start = time.perf_counter()
-    plan = prepare(config, world)
-    folder = _folder(plan, world)
-    on_start(plan)
-    transport = world.connect(plan.graph)
-    agents = together(world, lambda: _agents(plan, transport, folder))
-    observer = Observer(transport, agents, plan.data, folder, seeded=plan.config.seed is not None)
-    seconds = {"solve": 0.0, "exchange": 0.0}
-    rounds = int(plan.config.rounds)
-    tail = Tail(rounds)
-    try:
-        for round in range(rounds):
+    with ExitStack() as opened:
+        plan = prepare(config, world)
+        for account in plan.accounts.values():
+            opened.callback(account.close)
+        folder = _folder(plan, world)
+        on_start(plan)
+        transport = world.connect(plan.graph)
+        agents = together(world, lambda: _agents(plan, transport, folder))
+        for agent in agents:
+            opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
+        observer = Observer(transport, agents, plan.data, folder, seeded=plan.config.seed is not None)
+        opened.callback(observer.close)
+        seconds = {"solve": 0.0, "exchange": 0.0}
+        tail = Tail(int(plan.config.rounds))
+        for round in range(int(plan.config.rounds)):
             error = _round(round, agents, transport, observer, seconds)
             tail.add(round, observer.theta)
             on_round(round, error)
         for agent in agents:
             agent.ledger.finish()
-    finally:
-        observer.close()
     theta = _answer(plan, transport, observer, tail)
     times = Seconds(total=time.perf_counter() - start, **seconds)
     summary = summarise(

@@ -119,9 +119,12 @@ class AccountFile:
             raise self._disk(error) from None
 
     def close(self) -> None:
-        """Commit and release the lock."""
-        self.commit()
-        self._file.close()
+        """Commit and release the lock; once is enough."""
+        if not self._file.closed:
+            try:
+                self.commit()
+            finally:
+                self._file.close()
 
     def _write(self, line: bytes) -> None:
         try:

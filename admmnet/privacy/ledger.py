@@ -213,10 +213,18 @@ class Ledger:
         """Write the end line and close."""
         total = total_line(self.totals, self._delta)
         self._write({"kind": "end", "events": self.events, "total": total, "previous": self._previous})
-        self.commit()
-        self._file.close()
-        if self._account is not None:
-            self._account.close()
+        self.close()
+
+    def close(self) -> None:
+        """Commit and close, without an end line if the run has not finished; once is enough."""
+        if self._file.closed:
+            return
+        try:
+            self.commit()
+        finally:
+            self._file.close()
+            if self._account is not None:
+                self._account.close()
 
     def _write(self, line: dict[str, Any]) -> None:
         data = encode(line)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -124,7 +125,8 @@ class AccountFile:
             try:
                 self.commit()
             finally:
-                self._file.close()
+                with suppress(OSError):  # said by commit
+                    self._file.close()
 
     def _write(self, line: bytes) -> None:
         try:

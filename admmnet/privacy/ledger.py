@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -222,7 +223,8 @@ class Ledger:
         try:
             self.commit()
         finally:
-            self._file.close()
+            with suppress(OSError):  # said by commit
+                self._file.close()
             if self._account is not None:
                 self._account.close()
 

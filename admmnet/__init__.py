@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig, load_config
+    from admmnet.config import RunConfig
+    from admmnet.config_file import load_config
     from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
     from admmnet.graph import load_topology
     from admmnet.records import RunFolder, read_run
@@ -47,7 +48,7 @@ _HOMES = {
     "RunFolder": "records",
     "RunResult": "runner",
     "__version__": "version",
-    "load_config": "config",
+    "load_config": "config_file",
     "load_topology": "graph",
     "read_run": "records",
     "run": "runner",

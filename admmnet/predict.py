@@ -18,7 +18,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.config import RunConfig, load_config
+from admmnet.config import RunConfig
+from admmnet.config_file import load_config
 from admmnet.data import BUILT_IN, ENCODING, DataSettings, NewRows, Part, load_new
 from admmnet.data.labels import oriented, same
 from admmnet.data.scoring import PUBLIC_SCHEMAS

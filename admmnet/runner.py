@@ -14,8 +14,10 @@ from admmnet.agent import Agent
 from admmnet.algorithms import ALGORITHMS
 from admmnet.algorithms.consensus import Consensus
 from admmnet.answer import Tail, gossip
-from admmnet.config import RunConfig, to_toml
+from admmnet.config import RunConfig
+from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
+from admmnet.errors import RunError
 from admmnet.losses import get_loss
 from admmnet.observer import Observer
 from admmnet.planning import Plan, prepare
@@ -91,7 +93,15 @@ def run(
     install_hook(world)
     # more threads a process than one are slower on few cores, and change the last bits
     with all_or_none(world, debug=debug), threadpool_limits(limits=1):
-        return _run(config, world, on_start or (lambda plan: None), on_round or (lambda round, error: None))
+        try:
+            return _run(
+                config, world, on_start or (lambda plan: None), on_round or (lambda round, error: None)
+            )
+        except OSError as error:
+            where = error.filename or "the run folder"
+            raise RunError(
+                f"cannot write {where}: {error.strerror}; free some space and run again"
+            ) from error
 
 
 def _run(

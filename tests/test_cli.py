@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.config import flag_fields
+from admmnet.config_file import flag_fields
 
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from admmnet import RequestError, RunConfig, load_config
-from admmnet.config import TABLES, flag_fields, parse_flag, to_toml
+from admmnet.config_file import TABLES, flag_fields, parse_flag, to_toml
 
 EVERYTHING = """
 [data]

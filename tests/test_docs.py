@@ -20,7 +20,8 @@ import click
 import pytest
 
 from admmnet.cli import command_line
-from admmnet.config import RunConfig, flag_fields, load_config, parse_flag
+from admmnet.config import RunConfig
+from admmnet.config_file import flag_fields, load_config, parse_flag
 from admmnet.errors import AdmmnetError
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger import Header

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from admmnet.cli import run_command_line
 
+ROOT = Path(__file__).resolve().parents[1]
 DATA = "good.csv"
 PUBLISHED = ("--method", "published", "--algorithm", "pp-admm")
 
@@ -276,6 +279,38 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     told = refused(capsys, *words, code=3)
     assert "cannot write the ledger new/ledger/agent-00" in told
     assert "No space left on device; free some space" in told
+
+
+@pytest.mark.parametrize("mode", [("--seed", "1"), ()], ids=["seeded", "private"])
+def test_a_disk_that_fills_up_in_a_later_round(mode: tuple[str, ...], folder: Path) -> None:
+    words = [
+        "run",
+        "--data",
+        DATA,
+        "--label",
+        "y",
+        *PUBLISHED,
+        "--rounds",
+        "40",
+        *mode,
+        "--quiet",
+        "-o",
+        "new",
+    ]
+    code = f"""
+import resource, sys
+sys.path.insert(0, {str(ROOT)!r})
+from admmnet.cli import run_command_line
+resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))  # no file grows beyond
+sys.exit(run_command_line({words!r}))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 3, ended.stderr
+    assert ended.stderr.startswith("admmnet: cannot write the ledger new/ledger/agent-00")
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert not (folder / "new" / "summary.json").exists()
 
 
 def test_debug_shows_where(capsys: pytest.CaptureFixture[str]) -> None:

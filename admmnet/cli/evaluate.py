@@ -45,7 +45,7 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
 
 
 def _request(features: str | None, **given: Any) -> NewData:
-    from admmnet.config import parse_flag
+    from admmnet.config_file import parse_flag
     from admmnet.predict import NewData
 
     return NewData(features=None if features is None else parse_flag("features", features), **given)

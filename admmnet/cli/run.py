@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from admmnet.config import RunConfig, flag_fields, load_config, parse_flag
+from admmnet.config import RunConfig
+from admmnet.config_file import flag_fields, load_config, parse_flag
 from admmnet.transport import World, open_world
 
 _SHORT = {"out": "-o"}

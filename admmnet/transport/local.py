@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -20,8 +21,8 @@ class LocalWorld:
     name = "local"
 
     def gather(self, value: Any) -> list[Any]:
-        """Return the value in a list."""
-        return [value]
+        """Return the value in a list, as JSON would carry it."""
+        return [json.loads(json.dumps(value))]
 
     def abort(self, code: int) -> NoReturn:
         """Leave."""

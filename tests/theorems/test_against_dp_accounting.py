@@ -1,0 +1,144 @@
+"""Conversions and composition against dp-accounting, an independent implementation.
+
+Two differences are dp-accounting's own: it returns 0 where the Renyi divergence alone proves (0, delta), and it
+leaves out orders up to 1.01. Both only matter for tiny epsilons.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.conversion import (
+    LAMBDAS,
+    ORDERS,
+    epsilon,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+)
+from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace, ObjectivePerturbation
+from admmnet.privacy.proven import cost
+
+DELTAS = [1e-9, 1e-6, 1e-4, 1e-2]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Any:
+    return pytest.importorskip("dp_accounting", reason="dp-accounting is the oracle here")
+
+
+def accountant(oracle: Any) -> Any:
+    return oracle.rdp.RdpAccountant(ORDERS.tolist(), oracle.NeighboringRelation.REPLACE_ONE)
+
+
+def continuous(rho: float, delta: float) -> float:
+    """Eq. (P2) for a straight curve over all orders."""
+
+    def at(u: float) -> float:
+        lam = math.exp(u)
+        return rho * (1.0 + lam) + u - math.log1p(lam) - (math.log1p(lam) + math.log(delta)) / lam
+
+    start = 0.5 * math.log(math.log(1.0 / delta) / rho)
+    return float(minimize_scalar(at, bounds=(start - 4.0, start + 4.0), method="bounded").fun)
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("rho", [1e-3, 0.027, 0.2, 3.0])
+def test_zcdp(oracle: Any, rho: float, delta: float) -> None:
+    theirs = accountant(oracle).compose(oracle.ZCDpEvent(rho / 2.0), 2).get_epsilon(delta)
+    ours, best = epsilon(rho * ORDERS, delta), continuous(rho, delta)
+    assert ours == pytest.approx(theirs, rel=1e-9)
+    assert best * (1.0 - 1e-9) <= ours <= best * 1.005
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("eps", [0.05, 0.5, 2.0])
+def test_laplace_is_never_below_and_not_far_above(oracle: Any, eps: float, delta: float) -> None:
+    theirs = accountant(oracle)
+    theirs.compose(oracle.LaplaceDpEvent(1.0 / eps), 20)
+    totals = Totals("proven")
+    totals.add(Laplace(1.0, 1.0 / eps), 20)
+    # theirs is exact; ours books epsilon tanh(epsilon/2) for any pure epsilon
+    exact, booked = theirs.get_epsilon(delta), totals.epsilon_proven(delta)
+    assert exact * (1.0 - 1e-9) <= booked
+    assert np.all(theirs._rdp <= totals.curve * (1.0 + 1e-9) + 1e-9 / LAMBDAS)
+    assert booked <= exact * (1.1 if eps < 1.0 else 1.7)
+
+
+def test_the_pure_curve_holds_for_randomised_response(oracle: Any) -> None:
+    orders = ORDERS[180:].tolist()
+    for eps in (0.01, 0.3, 1.0, 4.0):
+        theirs = oracle.rdp.RdpAccountant(orders, oracle.NeighboringRelation.REPLACE_ONE)
+        theirs.compose(oracle.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(eps)), 2))
+        curve = cost(AboveThreshold(1.0, eps / 2.0, eps / 2.0)).curve[180:]
+        assert np.all(theirs._rdp <= curve * (1.0 + 1e-9) + 1e-12)
+        assert np.max(theirs._rdp / curve) > 0.99
+        # the worst pure mechanism: D_alpha = rho alpha in the limit of order 1
+        law = np.array([eps, 0.0]) - math.log1p(math.exp(eps))
+        near = np.array([1e-2, 1e-1])
+        exact = [
+            math.log(sum(math.exp((1 + x) * p - x * q) for p, q in zip(law, law[::-1], strict=True))) / x
+            for x in near
+        ]
+        assert np.all(np.array(exact) <= (1.0 + near) * eps * math.tanh(eps / 2.0) * (1.0 + 1e-9))
+
+
+@pytest.mark.parametrize("delta", DELTAS)
+@pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0, 60.0])
+def test_exact_gaussian(oracle: Any, sigma: float, delta: float) -> None:
+    ours, theirs = gaussian_epsilon(1.0 / sigma, delta), oracle.get_epsilon_gaussian(sigma, delta)
+    assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
+    if ours > 0.0:
+        assert gaussian_mu(ours, delta) == pytest.approx(1.0 / sigma, rel=1e-8)
+        assert oracle.get_sigma_gaussian(ours, delta) == pytest.approx(sigma, rel=1e-5)
+        assert gaussian_delta(1.0 / sigma, ours) == pytest.approx(delta, rel=1e-6)
+
+
+def test_exact_gaussian_composition_against_privacy_loss_distributions(oracle: Any) -> None:
+    totals = Totals("proven")
+    pld = oracle.pld.PLDAccountant(
+        oracle.NeighboringRelation.REPLACE_SPECIAL, value_discretization_interval=1e-4
+    )
+    for sigma, count in ((4.0, 3), (9.0, 10), (20.0, 1)):
+        totals.add(Gaussian(0.5, 0.5 * sigma), count)
+        pld.compose(oracle.GaussianDpEvent(sigma), count)
+    for delta in (1e-6, 1e-4, 1e-2):
+        assert totals.epsilon_proven(delta) == pytest.approx(pld.get_epsilon(delta), rel=2e-3)
+
+
+def test_mixed_events(oracle: Any) -> None:
+    objective = ObjectivePerturbation(2e-3, 0.01, 1.0, 0.25, 1.0, 1000)
+    mixed: list[tuple[Event, int, Any]] = [
+        (Gaussian(0.2, 1.1), 7, oracle.GaussianDpEvent(5.5)),
+        (AboveThreshold(0.1, 0.05, 0.08), 3, oracle.ZCDpEvent(0.13 * math.tanh(0.065))),
+        (objective, 5, oracle.ZCDpEvent(cost(objective).rho)),
+    ]
+    totals, theirs = Totals("proven"), accountant(oracle)
+    for event, count, same in mixed:
+        totals.add(event, count)
+        theirs.compose(same, count)
+    assert math.isinf(totals.mu_squared)
+    assert totals.rho == pytest.approx(
+        7 * 0.5 / 5.5**2 + 3 * 0.13 * math.tanh(0.065) + 5 * cost(objective).rho
+    )
+    for delta in DELTAS:
+        found, line = totals.epsilon_proven(delta), theirs.get_epsilon(delta)
+        # the curve is at most the line that dp-accounting was given, and little below it
+        assert 0.99 * line <= found <= line * (1.0 + 1e-9)
+        assert found <= continuous(totals.rho, delta) * 1.005
+
+
+def test_gaussians_alone_are_tighter_than_their_renyi_curve(oracle: Any) -> None:
+    totals, theirs = Totals("proven"), accountant(oracle)
+    totals.add(Gaussian(1.0, 8.0), 30)
+    theirs.compose(oracle.GaussianDpEvent(8.0), 30)
+    np.testing.assert_allclose(totals.curve, theirs._rdp, rtol=1e-12)
+    for delta in DELTAS:
+        assert epsilon(totals.curve, delta) == pytest.approx(theirs.get_epsilon(delta), rel=1e-9)
+        assert totals.epsilon_proven(delta) < theirs.get_epsilon(delta)

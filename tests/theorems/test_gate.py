@@ -1,0 +1,260 @@
+"""Theorems 8 and 9 of docs/privacy.md: exact probabilities of the gate's answers, and its query's sensitivity."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from admmnet.algorithms import ipp_admm
+from admmnet.ball import BallQuery
+from admmnet.losses import Logistic
+from admmnet.privacy.calibrate_proven import ProvenSetting, noise_at
+from admmnet.privacy.conversion import LAMBDAS, ORDERS
+from admmnet.privacy.events import AboveThreshold, Laplace
+from admmnet.privacy.proven import cost
+from admmnet.rng import Purpose
+from admmnet.solve import LocalSolver
+from admmnet.types import Vector
+from tests.theorems.quadrature import NODES, WEIGHTS, Array
+
+DELTA = 1.0
+SHARES = [(0.4, 0.4 * 2.0 ** (2.0 / 3.0)), (1.0, 0.2), (0.05, 1.5)]
+
+
+def laplace_cdf(x: Array, scale: float) -> Array:
+    tail = 0.5 * np.exp(-np.abs(x) / scale)
+    return np.asarray(np.where(x < 0.0, tail, 1.0 - tail))
+
+
+def answers(queries: Array, e1: float, e2: float) -> tuple[Array, Array]:
+    """Log P(first yes at t), shape (..., T), and log P(no at all), by quadrature over the held noise.
+
+    Threshold 0; queries, shape (..., T), are multiples of DELTA/2, so every kink is an edge of a panel.
+    """
+    first, second = DELTA / e1, 2.0 * DELTA / e2
+    half = 0.5 * DELTA
+    edges = half * np.arange(-math.ceil(45.0 * first / half), math.ceil(45.0 * first / half))
+    held = (edges[:, None] + 0.5 * half * (NODES + 1.0)).ravel()
+    density = np.tile(0.5 * half * WEIGHTS, len(edges)) * np.exp(-np.abs(held) / first) / (2.0 * first)
+    distance = held - queries[..., None]
+    no = np.log(laplace_cdf(distance, second))
+    yes = np.log(laplace_cdf(-distance, second))
+    before = np.cumsum(no, axis=-2) - no
+    return (
+        np.asarray(logsumexp(before + yes, b=density, axis=-1)),
+        np.asarray(logsumexp(before[..., -1, :] + no[..., -1, :], b=density, axis=-1)),
+    )
+
+
+@pytest.mark.parametrize(("e1", "e2"), SHARES)
+def test_answer_probabilities_add_up(e1: float, e2: float) -> None:
+    queries = DELTA * 0.5 * np.random.default_rng(0).integers(-12, 13, size=(20, 6))
+    yes, none = answers(queries, e1, e2)
+    np.testing.assert_allclose(np.exp(yes).sum(axis=-1) + np.exp(none), 1.0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("e1", "e2"), SHARES)
+def test_no_sequence_of_answers_reveals_more_than_both_shares(e1: float, e2: float) -> None:
+    rng, worst = np.random.default_rng(1), 0.0
+    for length in (1, 2, 3, 4):
+        moves = DELTA * np.array(list(itertools.product((-1.0, -0.5, 0.0, 1.0), repeat=length)))
+        for _ in range(6):
+            levels = 0.5 * DELTA * rng.integers(-16, 17, size=length)
+            yes, none = answers(levels, e1, e2)
+            moved_yes, moved_none = answers(levels + moves, e1, e2)
+            worst = max(worst, float(np.max(np.abs(moved_yes - yes))))
+            assert np.max(np.abs(moved_yes - yes)) <= e1 + e2 + 1e-9
+            assert np.max(np.abs(moved_none - none)) <= e1 + 1e-9
+    assert worst > 0.6 * (e1 + e2)
+
+
+@pytest.mark.parametrize(("e1", "e2"), SHARES)
+def test_a_bad_sequence_reaches_both_shares(e1: float, e2: float) -> None:
+    # many high queries answered no force the threshold up; then a low one passes
+    levels = np.full(60, 10.0 * DELTA)
+    levels[-1] = -20.0 * DELTA
+    moved = levels + DELTA
+    moved[-1] = levels[-1] - DELTA
+    ratio = float(answers(levels, e1, e2)[0][-1] - answers(moved, e1, e2)[0][-1])
+    assert 0.95 * (e1 + e2) < ratio <= e1 + e2 + 1e-9
+
+
+@pytest.mark.parametrize(("e1", "e2"), SHARES)
+def test_divergence_of_all_answers_stays_below_the_curve(e1: float, e2: float) -> None:
+    rng = np.random.default_rng(2)
+    found = cost(AboveThreshold(DELTA, e1, e2))
+    line = np.minimum(found.rho * ORDERS, found.curve[-1])
+    worst = 0.0
+    for trial in range(40):
+        length = int(rng.integers(1, 7))
+        levels = 0.5 * DELTA * rng.integers(-10, 11, size=length)
+        moved = levels + DELTA * rng.choice([-1.0, 1.0], size=length)
+        if trial == 0:
+            levels = moved = np.concatenate((np.full(20, 6.0), [-12.0]))
+            moved = moved + np.concatenate((np.full(20, DELTA), [-DELTA]))
+        p, q = (np.append(*answers(x, e1, e2)) for x in (levels, moved))
+        for one, two in ((p, q), (q, p)):
+            exact = logsumexp(ORDERS[::10, None] * one - LAMBDAS[::10, None] * two, axis=1) / LAMBDAS[::10]
+            assert np.all(exact <= found.curve[::10] + 1e-9 / LAMBDAS[::10])
+            assert np.all(exact <= line[::10] + 1e-9 / LAMBDAS[::10])
+            worst = max(worst, float(np.max(exact[20:] / found.curve[::10][20:])))
+    assert worst > 0.8
+
+
+def test_redrawing_the_threshold_charges_every_no() -> None:
+    e1, e2 = SHARES[0]
+
+    def redrawn(level: float) -> float:
+        return float(answers(np.array([level]), e1, e2)[1])
+
+    one = redrawn(4.0 * DELTA) - redrawn(5.0 * DELTA)
+    per_no = cost(Laplace(DELTA, 2.0 * DELTA / e2)).curve[-1]
+    held = []
+    for length in (1, 10, 40, 160):
+        levels = np.full(length, 4.0 * DELTA)
+        held.append(float(answers(levels, e1, e2)[1] - answers(levels + DELTA, e1, e2)[1]))
+        # independent comparisons: the log ratio of T "no" is T times that of one
+        assert length * one <= length * per_no, "what the accountant books for it covers it"
+    assert max(held) <= e1 + 1e-9
+    assert 10 * one > e1 + e2, "ten redrawn comparisons already reveal more than a whole held start"
+
+
+class Recorded:
+    """Stands for the noise: hands out given values, scaled, and keeps the scales."""
+
+    def __init__(self, units: list[float]) -> None:
+        self.units = units
+        self.scales: list[float] = []
+
+    def __call__(self, stream: object, scale: float) -> float:
+        self.scales.append(scale)
+        return scale * self.units[len(self.scales) - 1]
+
+
+def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = ProvenSetting("objective", 9, 4, 1e-8, 1.0, 0.25, "above-threshold", 0.05, 5.0, 1e-5)
+    noise = noise_at(0.1, 50, 1.0, setting)[0]
+    assert noise.gate is not None
+    event = noise.gate.event
+    assert isinstance(event, AboveThreshold)
+    assert event.sensitivity >= 2.0 * 1.0 * 5.0 / 50 + 1e-5
+    rng = np.random.default_rng(3)
+    units = rng.laplace(size=40).tolist()
+    draws, charges, centers = Recorded(units), [], rng.normal(size=(30, 3, 2))
+    monkeypatch.setattr(ipp_admm, "laplace_noise", draws)
+    monkeypatch.setattr(ipp_admm, "release", lambda *_: np.zeros(2))
+    X = rng.normal(size=(50, 2))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    solver = LocalSolver(X, np.ones(50), Logistic())
+    ledger = SimpleNamespace(affords=lambda _: True, charge=lambda _, *events: charges.extend(events))
+    state = SimpleNamespace(heard=centers[0])
+    agent: Any = SimpleNamespace(
+        releases=0, ledger=ledger, solver=solver, state=state, streams={Purpose.GATE: None}
+    )
+    gate = ipp_admm.IPPADMM(1e-8, noise, 0.3, 4)
+    query = BallQuery(solver, 5.0, 1e-5)
+    held, used, starts, first, second = None, 0, 0, [], []
+    for center in centers:
+        state.heard = center
+        spoke = gate.propose(agent, 0) is not None
+        if agent.releases >= 4:
+            assert not spoke
+            continue
+        if held is None:
+            starts, held = starts + 1, 0.3 + event.sensitivity / event.epsilon_threshold * units[used]
+            first.append(used)
+            used += 1
+        second.append(used)
+        fall = query.fall(center.mean(axis=0)) + 2.0 * event.sensitivity / event.epsilon_query * units[used]
+        used += 1
+        assert spoke == (fall >= held)
+        if spoke:
+            held, agent.releases = None, agent.releases + 1
+    assert len(draws.scales) == used
+    assert {draws.scales[k] for k in first} == {event.sensitivity / event.epsilon_threshold}
+    assert {draws.scales[k] for k in second} == {2.0 * event.sensitivity / event.epsilon_query}
+    assert sum(isinstance(charge, AboveThreshold) for charge in charges) == starts > 1
+    assert used > 2 * starts, "at least one start lasted over a no"
+
+
+def unit_rows(rng: np.random.Generator, n: int, d: int) -> Array:
+    X = rng.normal(size=(n, d))
+    return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
+
+
+def least_in_ball(X: Array, y: Vector, center: Vector, radius: float) -> float:
+    """Minimum of the mean loss over the ball, by SLSQP from several starts."""
+    loss, d = Logistic(), len(center)
+
+    def value(theta: Vector) -> tuple[float, Vector]:
+        return float(np.mean(loss.value(X @ theta, y))), loss.derivative(X @ theta, y) @ X / len(y)
+
+    inside = {
+        "type": "ineq",
+        "fun": lambda t: radius**2 - float((t - center) @ (t - center)),
+        "jac": lambda t: -2.0 * (t - center),
+    }
+    best = value(center)[0]
+    for start in (np.zeros(d), -0.9 * radius * value(center)[1] / (np.linalg.norm(value(center)[1]) + 1e-12)):
+        options = {"ftol": 1e-15, "maxiter": 500}
+        found = minimize(
+            value, center + start, jac=True, method="SLSQP", constraints=[inside], options=options
+        )
+        t = found.x - center  # pulled back where it overshoots by rounding
+        best = min(best, value(center + t * min(1.0, radius / max(float(np.linalg.norm(t)), 1e-300)))[0])
+    return best
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-5])
+def test_the_fall_is_certified_inside_and_on_the_boundary(gap: float) -> None:
+    rng, boundary, inside = np.random.default_rng(5), 0, 0
+    for _ in range(25):
+        n, d = int(rng.integers(3, 40)), int(rng.integers(1, 4))
+        X, y = unit_rows(rng, n, d), rng.choice([-1.0, 1.0], n)
+        center = rng.normal(size=d) * rng.choice([0.1, 3.0, 30.0])
+        radius = float(rng.choice([0.3, 1.0, 5.0, 20.0]))
+        solver = LocalSolver(X, y, Logistic())
+        exact = solver.mean_loss(center) - least_in_ball(X, y, center, radius)
+        found = BallQuery(solver, radius, gap).fall(center)
+        assert exact - gap - 1e-7 <= found <= exact + 1e-7
+        free = LocalSolver(X, y, Logistic()).solve(np.zeros(d), 1e-7, 1e-9).theta
+        on_boundary = np.linalg.norm(free - center) > radius
+        boundary, inside = boundary + bool(on_boundary), inside + (not on_boundary)
+    assert min(boundary, inside) >= 5
+
+
+def answer(X: Array, y: Vector, center: Vector, radius: float, gap: float) -> float:
+    return BallQuery(LocalSolver(X, y, Logistic()), radius, gap).fall(center)
+
+
+@pytest.mark.parametrize("gap", [0.3, 1e-5])
+def test_replacing_a_record_moves_the_query_by_at_most_its_sensitivity(gap: float) -> None:
+    rng, worst = np.random.default_rng(6), 0.0
+    for _ in range(120):
+        n, d = int(rng.integers(1, 25)), int(rng.integers(1, 4))
+        X, y = unit_rows(rng, n, d), rng.choice([-1.0, 1.0], n)
+        radius, center = float(rng.choice([0.5, 5.0])), rng.normal(size=d) * rng.choice([0.1, 3.0, 30.0])
+        Z, z = X.copy(), y.copy()
+        Z[0], z[0] = [(-X[0], y[0]), (unit_rows(rng, 1, d)[0], -y[0])][int(rng.integers(2))]
+        bound = 2.0 * radius / n + gap
+        moved = abs(answer(X, y, center, radius, gap) - answer(Z, z, center, radius, gap))
+        assert moved <= bound * (1.0 + 1e-9)
+        worst = max(worst, moved / bound)
+    assert worst > 0.2
+
+
+def test_two_far_records_nearly_opposite_reach_the_querys_sensitivity() -> None:
+    # both are far on the wrong side of the centre, so both losses are straight over the ball
+    a, n, radius, gap = 0.1, 30, 5.0, 1e-5
+    center = np.array([-300.0, 0.0])
+    x, other = np.array([np.sin(a), np.cos(a)]), np.array([np.sin(a), -np.cos(a)])
+    rest = np.tile(x, (n - 1, 1))
+    q, moved = (answer(np.vstack((row, rest)), np.ones(n), center, radius, gap) for row in (x, other))
+    assert 0.95 < (q - moved) / (2.0 * radius / n + gap) <= 1.0

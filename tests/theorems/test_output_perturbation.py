@@ -1,0 +1,131 @@
+"""Theorems 4 and 7 of docs/privacy.md: how far replacing a record moves a minimiser, exact and inexact.
+
+The bounds are the package's own: the sensitivities in the events that ``noise_at`` calibrates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from admmnet.losses import Logistic
+from admmnet.privacy.calibrate_proven import ProvenSetting, noise_at
+from admmnet.solve import LocalSolver
+from admmnet.types import Vector
+from tests.theorems.quadrature import Array, Models, Records, logistic
+
+G, C1 = 1.0, 0.25
+
+
+def sensitivities(n: int, m: float, beta: float) -> tuple[float, float]:
+    """Of output perturbation, and of the second noise of objective perturbation."""
+    output, objective = (
+        noise_at(0.01, n, m, ProvenSetting(release, 1, 1, beta, G, C1))[0].release
+        for release in ("output", "objective")
+    )
+    assert len(output) == 1
+    return output[0].sensitivity, objective[1].sensitivity  # type: ignore[union-attr]
+
+
+def moves(models: Models, beta: Array) -> Array:
+    """Largest move between certified points of both records' objectives, worst ends of gradient norm beta.
+
+    A point of certified gradient beta is the minimiser with beta more in b; in one dimension the farthest ones
+    have the gradient's two ends.
+    """
+    ends = np.stack((-beta, beta), axis=1)
+    first, second = models.minimisers(ends), models.swapped().minimisers(ends)
+    return np.maximum(np.abs(first[:, 1] - second[:, 0]), np.abs(second[:, 1] - first[:, 0]))
+
+
+def random_models(rng: np.random.Generator, count: int) -> tuple[Models, Array]:
+    n = np.round(10.0 ** rng.uniform(0.0, 3.0, count))
+    m = 10.0 ** rng.uniform(-4.0, 1.0, count)
+    move = 2.0 * G / (n * m)
+    records = []
+    for _ in range(3):
+        half = G * rng.beta(0.3, 0.3, count)
+        mid = (G - half) * rng.choice([-1.0, 1.0], count)
+        # a bend of any sharpness: only convexity is used
+        sharp = 10.0 ** rng.uniform(-3.0, 3.0, count) * half / move
+        records.append(Records(mid, half, move * rng.normal(size=count), sharp))
+    weight = (n - 1.0) * rng.choice([0.0, 0.1, 1.0], count)
+    beta = 10.0 ** rng.uniform(-3.0, 1.0, count) * G / n
+    return Models(n, m, np.ones(count), records[0], records[1], ((weight, records[2]),)), beta
+
+
+def test_certified_minimisers_never_move_farther_than_the_sensitivity() -> None:
+    models, beta = random_models(np.random.default_rng(4), 5000)
+    moved = moves(models, beta)
+    bound = np.array(
+        [
+            sensitivities(int(n), m, b)[0]
+            for n, m, b in zip(models.n, models.m.tolist(), beta.tolist(), strict=True)
+        ]
+    )
+    assert np.all(moved <= bound * (1.0 + 1e-9))
+    assert np.max(moved / bound) > 0.99
+
+
+@pytest.mark.parametrize("beta", [1e-9, 1e-3, 0.1])
+def test_steep_hinges_reach_the_sensitivity(beta: float) -> None:
+    one = np.ones(1)
+    # hinges of slopes -1 and 1 with kinks beyond both minimisers, as steep as curvature 1e4 makes them
+    hinge = Records(-0.5 * one, 0.5 * one, 1e3 * one, 1e4 * one)
+    mirrored = Records(0.5 * one, 0.5 * one, -1e3 * one, 1e4 * one)
+    n, m = 20, 0.05
+    moved = float(moves(Models(n * one, m * one, one, hinge, mirrored), beta * one)[0])
+    assert 0.999 <= moved / sensitivities(n, m, beta)[0] <= 1.0 + 1e-12
+
+
+def test_inexact_points_of_one_objective_reach_the_second_noises_sensitivity() -> None:
+    one = np.ones(1)
+    flat = Records(one, 0.0 * one, 0.0 * one, 0.0 * one)
+    models = Models(20.0 * one, 0.05 * one, one, flat, flat)
+    assert float(moves(models, 0.01 * one)[0]) == pytest.approx(sensitivities(20, 0.05, 0.01)[1], rel=1e-9)
+
+
+def test_logistic_regression_in_one_dimension_reaches_half_of_it() -> None:
+    rng = np.random.default_rng(1)
+    count = 4000
+    n, m = np.full(count, 5.0), 10.0 ** rng.uniform(-3.0, 1.0, count)
+    first, second = (logistic(rng.choice([-1.0, 1.0, 0.3], count) * rng.random(count) ** 0.2) for _ in "ab")
+    push = Records(rng.normal(size=count) * 20.0 * m, *(np.zeros(count) for _ in range(3)))
+    found = moves(Models(n, m, np.ones(count), first, second, ((n, push),)), np.full(count, 1e-12))
+    ratio = found * n * m / (2.0 * G)
+    assert 0.45 < np.max(ratio) <= 0.55
+
+
+def test_logistic_regression_in_the_plane_reaches_nearly_all_of_it() -> None:
+    # two records nearly opposite, both far on the wrong side: both gradients are G long
+    a, n, m = 0.1, 40, 1e-3
+    x, other = np.array([np.sin(a), np.cos(a)]), np.array([np.sin(a), -np.cos(a)])
+    rest = np.tile([0.0, 1e-3], (n - 1, 1))
+    g = m * np.array([400.0, 0.0])  # the minimiser is near (-400, 0)
+    points = [
+        LocalSolver(np.vstack((row, rest)), np.ones(n), Logistic()).solve(g, m, 1e-10).theta
+        for row in (x, other)
+    ]
+    moved, bound = float(np.linalg.norm(points[0] - points[1])), sensitivities(n, m, 1e-10)[0]
+    assert 0.95 < moved / bound <= 1.0
+
+
+def test_solver_on_random_records_stays_within_the_sensitivity() -> None:
+    rng, worst = np.random.default_rng(11), 0.0
+    for _ in range(60):
+        n, d = int(rng.integers(2, 30)), int(rng.integers(1, 5))
+        m, beta = 10.0 ** rng.uniform(-3.0, 0.0), 10.0 ** rng.uniform(-6.0, -2.0)
+        X, y = rng.normal(size=(n, d)), rng.choice([-1.0, 1.0], n)
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        g = rng.normal(size=d) * 10.0 ** rng.uniform(-3.0, 1.0) * m
+        Z, z = X.copy(), y.copy()
+        Z[0], z[0] = (-X[0], y[0]) if rng.random() < 0.5 else (rng.permutation(X[0]), -y[0])
+        moved = np.linalg.norm(_inexact(X, y, g, m, beta) - _inexact(Z, z, g, m, beta))
+        bound = sensitivities(n, m, beta)[0]
+        assert moved <= bound * (1.0 + 1e-9)
+        worst = max(worst, float(moved / bound))
+    assert worst > 0.3
+
+
+def _inexact(X: Array, y: Vector, g: Vector, m: float, beta: float) -> Vector:
+    return LocalSolver(X, y, Logistic()).solve(g, m, beta).theta

@@ -1,0 +1,170 @@
+"""The argument for private duals, docs/privacy.md: exact divergence of (v_1, ..., v_T) on two records.
+
+DP-SCD for ridge regression in one dimension, fresh Poisson coins, noise on v alone, zero-out of one record:
+never above the T-fold composition of the Poisson-subsampled Gaussian. The sum over coins that are not released
+is written out, so nothing of the argument (conditioning on them, joint convexity) is assumed here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.integrate import quad
+
+from tests.theorems.quadrature import Array
+
+
+class Scd(NamedTuple):
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    rate: float
+    steps: int
+    regularisation: float  # lambda
+    batch: float  # nominal L
+    clip: float  # C
+    sigma: float  # noise multiplier
+
+    def without(self, record: int) -> Scd:
+        x, y = list(self.x), list(self.y)
+        x[record] = y[record] = 0.0
+        return self._replace(x=tuple(x), y=tuple(y))
+
+    def log_density(self, moves: list[Array]) -> Array:
+        """Log density of v_1, v_2 - v_1, ..., summed over every record's coins."""
+        total = np.full(np.broadcast_shapes(*(move.shape for move in moves)), -np.inf)
+        for coins in itertools.product((0, 1), repeat=self.steps * len(self.x)):
+            heads = sum(coins)
+            log = heads * math.log(self.rate) + (len(coins) - heads) * math.log1p(-self.rate)
+            total = np.logaddexp(
+                total, log + self._given(moves, np.reshape(coins, (self.steps, len(self.x))))
+            )
+        return total
+
+    def _given(self, moves: list[Array], coins: NDArray[np.int_]) -> Array:
+        scale, ridge = self.sigma * self.clip, self.regularisation * len(self.x)
+        alpha: list[Array] = [np.zeros(()) for _ in self.x]
+        before: Array = np.zeros(())
+        log: Array = np.zeros(())
+        for step in range(self.steps):
+            moved: Array = np.zeros(())
+            for j, (x, y) in enumerate(zip(self.x, self.y, strict=True)):
+                if not coins[step, j]:
+                    continue
+                zeta = (y - alpha[j] - x * before / ridge) / (1.0 + self.batch * x * x / ridge)
+                zeta = zeta / np.maximum(1.0, np.abs(zeta) / self.clip)
+                alpha[j] = alpha[j] + zeta
+                moved = moved + zeta * x
+            log = log - 0.5 * np.square((moves[step] - moved) / scale)
+            before = before + moves[step]
+        return np.asarray(log - self.steps * math.log(scale * math.sqrt(2.0 * math.pi)))
+
+
+def divergences(model: Scd, record: int, alphas: list[float], points: int) -> tuple[Array, float]:
+    """Divergences of D from D without the record and back, shape (alphas, 2), and the quadrature's error."""
+    reach = model.clip * (8.0 * model.sigma + max(alphas) + 1.0)
+    axis = np.linspace(-reach, reach, points)
+    moves = [
+        axis.reshape([-1 if k == step else 1 for k in range(model.steps)]) for step in range(model.steps)
+    ]
+    p, q = model.log_density(moves), model.without(record).log_density(moves)
+    cell = model.steps * math.log(axis[1] - axis[0])
+    found, error = np.zeros((len(alphas), 2)), 0.0
+    coarse = (slice(None, None, 2),) * model.steps
+    for row, alpha in enumerate(alphas):
+        for column, (one, two) in enumerate(((p, q), (q, p))):
+            terms = alpha * one - (alpha - 1.0) * two + cell
+            value = float(np.log(np.sum(np.exp(terms))))
+            half = float(np.log(np.sum(np.exp(terms[coarse])))) + model.steps * math.log(2.0)
+            found[row, column] = value / (alpha - 1.0)
+            error = max(error, abs(value - half) / (alpha - 1.0))
+    return found, error
+
+
+def subsampled_gaussian(alpha: float, sigma: float, rate: float) -> float:
+    """Larger of both directions for one Poisson-subsampled Gaussian of sensitivity 1, by quadrature."""
+
+    def log_ratio(v: float) -> float:
+        return float(np.logaddexp(math.log1p(-rate), math.log(rate) + (v - 0.5) / sigma**2))
+
+    def moment(power: float) -> float:
+        def integrand(v: float) -> float:
+            return math.exp(power * log_ratio(v) - 0.5 * (v / sigma) ** 2) / (
+                sigma * math.sqrt(2.0 * math.pi)
+            )
+
+        reach = 10.0 * sigma + abs(power)
+        return float(
+            quad(integrand, -reach, reach, epsabs=0.0, epsrel=1e-11, limit=300, points=[0.0, max(power, 0)])[
+                0
+            ]
+        )
+
+    return max(math.log(moment(alpha)), math.log(moment(1.0 - alpha))) / (alpha - 1.0)
+
+
+ALPHAS, TOLERANCE = [1.5, 2.0, 4.0, 8.0], 2e-3
+
+
+@pytest.mark.parametrize(("steps", "points", "trials"), [(1, 2001, 20), (2, 321, 12), (3, 65, 3)])
+@pytest.mark.parametrize("rate", [0.1, 0.5])
+def test_joint_divergence_stays_below_the_composition(
+    steps: int, points: int, trials: int, rate: float
+) -> None:
+    rng, ratios, alphas = np.random.default_rng(steps), [], ALPHAS[: 5 - steps]
+    for _ in range(trials):
+        x = rng.uniform(0.3, 1.0, 2) * rng.choice([-1.0, 1.0], 2)
+        y = rng.normal(size=2) * 5.0
+        ridge, sigma = 10.0 ** rng.uniform(-0.5, 1.0), float(rng.choice([1.0, 2.0]))
+        model = Scd(tuple(x.tolist()), tuple(y.tolist()), rate, steps, ridge, 2.0 * rate, 1.0, sigma)
+        found, error = divergences(model, 1, alphas, points)
+        bound = np.array([steps * subsampled_gaussian(alpha, sigma, rate) for alpha in alphas])
+        assert error < TOLERANCE * float(np.min(bound))
+        assert np.all(found <= bound[:, None] * (1.0 + TOLERANCE))
+        ratios.append(float(np.max(found / bound[:, None])))
+    assert max(ratios) > 0.3
+
+
+@pytest.mark.parametrize(("steps", "points"), [(1, 1001), (2, 161), (3, 65)])
+def test_a_record_clipped_at_every_step_costs_the_whole_composition(steps: int, points: int) -> None:
+    model = Scd((0.0, 1.0), (0.0, 50.0), 0.3, steps, 1.0, 0.6, 1.0, 1.3)
+    found, error = divergences(model, 1, ALPHAS[:3], points)
+    exact = [steps * subsampled_gaussian(alpha, 1.3, 0.3) for alpha in ALPHAS[:3]]
+    assert error < 1e-5
+    np.testing.assert_allclose(np.max(found, axis=1), exact, rtol=1e-5)
+
+
+def test_the_bound_notices_less_noise() -> None:
+    model = Scd((1.0, 1.0), (50.0, 50.0), 0.5, 2, 1.0, 1.0, 1.0, 1.0)
+    found, _ = divergences(model, 1, ALPHAS, 501)
+    assert np.all(np.max(found, axis=1) > [2.0 * subsampled_gaussian(alpha, 2.0, 0.5) for alpha in ALPHAS])
+
+
+def test_one_batch_coin_for_all_steps_breaks_the_bound() -> None:
+    # what shuffled or fixed batches would be: the record is in both steps or in none
+    alpha, sigma, rate = 4.0, 1.0, 0.1
+    axis = np.linspace(-30.0, 30.0, 1201)
+    u, w = axis[:, None], axis[None, :]
+    base = -0.5 * (u**2 + w**2) / sigma**2 - math.log(2.0 * math.pi * sigma**2)
+    shifted = -0.5 * ((u - 1.0) ** 2 + (w - 1.0) ** 2) / sigma**2 - math.log(2.0 * math.pi * sigma**2)
+    mixed = np.logaddexp(math.log1p(-rate) + base, math.log(rate) + shifted)
+    step = 2.0 * math.log(axis[1] - axis[0])
+    joint = float(np.log(np.sum(np.exp(alpha * mixed - (alpha - 1.0) * base + step)))) / (alpha - 1.0)
+    assert joint > 1.2 * 2.0 * subsampled_gaussian(alpha, sigma, rate)
+
+
+def test_the_subsampled_gaussian_agrees_with_dp_accounting() -> None:
+    pytest.importorskip("dp_accounting")
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    orders = [2.0, 4.0, 8.0, 16.0]  # its series for fractional orders does not always converge
+    for sigma, rate in ((1.0, 0.1), (2.0, 0.5), (0.8, 0.01)):
+        accountant = RdpAccountant(orders)
+        accountant.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)))
+        ours = [subsampled_gaussian(alpha, sigma, rate) for alpha in orders]
+        np.testing.assert_allclose(accountant._rdp, ours, rtol=1e-6)

@@ -131,15 +131,15 @@ def main() -> None:
     parser.add_argument("--only", default="", help="scenarios whose description contains this")
     parser.add_argument("--seeds", type=int, default=2, help="number of seeds")
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
-    for name, kind in Rule.__annotations__.items():
-        parser.add_argument(f"--{name}", type=int if kind == "int" else float, nargs="+")
+    for name in Rule._fields:
+        parser.add_argument(f"--{name}", type=int if name == "rounds" else float, nargs="+")
     options = parser.parse_args()
     given = [getattr(options, name) for name in Rule._fields]
     rules = list(departures())
     if any(given):
         grid = (values or [usual] for values, usual in zip(given, CHOSEN, strict=True))
         rules = [Rule(*values) for values in product(*grid)]
-    regrets: dict[tuple[bool, Rule], list[float]] = defaultdict(list)
+    regrets: dict[Rule, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     print("| scenario | epsilon | least | by rounds, radius, growth, coupling | chosen | worst |")
     print("|---|---|---|---|---|---|")
     for scenario in SCENARIOS:
@@ -156,26 +156,23 @@ def main() -> None:
             best = sorted(rules, key=errors.__getitem__)
             level = float(np.mean([errors[rule] for rule in best[:3]]))
             for rule in rules:
-                regrets["iid" in words, rule].append(errors[rule] - level)
+                for part in ("all", scenario[2].partition(":")[0], f"{epsilon:g}"):
+                    regrets[rule][part].append(errors[rule] - level)
             chosen = f"{errors[CHOSEN]:.2f}" if CHOSEN in errors else ""
             print(
                 f"| {words} | {epsilon:g} | {errors[best[0]]:.2f} | {', '.join(map(str, best[0]))} | "
                 f"{chosen} | {errors[best[-1]]:.2f} |",
                 flush=True,
             )
-    print("\n| rounds | radius | growth | coupling | mean regret | iid | dirichlet | largest |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("\nMean regret of a rule over all scenarios, over parts of them, and its largest regret.\n")
+    print("| rounds | radius | growth | coupling | all | iid | dirichlet | ", end="")
+    print("".join(f"epsilon {epsilon:g} | " for epsilon in options.epsilons) + "largest |")
+    print("|" + "---|" * (8 + len(options.epsilons)))
 
-    def everywhere(rule: Rule) -> list[float]:
-        return regrets[True, rule] + regrets[False, rule]
-
-    def mean(values: list[float]) -> str:
-        return f"{np.mean(values):.2f}" if values else ""
-
-    for rule in sorted(rules, key=lambda rule: float(np.mean(everywhere(rule)))):
-        marks = [mean(everywhere(rule)), mean(regrets[True, rule]), mean(regrets[False, rule])]
-        name = " | ".join(map(str, rule))
-        print(f"| {name} | {' | '.join(marks)} | {max(everywhere(rule)):.2f} |")
+    parts = ("all", "iid", "dirichlet", *(f"{epsilon:g}" for epsilon in options.epsilons))
+    for rule in sorted(rules, key=lambda rule: float(np.mean(regrets[rule]["all"]))):
+        means = [f"{np.mean(regrets[rule][part]):.2f}" if regrets[rule][part] else "" for part in parts]
+        print(f"| {' | '.join([*map(str, rule), *means])} | {max(regrets[rule]['all']):.2f} |")
 
 
 if __name__ == "__main__":

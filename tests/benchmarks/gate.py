@@ -92,7 +92,7 @@ def main() -> None:
     print(f"{options.records:,} records an agent, T = {ROUNDS}, {AGENTS} agents, delta = {DELTA:g}")
     print("| split | epsilon | gate | share | threshold | at most | noise | broadcasts | error | ", end="")
     print(
-        "less pp-admm | less pp-admm of as many broadcasts |\n|---|---|---|---|---|---|---|---|---|---|---|"
+        "above pp-admm | above pp-admm of as many broadcasts |\n|---|---|---|---|---|---|---|---|---|---|---|"
     )
     for split in options.splits:
         for epsilon in options.epsilons:

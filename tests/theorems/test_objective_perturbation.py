@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -32,21 +33,22 @@ SCALE = 20 if os.environ.get("ADMMNET_TEST_LARGE") else 1
 TOLERANCE, PLANE_TOLERANCE = 1e-6, 1e-4
 
 
-def event_cost(n: float, m: float, sigma: float) -> Cost:
-    return cost(ObjectivePerturbation(2.0 * G / n, sigma, G, C1, m, int(n)))
+def event_cost(n: float, m: float, sigma: float, real: bool = False) -> Cost:
+    """Cost of the event; ``real`` says that the loss is logistic, so that (L) counts too."""
+    return cost(ObjectivePerturbation(2.0 * G / n, sigma, G, C1, m, int(n), logistic=real))
 
 
-def bounds(models: Models, orders: Array) -> tuple[Array, Array]:
+def bounds(models: Models, orders: Array, real: bool) -> tuple[Array, Array]:
     """The curve and alpha rho of the ledger at one order of the grid for each model."""
     sizes = zip(models.n.tolist(), models.m.tolist(), models.sigma.tolist(), strict=True)
-    costs = [event_cost(*size) for size in sizes]
+    costs = [event_cost(*size, real) for size in sizes]
     curve = np.array([found.curve[int(order)] for found, order in zip(costs, orders, strict=True)])
     return curve, np.array([found.rho for found in costs]) * ORDERS[orders.astype(int)]
 
 
-def checked_ratios(models: Models, orders: Array) -> Array:
+def checked_ratios(models: Models, orders: Array, real: bool = False) -> Array:
     """Divergence over curve of every model, after asserting that neither it nor the ledger's rho is exceeded."""
-    curve, line = bounds(models, orders)
+    curve, line = bounds(models, orders, real)
     value, error = divergences(models, LAMBDAS[orders.astype(int)])
     assert float(np.max(error / curve)) < TOLERANCE
     assert np.all(value <= curve * (1.0 + TOLERANCE)), _worst(value / curve, models, orders)
@@ -125,7 +127,7 @@ def test_logistic_regression_on_a_grid() -> None:
     others = ((0.5 * (n - 1.0), logistic(0.8 * np.ones_like(n))),)
     models = Models(n, m, sigma, logistic(first), logistic(second), others)
     keep = LAMBDAS[orders.astype(int)] * ratio < 20.0
-    ratios = checked_ratios(models.rows(keep), orders[keep])
+    ratios = checked_ratios(models.rows(keep), orders[keep], real=True)
     assert len(ratios) > 1500
     assert np.max(ratios[kappa[keep] < 1.5]) > 0.2
     assert np.max(ratios) > 0.9
@@ -171,7 +173,9 @@ class Search:
             records.append(Records(mid, half, box[:, at + 2] * sigma / m, steep))
         weight = (n - 1.0) * np.clip(box[:, 15], 0.0, 1.0)
         found = np.zeros(len(points))
-        found[inside] = checked_ratios(Models(n, m, sigma, *records[:2], ((weight, records[2]),)), orders)
+        found[inside] = checked_ratios(
+            Models(n, m, sigma, records[0], records[1], ((weight, records[2]),)), orders
+        )
         return found
 
 
@@ -236,7 +240,7 @@ def test_in_the_plane_the_curve_holds() -> None:
     for _ in range(60 * SCALE):
         n, kappa = float(rng.integers(1, 100)), 10.0 ** rng.uniform(-2.0, 0.5)
         ratio = max(10.0 ** rng.uniform(-1.3, 0.3), kappa)  # bends no finer than the points
-        m, sigma = (float(x) for x in scaled(np.float64(kappa), np.float64(ratio), np.float64(n)))
+        m, sigma = C1 / (n * kappa), 2.0 * G / (n * ratio)
         unit = 2.0 * sigma / m
         first, other = (plane_record(rng, unit) for _ in range(2))
         second = plane_record(rng, unit, first if rng.random() < 0.6 else None)
@@ -253,3 +257,30 @@ def test_in_the_plane_the_curve_holds() -> None:
             assert np.all(column <= line * (1.0 + PLANE_TOLERANCE))
             ratios.append(float(np.max(column / curve)))
     assert max(ratios) > 0.6
+
+
+def test_logistic_pairs_in_the_plane_stay_below_the_gaussian_curve() -> None:
+    rng, ratios = np.random.default_rng(8), []
+    for _ in range(40 * SCALE):
+        # nearly opposite rows, both misclassified, so that the slopes s and s' add up; kappa as large as (L) allows
+        angle, order = rng.uniform(0.1, 1.0), nearest(10.0 ** rng.uniform(-1.0, 1.0))
+        ratio, n, lam = 10.0 ** rng.uniform(-1.0, 0.0), 50.0, float(LAMBDAS[order])
+        rho0 = 0.5 * ratio**2
+        slack = 0.5 * lam * rho0 / 1.4428
+        kappa = 0.999 * (math.sqrt(slack**2 + rho0 / 1.4428) - slack)
+        m, sigma = C1 / (n * kappa), 2.0 * G / (n * ratio)
+        first, second = (
+            PlaneRecord(
+                np.array([math.sin(angle), sign * math.cos(angle)]),
+                replace(logistic(np.ones(())), centre=np.full((), rng.uniform(-0.5, 6.0))),
+            )
+            for sign in (1.0, -1.0)
+        )
+        found, error = plane_divergences(n, m, sigma, first, second, [], [lam])
+        curve = event_cost(n, m, sigma, real=True).curve[order]
+        assert curve == pytest.approx((1.0 + lam) * rho0, rel=1e-12), "(L) applies"
+        assert event_cost(n, m, sigma).curve[order] > 1.01 * curve, "and is worth having"
+        assert error < PLANE_TOLERANCE * curve
+        assert np.all(found <= curve * (1.0 + PLANE_TOLERANCE))
+        ratios.append(float(np.max(found)) / curve)
+    assert max(ratios) > 0.7

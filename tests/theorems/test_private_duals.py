@@ -158,13 +158,10 @@ def test_one_batch_coin_for_all_steps_breaks_the_bound() -> None:
 
 
 def test_the_subsampled_gaussian_agrees_with_dp_accounting() -> None:
-    pytest.importorskip("dp_accounting")
-    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
-    from dp_accounting.rdp import RdpAccountant
-
+    oracle = pytest.importorskip("dp_accounting")
     orders = [2.0, 4.0, 8.0, 16.0]  # its series for fractional orders does not always converge
     for sigma, rate in ((1.0, 0.1), (2.0, 0.5), (0.8, 0.01)):
-        accountant = RdpAccountant(orders)
-        accountant.compose(PoissonSampledDpEvent(rate, GaussianDpEvent(sigma)))
+        accountant = oracle.rdp.RdpAccountant(orders)
+        accountant.compose(oracle.PoissonSampledDpEvent(rate, oracle.GaussianDpEvent(sigma)))
         ours = [subsampled_gaussian(alpha, sigma, rate) for alpha in orders]
         np.testing.assert_allclose(accountant._rdp, ours, rtol=1e-6)

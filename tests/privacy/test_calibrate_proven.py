@@ -1,0 +1,313 @@
+"""Calibration of the proven forms: never above the promise, hardly below it, and the better gate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.optimize import brentq, minimize_scalar
+
+from admmnet import RunConfig
+from admmnet.decisions import Facts, decide
+from admmnet.defaults import fixed
+from admmnet.errors import BudgetError
+from admmnet.privacy import calibrate_proven as module
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate_proven import (
+    GATES,
+    SWITCH,
+    ProvenNoise,
+    ProvenSetting,
+    calibrate_agent,
+    choose_gate,
+    noise_at,
+    nominal_rho,
+    pure_epsilon,
+)
+from admmnet.privacy.conversion import LAMBDAS, ORDERS, allowance, best_order, epsilon, gaussian_epsilon
+from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
+from admmnet.privacy.proven import LOGISTIC, cost, pure_rho
+from admmnet.transport.local import LocalWorld
+
+PP = ProvenSetting("objective", 12, 12, 1e-8, 1.0, 0.25, logistic=True)
+IPP = replace(PP, gate="gaussian", gate_share=0.05, gate_gap=1e-5)
+
+
+def drawn(stream: np.random.Generator) -> tuple[int, float, float, float, ProvenSetting]:
+    """Agent and setting whose convexity leaves the budget something for noise."""
+    rounds = int(np.exp(stream.uniform(0, 6)))
+    gate = str(stream.choice(GATES))
+    n, eps = int(np.exp(stream.uniform(4, 14))), float(np.exp(stream.uniform(-2.5, 3)))
+    lipschitz, curvature = (float(np.exp(stream.uniform(-2, 2))) for _ in range(2))
+    kappa = float(np.exp(stream.uniform(-8, -2))) * eps / (8 * math.sqrt(rounds))
+    setting = ProvenSetting(
+        release=str(stream.choice(["objective", "output"])),
+        rounds=rounds,
+        releases=int(stream.integers(1, rounds + 1)) if gate != "off" else rounds,
+        beta=float(10.0 ** stream.uniform(-9, -3)),
+        lipschitz=lipschitz,
+        curvature=curvature,
+        logistic=bool(stream.random() < 0.5),
+        gate=gate,
+        gate_share=float(stream.uniform(0.01, 0.9)) if gate != "off" else 0.0,
+        gate_radius=float(stream.uniform(0.1, 20)),
+        gate_gap=float(10.0 ** stream.uniform(-8, -2)),
+    )
+    return n, curvature / (n * kappa), eps, float(10.0 ** stream.uniform(-9, -2)), setting
+
+
+def test_the_whole_promise_is_used_and_no_more() -> None:
+    stream = np.random.default_rng(31)
+    for _ in range(250):
+        n, m, eps, delta, setting = drawn(stream)
+        noise = calibrate_agent(n, m, eps, delta, setting)
+        assert 1.0 - 1e-9 <= noise.worst_case.epsilon_proven(delta) / eps <= 1.0, (n, m, eps, delta, setting)
+
+
+def test_the_worst_case_is_the_sum_of_all_that_can_be_charged() -> None:
+    for release, gate in product(("objective", "output"), GATES):
+        setting = replace(PP, release=release, gate=gate, releases=5 if gate != "off" else 12, gate_share=0.3)
+        noise = calibrate_agent(7000, 0.05, 1.0, 1e-4, setting)
+        total = Totals("proven")
+        for event in noise.release * setting.releases:
+            total.add(event)
+        if noise.gate is not None:
+            # every round asks the Gaussian gate; the held one starts at most once a release
+            for _ in range(12 if gate == "gaussian" else 5):
+                total.add(noise.gate.event)
+        assert noise.worst_case.rho == pytest.approx(total.rho, rel=1e-12)
+        np.testing.assert_allclose(noise.worst_case.curve, total.curve, rtol=1e-12)
+        assert noise.worst_case.rho_published is None
+
+
+def test_the_budget_affords_the_worst_case_and_not_a_release_more() -> None:
+    for release, gate, eps in product(("objective", "output"), GATES, (0.1, 1.0, 10.0)):
+        setting = replace(PP, release=release, gate=gate, gate_share=0.2)
+        noise = calibrate_agent(7000, 0.5, eps, 1e-4, setting)
+        spent = Totals("proven")
+        for _ in range(12):
+            asking = () if noise.gate is None else (noise.gate.event,)
+            assert noise.budget.affords(spent, (*asking, *noise.release))
+            for event in (*asking, *noise.release):
+                spent.add(event)
+        assert not noise.budget.affords(spent, noise.release)
+
+
+def test_noise_agrees_with_a_calibration_of_its_own() -> None:
+    """Continuous orders and the equations written out; the grid of orders costs 0.05% of epsilon at most."""
+
+    def certified(rho: float, delta: float) -> float:
+        def at(log_lam: float) -> float:
+            lam = math.exp(log_lam)
+            alpha = 1 + lam
+            return rho * alpha + math.log(lam / alpha) - math.log(alpha * delta) / lam
+
+        return float(minimize_scalar(at, bounds=(-6, 14), method="bounded", options={"xatol": 1e-10}).fun)
+
+    assert certified(0.027, 1e-4) == pytest.approx(0.7963, abs=5e-5)
+    assert certified(1 / 32, 1e-3) == pytest.approx(0.688, abs=5e-6)
+    for eps, n, gate in product((0.1, 1.0, 8.0), (300, 10**5), GATES):
+        rho = float(brentq(lambda r, e=eps: certified(r, 1e-5) - e, 1e-9, 50.0, xtol=1e-14))
+        assert nominal_rho(eps, 1e-5) == pytest.approx(rho, rel=2e-3)
+        assert nominal_rho(eps, 1e-5) <= rho * (1 + 1e-9)
+        share = 0.0 if gate == "off" else 0.25
+        setting = replace(PP, gate=gate, gate_share=share)
+        noise = calibrate_agent(n, 1e4 / n, eps, 1e-5, setting)  # kappa 2.5e-5: the linear part alone
+        each = rho * (1 - share) / 12 * 0.999
+        assert noise.sigma1 == pytest.approx(2 / n / math.sqrt(2 * each), rel=2e-3)
+        assert noise.sigma2 == pytest.approx(2e-8 / (1e4 / n) / math.sqrt(2 * each / 999), rel=2e-3)
+        if noise.gate is not None and gate == "gaussian":
+            assert noise.gate.spread == pytest.approx(
+                (10 / n + 1e-5) / math.sqrt(2 * rho * share / 12), rel=2e-3
+            )
+
+
+# the gate
+
+
+def test_pure_epsilon_inverts_its_cost() -> None:
+    for rho in np.geomspace(1e-14, 1e3, 200).tolist():
+        found = pure_epsilon(rho)
+        assert rho * (1.0 - 1e-12) <= pure_rho(found) <= rho
+    assert pure_epsilon(0.5 * 0.01**2) == pytest.approx(0.01, rel=1e-4)
+    assert pure_epsilon(100.0) == pytest.approx(100.0, rel=1e-12)
+
+
+def spreads(rounds: int, releases: int, rho: float) -> tuple[float, float]:
+    """Noise of the Gaussian and of the held gate at one nominal budget."""
+    setting = replace(PP, rounds=rounds, releases=releases, gate_share=0.3)
+    noise = [noise_at(rho, 7000, 0.05, replace(setting, gate=gate))[0] for gate in GATES[1:]]
+    gaussian, held = (one.gate for one in noise)
+    assert gaussian is not None
+    assert held is not None
+    return gaussian.spread, held.spread
+
+
+@pytest.mark.parametrize("releases", [1, 3, 10])
+@pytest.mark.parametrize("rho", [1e-8, 1e-4, 1e-2])
+def test_the_automatic_gate_has_less_noise(releases: int, rho: float) -> None:
+    for ratio in (1, 5, 20, 34, 36, 60, 300):
+        gaussian, held = spreads(ratio * releases, releases, rho)
+        assert (choose_gate(ratio * releases, releases) == "above-threshold") is (held < gaussian)
+    assert choose_gate(346, 10) == "gaussian"
+    assert choose_gate(347, 10) == "above-threshold"
+
+
+def test_both_gates_are_even_at_the_switch() -> None:
+    gaussian, held = spreads(346, 10, 1e-6)
+    assert held == pytest.approx(gaussian, rel=2e-3)
+    assert SWITCH == 34.6
+
+
+def test_a_gate_costs_its_share() -> None:
+    for gate in GATES[1:]:
+        setting = replace(PP, rounds=40, releases=7, gate=gate, gate_share=0.3)
+        _, worst = noise_at(1e-3, 7000, 50.0, setting)
+        noise = noise_at(1e-3, 7000, 50.0, setting)[0]
+        assert noise.gate is not None
+        times = 40 if gate == "gaussian" else 7
+        assert times * cost(noise.gate.event).rho == pytest.approx(0.3e-3, rel=1e-9)
+        assert worst.rho == pytest.approx(1e-3, rel=1e-6)
+
+
+def test_the_held_threshold_is_split_for_the_least_noise() -> None:
+    event = noise_at(1e-3, 7000, 0.05, replace(PP, gate="above-threshold", gate_share=0.3))[0].gate
+    assert event is not None
+    assert isinstance(event.event, AboveThreshold)
+    both = event.event.epsilon_threshold + event.event.epsilon_query
+
+    def variance(share: float) -> float:
+        return (1 / (share * both)) ** 2 + (2 / ((1 - share) * both)) ** 2
+
+    share = event.event.epsilon_threshold / both
+    best = minimize_scalar(variance, bounds=(0.01, 0.99), method="bounded", options={"xatol": 1e-9})
+    assert share == pytest.approx(float(best.x), abs=1e-6)
+    assert event.spread == pytest.approx(event.sensitivity * math.sqrt(2 * variance(share)), rel=1e-12)
+
+
+# the logistic bonus
+
+
+def test_the_logistic_flag_lowers_the_cost_where_its_condition_holds_alone() -> None:
+    seen = set()
+    for kappa, rho0 in product(np.geomspace(1e-6, 1.0, 13).tolist(), (1e-6, 1e-3, 0.1)):
+        n, m = 1000, 0.25 / (1000 * kappa)
+        plain = ObjectivePerturbation(2 / n, 2 / n / math.sqrt(2 * rho0), 1.0, 0.25, m, n)
+        bonus = replace(plain, logistic=True)
+        holds = LOGISTIC * kappa**2 <= (1 - LAMBDAS * kappa) * rho0
+        with_, without = cost(bonus).curve, cost(plain).curve
+        np.testing.assert_array_equal(with_[~holds], without[~holds])
+        np.testing.assert_allclose(with_[holds], rho0 * ORDERS[holds], rtol=1e-9)
+        assert np.all(with_[holds] < without[holds])
+        seen |= set(holds.tolist())
+    assert seen == {True, False}
+
+
+def test_the_logistic_flag_lowers_the_noise() -> None:
+    """At kappa^2 = 0.3 rho of a release the general bound books almost twice the linear part."""
+    rho = nominal_rho(1.0, 1e-4) / 12
+    m = 0.25 / (7000 * math.sqrt(0.3 * rho))
+    one, two = (calibrate_agent(7000, m, 1.0, 1e-4, replace(PP, logistic=flag)) for flag in (True, False))
+    assert one.sigma1 is not None
+    assert two.sigma1 is not None
+    assert 1.1 < two.sigma1 / one.sigma1
+    # with the bonus everything is as if Gaussian: the whole nominal budget buys noise
+    assert one.sigma1 == pytest.approx(2 / 7000 / math.sqrt(2 * rho * 0.999), rel=1e-6)
+
+
+# exact accounting
+
+
+@pytest.mark.parametrize("gate", ["off", "gaussian"])
+def test_gaussian_releases_are_accounted_exactly(gate: str) -> None:
+    for eps in (0.1, 1.0, 10.0):
+        setting = replace(PP, release="output", gate=gate, gate_share=0.2)
+        noise = calibrate_agent(7000, 0.05, eps, 1e-4, setting)
+        mu = math.sqrt(noise.worst_case.mu_squared)
+        assert noise.budget.order is None
+        assert noise.worst_case.epsilon_proven(1e-4) == gaussian_epsilon(mu, 1e-4)
+        assert epsilon(noise.worst_case.curve, 1e-4) > 1.01 * eps, "orders alone would not have allowed it"
+        assert mu**2 == pytest.approx(2 * noise.worst_case.rho, rel=1e-12)
+
+
+def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
+    for setting in (PP, IPP, replace(PP, release="output", gate="above-threshold", gate_share=0.2)):
+        noise = calibrate_agent(7000, 0.05, 1.0, 1e-4, setting)
+        assert math.isinf(noise.worst_case.mu_squared)
+        assert noise.budget.order is not None
+        assert noise.worst_case.epsilon_proven(1e-4) == epsilon(noise.worst_case.curve, 1e-4)
+        assert noise.budget.order == best_order(noise.worst_case.curve, 1e-4)
+
+
+# continuing an account
+
+
+@pytest.mark.parametrize("release", ["objective", "output"])
+def test_what_was_spent_is_taken_off(release: str) -> None:
+    setting = replace(PP, release=release)
+    order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
+    fresh = calibrate_agent(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), order)
+    for part in (0.1, 0.5, 0.9):
+        spent = Totals("proven")
+        spent.add(Gaussian(math.sqrt(2 * part * nominal_rho(1.0, 1e-4)), 1.0))
+        noise = calibrate_agent(7000, 0.5, 1.0, 1e-4, setting, spent, order)
+        together = float(spent.curve[order] + noise.worst_case.curve[order])
+        assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
+        assert noise.budget.order == order
+        assert noise.worst_case.rho == pytest.approx((1 - part) * fresh.worst_case.rho, rel=1e-3)
+
+
+def test_an_account_with_nothing_left_is_refused() -> None:
+    order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
+    spent = Totals("proven")
+    spent.add(Gaussian(math.sqrt(2 * nominal_rho(1.0, 1e-4)), 1.0))
+    with pytest.raises(
+        BudgetError, match=r"the account has spent epsilon (0\.99\d*|1) of 1: nothing is left"
+    ):
+        calibrate_agent(7000, 0.5, 1.0, 1e-4, PP, spent, order)
+    assert calibrate_agent(7000, 0.5, 2.0, 1e-4, PP, spent, order).sigma1 is not None
+
+
+def test_a_convexity_too_small_for_the_budget_is_refused() -> None:
+    with pytest.raises(BudgetError, match=r"epsilon = 0\.1 affords no release at all; raise --epsilon or"):
+        calibrate_agent(1000, 1e-5, 0.1, 1e-4, PP)
+
+
+# work
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    calls = [0]
+
+    def count(*args: Any) -> tuple[ProvenNoise, Totals]:
+        calls[0] += 1
+        return noise_at(*args)
+
+    monkeypatch.setattr(module, "noise_at", count)
+    return calls
+
+
+def test_a_thousand_different_agents_take_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, stream, most = counted(monkeypatch), np.random.default_rng(5), 0
+    for _ in range(1000):
+        n, eps = int(np.exp(stream.uniform(5, 13))), float(stream.uniform(0.1, 10))
+        before = calls[0]
+        calibrate_agent(n, 2000.0 / n, eps, 1e-4, PP)
+        most = max(most, calls[0] - before)
+    assert calls[0] <= 50 * 1000
+    assert most <= 120
+
+
+def test_equal_agents_are_calculated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = counted(monkeypatch)
+    config = fixed(RunConfig(algorithm="pp-admm", eta=0.5))
+    decide(config, Facts(nx.cycle_graph(4), dict.fromkeys(range(4), 7000), 20), LocalWorld())
+    once = calls[0]
+    decision = decide(config, Facts(nx.cycle_graph(500), dict.fromkeys(range(500), 7000), 20), LocalWorld())
+    assert calls[0] == 2 * once > 0
+    assert len({id(noise) for noise in (decision.noise or {}).values()}) == 1

@@ -47,15 +47,20 @@ class BallQuery:
         RunError
             If no certified point is found.
         """
-        mu, low, high = self._mu, self._least, math.inf
-        for _ in range(100):
+        mu = self._mu
+        outside: tuple[float, float] | None = None  # a mu whose minimiser lies outside, and 1/distance there
+        inside: tuple[float, float] | None = None
+        for turn in range(100):
             theta, distance = self._minimise(center, mu)
             slack = self.radius - distance
             if slack >= 0.0 and (mu <= self._least or mu * distance * slack <= 0.5 * self.gap):
                 self._mu = mu
                 return self._solver.mean_loss(center) - self._solver.mean_loss(theta)
-            low, high = (low, mu) if slack > 0.0 else (mu, high)
-            mu = self._next(mu, distance, low, high)
+            if slack < 0.0:
+                outside = (mu, 1.0 / distance)
+            else:
+                inside = (mu, 1.0 / max(distance, 1e-300))
+            mu = self._next(mu, distance, outside, inside, turn)
         raise RunError(f"the gate's query found no certified point within {self.radius:g}; raise gate_radius")
 
     def _minimise(self, center: Vector, mu: float) -> tuple[Vector, float]:
@@ -63,10 +68,20 @@ class BallQuery:
         theta = self._solver.solve(-mu * center, mu, beta).theta
         return theta, float(np.linalg.norm(theta - center))
 
-    def _next(self, mu: float, distance: float, low: float, high: float) -> float:
-        """Aim just inside the ball; s falls with mu roughly as 1/(mu + const), so 1/s is nearly linear."""
-        aim = self.radius - min(0.25 * self.gap / (mu * self.radius), 0.1 * self.radius)
-        guess = mu * distance / aim
-        if not low < guess < high:
-            guess = math.sqrt(low * high) if math.isfinite(high) else 2.0 * low
-        return max(guess, self._least)
+    def _next(
+        self,
+        mu: float,
+        distance: float,
+        outside: tuple[float, float] | None,
+        inside: tuple[float, float] | None,
+        turn: int,
+    ) -> float:
+        """Aim just inside the ball: interpolate 1/s, nearly linear in mu, with a bisection every third turn."""
+        aim = 1.0 / (self.radius - min(0.25 * self.gap / (mu * self.radius), 0.1 * self.radius))
+        if outside and inside:
+            (low, below), (high, above) = outside, inside
+            rise = above - below
+            guess = low + (aim - below) * (high - low) / rise if rise > 0.0 else 0.0
+            return guess if turn % 3 != 2 and low < guess < high else math.sqrt(low * high)
+        guess = mu * distance * aim
+        return max(guess, 4.0 * mu) if outside else max(min(guess, 0.25 * mu), self._least)

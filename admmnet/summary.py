@@ -60,6 +60,8 @@ def summarise(
         entries += answer["agents"]
         digests |= dict(answer["digests"])
     slowest = np.max([answer["seconds"] for answer in answers], axis=0).tolist()
+    # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
+    digits = 3 if seeded else 0
     errors = observer.rows[:, 0]
 
     def largest(key: str) -> float | None:
@@ -105,10 +107,9 @@ def summarise(
         "per_agent": entries,
         "bytes_sent": int(observer.network[2]),
         "seconds": {
-            "total": round(slowest[0], 3),
-            # how long a solve takes depends on the records: not said in private runs
-            **({"solve": round(slowest[1], 3)} if seeded else {}),
-            "exchange": round(slowest[2], 3),
+            "total": round(slowest[0], digits),
+            **({"solve": round(slowest[1], digits)} if seeded else {}),
+            "exchange": round(slowest[2], digits),
         },
         "ledgers": digests,
         "notes": list(notes),

@@ -22,7 +22,8 @@ def show(folder: Path, as_json: bool) -> None:
     """Show what every agent has spent over all runs, recomputed from its events."""
     from admmnet.privacy import audit
 
-    files = sorted(folder.glob("agent-*.jsonl"))
+    # an empty one was opened by a run that was then refused: nobody has spent anything
+    files = sorted(file for file in folder.glob("agent-*.jsonl") if file.stat().st_size)
     if not files:
         raise RequestError(
             f"{folder} holds no account: it has no agent-*.jsonl; runs with --account {folder} make one"
@@ -31,7 +32,8 @@ def show(folder: Path, as_json: bool) -> None:
     if as_json:
         from admmnet.cli.ledger import as_json as entry
 
-        print(json.dumps([entry(value, None, events=False) for value in accounts.values()], indent=2))
+        entries = [{**entry(value, None, events=False), "runs": value.runs} for value in accounts.values()]
+        print(json.dumps(entries, indent=2))
         return
     from admmnet.cli.tables import print_accounts
 

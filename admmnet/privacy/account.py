@@ -17,7 +17,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate_proven import nominal_rho
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Event
-from admmnet.privacy.ledger import Header, digest, encode, event_line
+from admmnet.privacy.ledger import Header, digest, encode, event_line, sync_folder
 
 
 class AccountFile:
@@ -54,18 +54,24 @@ class AccountFile:
             folder.mkdir(parents=True, exist_ok=True)
             self._file: BinaryIO = self.path.open("a+b")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sync_folder(folder)  # a new account's name must last, too
         except BlockingIOError:
+            self._file.close()
             raise RequestError(
                 f"the account {self.path} is in use by another run; wait for its end"
             ) from None
         except OSError as error:
             raise RequestError(f"cannot open the account {self.path}: {error.strerror}") from None
-        self._drop_torn_line()
-        if self.path.stat().st_size == 0:
-            whole = nominal_rho(epsilon, delta) * ORDERS
-            self.totals, self.order, self._previous = Totals("proven"), best_order(whole, delta), ""
-        else:
-            self._continue(agent, records, delta)
+        try:
+            self._drop_torn_line()
+            if self.path.stat().st_size == 0:
+                whole = nominal_rho(epsilon, delta) * ORDERS
+                self.totals, self.order, self._previous = Totals("proven"), best_order(whole, delta), ""
+            else:
+                self._continue(agent, records, delta)
+        except BaseException:
+            self._file.close()  # and with it the lock
+            raise
 
     def _drop_torn_line(self) -> None:
         """Cut an incomplete last line: a charge is written whole before its release is drawn."""

@@ -155,7 +155,7 @@ class Ledger:
         if account is not None:
             account.begin(header)
         if durable:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         self.commit()
 
     def affords(self, events: Iterable[Event]) -> bool:
@@ -242,7 +242,7 @@ class Ledger:
         )
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new file's name last."""
     handle = os.open(folder, os.O_RDONLY)
     try:

@@ -90,10 +90,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="gate_share 0.2 alone")
     options = parser.parse_args()
     print(f"{options.records:,} records an agent, T = {ROUNDS}, {AGENTS} agents, delta = {DELTA:g}")
-    print("| split | epsilon | gate | share | threshold | at most | noise | broadcasts | error | ", end="")
-    print(
-        "above pp-admm | above pp-admm of as many broadcasts |\n|---|---|---|---|---|---|---|---|---|---|---|"
-    )
+    heads = "split, epsilon, gate, share, threshold, at most, noise, broadcasts, error, above pp-admm, "
+    heads += "above pp-admm of as many broadcasts"
+    print(f"| {heads.replace(', ', ' | ')} |\n|{'---|' * 11}")
     for split in options.splits:
         for epsilon in options.epsilons:
             for settings in variants(options.quick):

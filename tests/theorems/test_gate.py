@@ -23,7 +23,8 @@ from admmnet.privacy.proven import cost
 from admmnet.rng import Purpose
 from admmnet.solve import LocalSolver
 from admmnet.types import Vector
-from tests.theorems.quadrature import NODES, WEIGHTS, Array
+
+from .quadrature import NODES, WEIGHTS, Array
 
 DELTA = 1.0
 SHARES = [(0.4, 0.4 * 2.0 ** (2.0 / 3.0)), (1.0, 0.2), (0.05, 1.5)]

@@ -18,7 +18,8 @@ from scipy.integrate import quad
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import ObjectivePerturbation
 from admmnet.privacy.proven import Cost, cost
-from tests.theorems.quadrature import (
+
+from .quadrature import (
     Array,
     Models,
     PlaneRecord,

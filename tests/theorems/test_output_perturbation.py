@@ -12,7 +12,8 @@ from admmnet.losses import Logistic
 from admmnet.privacy.calibrate_proven import ProvenSetting, noise_at
 from admmnet.solve import LocalSolver
 from admmnet.types import Vector
-from tests.theorems.quadrature import Array, Models, Records, logistic
+
+from .quadrature import Array, Models, Records, logistic
 
 G, C1 = 1.0, 0.25
 

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from tests.theorems.quadrature import Array
+from .quadrature import Array
 
 
 class Scd(NamedTuple):

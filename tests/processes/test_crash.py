@@ -1,0 +1,261 @@
+"""A run is killed at every kind of moment: whatever was sent stands in ledgers and account, and a new run goes on.
+
+As a script: ``test_crash.py POINT ROUND ALGORITHM FOLDER``, which kills itself there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.agent import Agent
+from admmnet.errors import CheckFailed
+from admmnet.privacy import audit
+from admmnet.privacy.account import AccountFile
+from admmnet.privacy.events import Gaussian, ObjectivePerturbation
+from admmnet.privacy.ledger import Ledger
+from admmnet.solve import LocalSolver, Solution
+from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.types import Vector
+
+from .launch import start
+
+pytestmark = pytest.mark.processes
+AGENTS, ROUNDS, VICTIM = 4, 4, 2
+"""Most points are where the third of four agents stands: two are through, one is not."""
+
+
+def config(folder: Path, name: str, algorithm: str, **others: Any) -> RunConfig:
+    values: dict[str, Any] = {"topology": f"ring:{AGENTS}", "rounds": ROUNDS, "epsilon": 5.0}
+    values |= {"release": "output"} if algorithm == "output" else {}
+    values |= {"gate": "above-threshold"} if algorithm == "ipp-admm" else {}
+    method = "ipp-admm" if algorithm == "ipp-admm" else "pp-admm"
+    data, account = str(folder / "people.npz"), str(folder / "account")
+    out = str(folder / name)
+    return RunConfig(data=data, account=account, out=out, algorithm=method, **(values | others))
+
+
+class Killer:
+    """Counts how often the point is passed in the round of the crash, and keeps what was handed to be sent."""
+
+    def __init__(self, point: str, round: int, log: Path) -> None:
+        self.point, self.round = point, round
+        self._now, self._passed = -1, 0  # before the first round
+        self._log = log.open("ab")
+
+    def begin(self, round: int) -> None:
+        if round != self._now:
+            self._now, self._passed = round, 0
+
+    def at(self, point: str, *, passing: int = VICTIM, first: Callable[[], object] | None = None) -> None:
+        """Kill this process if this is the named point, in the round, at the given passing of it."""
+        if point != self.point or self._now != self.round:
+            return
+        if self._passed == passing:
+            if first is not None:
+                first()
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._passed += 1
+
+    def sent(self, round: int, spoken: Spoken) -> None:
+        for agent, vector in spoken.items():
+            if vector is not None:
+                self._log.write(json.dumps([round, agent]).encode() + b"\n")
+        self._log.flush()
+        os.fsync(self._log.fileno())
+
+
+class Killing(LocalTransport):
+    def __init__(self, world: KillingWorld, graph: nx.Graph) -> None:
+        super().__init__(world, graph)
+        self._killer = world.killer
+
+    def exchange(self, spoken: Spoken, round: int) -> Heard:
+        self._killer.at("before the exchange", passing=0)
+        self._killer.sent(round, spoken)
+        self._killer.at("in the exchange", passing=0)
+        heard = super().exchange(spoken, round)
+        self._killer.at("after the exchange", passing=0)
+        return heard
+
+
+class KillingWorld(LocalWorld):
+    def __init__(self, killer: Killer) -> None:
+        self.killer = killer
+
+    def connect(self, graph: nx.Graph) -> Transport:
+        return Killing(self, graph)
+
+
+def main(point: str, round: str, algorithm: str, folder: str) -> None:
+    killer = Killer(point, int(round), Path(folder) / "sent.jsonl")
+    _patch(killer)
+    run(config(Path(folder), "crashed", algorithm), world=KillingWorld(killer))
+
+
+def _patch(killer: Killer) -> None:
+    propose, solve, ledger_commit = Agent.propose, LocalSolver.solve, Ledger.commit
+    account_commit, account_write, account_begin = AccountFile.commit, AccountFile._write, AccountFile.begin
+
+    def proposing(self: Agent, round: int) -> Any:
+        killer.begin(round)
+        return propose(self, round)
+
+    def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
+        killer.at("before a solve")
+        found = solve(self, g, m, beta)
+        killer.at("after a solve")
+        return found
+
+    def committing(self: Ledger) -> None:
+        killer.at("before any commit", passing=0)
+        killer.at("between two commits")
+        ledger_commit(self)
+
+    def committing_account(self: AccountFile) -> None:
+        account_commit(self)
+        killer.at("between account and ledger")
+
+    def writing(self: AccountFile, line: bytes) -> None:
+        def half() -> None:
+            self._file.flush()
+            os.write(self._file.fileno(), line[: len(line) // 2])
+
+        killer.at("inside an account's write", first=half)
+        account_write(self, line)
+
+    def beginning(self: AccountFile, header: Any) -> None:
+        killer.at("before an account begins")
+        account_begin(self, header)
+
+    Agent.propose = proposing  # type: ignore[method-assign]
+    LocalSolver.solve = solving  # type: ignore[method-assign]
+    Ledger.commit = committing  # type: ignore[method-assign]
+    AccountFile.commit = committing_account  # type: ignore[method-assign]
+    AccountFile._write = writing  # type: ignore[method-assign]
+    AccountFile.begin = beginning  # type: ignore[method-assign]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((160, 3))
+    path = tmp_path_factory.mktemp("data") / "people.npz"
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.5 * stream.standard_normal(160) > 0, 1, -1))
+    return path.read_bytes()
+
+
+def crash(point: str, round: int, algorithm: str, folder: Path, people: bytes) -> list[set[int]]:
+    """Kill a run; return the rounds in which every agent's message was handed over."""
+    (folder / "people.npz").write_bytes(people)
+    words = ("-m", "tests.processes.test_crash", point, str(round), algorithm, str(folder))
+    ended = start(sys.executable, *words)
+    assert ended.code == -signal.SIGKILL, ended.err
+    assert ended.err == ""
+    sent: list[set[int]] = [set() for _ in range(AGENTS)]
+    for line in (folder / "sent.jsonl").read_text().splitlines():
+        spoken, agent = json.loads(line)
+        sent[agent].add(spoken)
+    return sent
+
+
+def released(book: audit.Account, algorithm: str) -> set[int]:
+    """Rounds in which a release is charged."""
+    kind = Gaussian if algorithm == "output" else ObjectivePerturbation
+    return {round for round, event, _ in book.events if isinstance(event, kind)}
+
+
+def accounts(folder: Path) -> list[audit.Account]:
+    return [audit.read(file, account=True) for file in sorted((folder / "account").glob("agent-*.jsonl"))]
+
+
+POINTS = [
+    ("before a solve", 1, "pp-admm"),
+    ("before a solve", 2, "ipp-admm"),
+    ("after a solve", 0, "pp-admm"),
+    ("before any commit", 1, "ipp-admm"),
+    ("between two commits", 2, "pp-admm"),
+    ("between account and ledger", 0, "output"),
+    ("between account and ledger", 3, "ipp-admm"),
+    ("before the exchange", 1, "output"),
+    ("in the exchange", 0, "pp-admm"),
+    ("in the exchange", 2, "ipp-admm"),
+    ("after the exchange", 3, "pp-admm"),
+    ("inside an account's write", 1, "pp-admm"),
+]
+
+
+@pytest.mark.parametrize(("point", "round", "algorithm"), POINTS, ids=[f"{p}-{r}-{a}" for p, r, a in POINTS])
+def test_killed(point: str, round: int, algorithm: str, tmp_path: Path, people: bytes) -> None:
+    sent = crash(point, round, algorithm, tmp_path, people)
+    handed_over = point in ("in the exchange", "after the exchange")
+    if algorithm != "ipp-admm":
+        assert sent == [set(range(round + handed_over))] * AGENTS
+    found = read_run(tmp_path / "crashed")
+    assert found.summary is None
+    books = list(found.ledgers.values())
+    assert len(books) == AGENTS
+    assert not any(book.finished for book in books)
+
+    if point == "inside an account's write":
+        torn = []
+        for file in sorted((tmp_path / "account").iterdir()):
+            try:
+                audit.read(file, account=True)
+            except CheckFailed as error:
+                torn.append(str(error))
+        assert len(torn) == 1
+        assert "is cut off (no newline at its end)" in torn[0]
+    else:
+        for agent, (book, account) in enumerate(zip(books, accounts(tmp_path), strict=True)):
+            assert sent[agent] <= released(book, algorithm) <= released(account, algorithm)
+            assert account.totals.rho >= book.totals.rho * (1 - 1e-12)
+            assert np.all(account.totals.curve >= book.totals.curve * (1 - 1e-12))
+    for agent, book in enumerate(books):
+        assert sent[agent] <= released(book, algorithm)
+
+    # a new run on the same account goes on from there
+    result = run(config(tmp_path, "again", algorithm, epsilon=10.0))
+    later = list(read_run(result.folder).ledgers.values())
+    for agent, account in enumerate(accounts(tmp_path)):
+        whole = books[agent].totals.rho + later[agent].totals.rho
+        assert account.totals.rho >= whole * (1 - 1e-12)
+        assert account.runs == 2
+        assert account.totals.epsilon_proven(1e-4) <= 10.0
+        assert len(account.events) >= len(books[agent].events) + len(later[agent].events)
+
+
+def test_killed_between_charge_and_message_over_reports(tmp_path: Path, people: bytes) -> None:
+    """The other side of never under-reporting: what was charged and not sent stays charged."""
+    sent = crash("before the exchange", 2, "pp-admm", tmp_path, people)
+    books = read_run(tmp_path / "crashed").ledgers.values()
+    for agent, (book, account) in enumerate(zip(books, accounts(tmp_path), strict=True)):
+        assert sent[agent] == {0, 1}
+        assert released(book, "pp-admm") == released(account, "pp-admm") == {0, 1, 2}
+
+
+def test_killed_while_the_accounts_begin(tmp_path: Path, people: bytes) -> None:
+    sent = crash("before an account begins", -1, "pp-admm", tmp_path, people)
+    assert sent == [set()] * AGENTS
+    begun = [file.stat().st_size > 0 for file in sorted((tmp_path / "account").iterdir())]
+    assert begun == [True, True, False, False]
+    result = run(config(tmp_path, "again", "pp-admm"))
+    later = list(read_run(result.folder).ledgers.values())
+    for agent, account in enumerate(accounts(tmp_path)):
+        assert account.runs == (2 if begun[agent] else 1)
+        assert account.totals.rho == pytest.approx(later[agent].totals.rho, rel=1e-12)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -347,18 +347,9 @@ UNDECLARED = {
 def test_a_discovered_encoding_needs_consent(
     what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = [
-        "run",
-        "--data",
-        write_table(tmp_path),
-        "--label",
-        "bought",
-        "--positive",
-        "yes",
-        "--rounds",
-        "2",
-    ]
-    words += ["--algorithm", algorithm, "--topology", "ring:3"]
+    config = tmp_path / "mine.toml"
+    config.write_text(UNDECLARED[what])
+    words = ["run", str(config), "--data", write_table(tmp_path), "--rounds", "2", "--topology", "ring:3"]
     assert run_command_line([*words, "-o", str(tmp_path / "refused")]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,7 +33,9 @@ def calibrate(config: str | None, records: str, as_json: bool, **flags: Any) -> 
 
     settings = fixed(settings_of(config, flags))
     sizes = _sizes(records)
-    agents = settings.agents or (len(sizes) if len(sizes) > 1 else 5 if settings.topology is None else None)
+    agents = settings.agents
+    if agents is None and settings.topology is None:
+        agents = len(sizes) if len(sizes) > 1 else 5
     seed = settings.topology_seed if settings.topology_seed is not None else settings.seed or 0
     graph = load_topology(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
     if len(sizes) not in (1, len(graph)):
@@ -42,6 +45,8 @@ def calibrate(config: str | None, records: str, as_json: bool, **flags: Any) -> 
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
     facts = Facts(graph, counts, settings.features or 100)
     decision = decide(settings, facts, LocalWorld())
+    if settings.account is not None:
+        print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
     if as_json:
         print(json.dumps(_as_json(decision, facts), indent=2))
         return
@@ -155,7 +160,9 @@ def _print(decision: Decision, facts: Facts) -> None:
         grid.columns[0].justify = "left"
         for charge in entry["charges"]:
             values = charge["parameters"]
-            noise = values.get("sigma") or values.get("scale") or values.get("epsilon_query")
+            noise = values.get("sigma") or values.get("scale")
+            if noise is None:  # a held threshold: scale of a comparison's noise
+                noise = 2.0 * values["sensitivity"] / values["epsilon_query"]
             grid.add_row(
                 charge["mechanism"],
                 number(noise),

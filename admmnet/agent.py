@@ -8,7 +8,7 @@ import numpy as np
 
 from admmnet.algorithms import Algorithm
 from admmnet.algorithms.consensus import Consensus
-from admmnet.errors import RunError
+from admmnet.errors import CertificateError, RunError
 from admmnet.privacy.ledger import Ledger
 from admmnet.rng import Purpose
 from admmnet.solve import LocalSolver
@@ -34,6 +34,8 @@ class Agent:
         Weight of the self-term.
     algorithm, ledger, streams
         How it proposes, what it has spent, its random numbers.
+    discreet : bool
+        Whether errors keep figures that depend on the records to themselves (private runs).
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Agent:
         algorithm: Algorithm,
         ledger: Ledger,
         streams: Mapping[Purpose, np.random.Generator],
+        discreet: bool = False,
     ) -> None:
         self.id = id
         self.solver = solver
@@ -59,6 +62,7 @@ class Agent:
         self.algorithm = algorithm
         self.ledger = ledger
         self.streams = streams
+        self.discreet = discreet
         self.releases = 0
         self.comparisons = 0
         self._spoken: Vector | None = None
@@ -78,6 +82,9 @@ class Agent:
         """
         try:
             self._spoken = self.algorithm.propose(self, round)
+        except CertificateError as error:
+            told = "a solve missed its certificate: raise beta" if self.discreet else str(error)
+            raise RunError(f"agent {self.id}, round {round}: {told}") from None
         except RunError as error:
             raise RunError(f"agent {self.id}, round {round}: {error}") from None
         self.releases += self._spoken is not None

@@ -29,6 +29,10 @@ class RunError(AdmmnetError):
     exit_code = 3
 
 
+class CertificateError(RunError):
+    """A solve missed its certificate; the figures in the message depend on the records."""
+
+
 class BudgetError(AdmmnetError):
     """The budget affords no round at all (exit code 4)."""
 

@@ -205,6 +205,7 @@ def _agents(plan: Plan, transport: Transport, folder: Path) -> list[Agent]:
             ),
             ledger=_ledger(plan, folder, i),
             streams=agent_streams(i, config.seed),
+            discreet=config.seed is None,
         )
         for i in transport.agents
     ]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -223,7 +223,7 @@ class LocalSolver:
                 least, search, fresh = min(least, norm), False, False
             else:
                 search = True
-        raise RunError(
+        raise CertificateError(
             f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
             f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
         )

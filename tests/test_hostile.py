@@ -251,7 +251,9 @@ def test_a_solve_that_misses_beta(algorithm: str, capsys: pytest.CaptureFixture[
     told = refused(capsys, "run", "--data", DATA, "--label", "y", *words, code=3)
     # a private run keeps figures that depend on the records to itself
     assert told == "admmnet: agent 0, round 0: a solve missed its certificate: raise beta\n"
-    told = refused(capsys, "run", "--data", DATA, "--label", "y", "--seed", "0", *words[:-1], "seeded", code=3)
+    told = refused(
+        capsys, "run", "--data", DATA, "--label", "y", "--seed", "0", *words[:-1], "seeded", code=3
+    )
     assert "agent 0, round 0: the local solve stopped at gradient norm" in told
     assert "raise beta" in told
     assert run_command_line(["ledger", "verify", "new"]) == 0

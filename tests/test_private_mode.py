@@ -26,7 +26,9 @@ from admmnet.privacy import mechanisms
 from admmnet.privacy.audit import read
 from admmnet.privacy.calibrate_proven import ProvenGate
 from admmnet.solve import LocalSolver, Solution
-from admmnet.types import Vector
+from admmnet.transport import Heard, Spoken
+from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.types import Matrix, Vector
 from tests.processes.launch import start
 
 FORBIDDEN = {"train_loss", "objective", "consensus_gap", "solve"}
@@ -71,9 +73,34 @@ def main(secrets: str, *words: str) -> int:
     pp_admm.gaussian_noise = ipp_admm.gaussian_noise = drawing  # type: ignore[attr-defined]
     ipp_admm.laplace_noise = drawing_one  # type: ignore[attr-defined]
     ipp_admm.IPPADMM._passes = passing  # type: ignore[method-assign]
+    moved = watch_transport()
     code = run_command_line(words)
-    Path(secrets).write_text(json.dumps(kept))
+    Path(secrets).write_text(json.dumps({"kept": kept, "moved": moved}))
     return code
+
+
+def watch_transport() -> list[float]:
+    """Every number that goes from one agent to another or to the process that writes, as it would over MPI."""
+    moved: list[float] = []
+    exchange, collect, gather = LocalTransport.exchange, LocalTransport.collect, LocalWorld.gather
+
+    def exchanging(self: LocalTransport, spoken: Spoken, round: int) -> Heard:
+        for vector in spoken.values():
+            moved.extend([] if vector is None else vector.tolist())
+        return exchange(self, spoken, round)
+
+    def collecting(self: LocalTransport, rows: Matrix) -> Matrix:
+        moved.extend(rows.ravel().tolist())
+        return collect(self, rows)
+
+    def gathering(self: LocalWorld, value: Any) -> list[Any]:
+        moved.extend(numbers(value))
+        return gather(self, value)
+
+    LocalTransport.exchange = exchanging  # type: ignore[method-assign]
+    LocalTransport.collect = collecting  # type: ignore[method-assign]
+    LocalWorld.gather = gathering  # type: ignore[method-assign]
+    return moved
 
 
 # the search
@@ -203,6 +230,7 @@ class Run(NamedTuple):
     folder: Path
     printed: str
     kept: dict[str, Vector]
+    moved: Told
 
 
 def instrumented(folder: Path, people: str, *words: str) -> Run:
@@ -212,8 +240,9 @@ def instrumented(folder: Path, people: str, *words: str) -> Run:
         sys.executable, "-m", "tests.test_private_mode", str(secrets), *common, *words, "-o", str(out)
     )
     assert ended.code == 0, ended.err
-    kept = {name: np.array(values) for name, values in json.loads(secrets.read_text()).items()}
-    return Run(out, ended.out + ended.err, kept)
+    found = json.loads(secrets.read_text())
+    kept = {name: np.array(values) for name, values in found["kept"].items()}
+    return Run(out, ended.out + ended.err, kept, Told(np.sort(np.abs(np.array(found["moved"]))), {}))
 
 
 METHODS = {
@@ -232,6 +261,7 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
     secrets = run.kept | computed_from_records(run.folder, people)
     for kind, values in secrets.items():
         assert leaks(values, told) == [], kind
+        assert leaks(values, run.moved) == [], kind
         assert words_in_bytes(run.folder, values) == [], kind
     # everything that this method has was looked for, and there was something to look through
     expected = {"minimisers", "noise", "losses", "gradients", "rows", "raw rows"}
@@ -255,6 +285,7 @@ def test_the_search_finds_what_a_simulation_tells(people: str, tmp_path: Path) -
     told = everything_told(run.folder, run.printed)
     figures = computed_from_records(run.folder, people)
     assert len(leaks(figures["losses"], told)) > 5
+    assert len(leaks(figures["losses"], run.moved)) > 5
     summary = json.loads((run.folder / "summary.json").read_text())
     assert keys_of(summary) >= {"train_loss", "solve"}
     # and still no noise, no row, no minimiser

@@ -7,11 +7,14 @@ import math
 import networkx as nx
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.transport import Transport
 from admmnet.types import Matrix, Vector
 
 AGREEMENT = 1e-3
 """Share of the disagreement that gossip leaves at most."""
+MOST_ROUNDS = 10_000
+"""Most rounds of gossip."""
 
 
 class Tail:
@@ -51,7 +54,7 @@ def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> 
     int
         Number of gossip rounds, docs/algorithms.md eq. (24).
     """
-    steps = _steps(graph)
+    steps = gossip_rounds(graph)
     own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
     for step in range(steps):
         heard = transport.exchange(dict(own), round + step)
@@ -66,12 +69,24 @@ def _weight(graph: nx.Graph, i: int, j: int) -> float:
     return 1.0 / (1.0 + float(max(graph.degree(i), graph.degree(j))))
 
 
-def _steps(graph: nx.Graph) -> int:
-    """Rounds after which the second eigenvalue of the Metropolis matrix has shrunk to ``AGREEMENT``."""
+def gossip_rounds(graph: nx.Graph) -> int:
+    """Rounds after which the second eigenvalue of the Metropolis matrix has shrunk to ``AGREEMENT``, eq. (24).
+
+    Raises
+    ------
+    RequestError
+        If that takes more than ``MOST_ROUNDS``, or the graph is too large for its spectrum.
+    """
     from admmnet.graph import describe
 
     gap = describe(graph).spectral_gap
-    if gap is None:  # above 2000 agents the spectrum is not computed; the diameter bounds nothing better
-        return 4 * math.ceil(math.sqrt(len(graph)))
-    slowest = max(1.0 - gap, 0.0)
-    return 1 if slowest < AGREEMENT else math.ceil(math.log(AGREEMENT) / math.log(slowest))
+    slowest = 1.0 if gap is None else max(1.0 - gap, 0.0)
+    if slowest < AGREEMENT:
+        return 1
+    steps = math.inf if slowest >= 1.0 else math.log(AGREEMENT) / math.log(slowest)
+    if steps > MOST_ROUNDS:
+        raise RequestError(
+            f"answer = 'gossip' needs more than {MOST_ROUNDS} rounds on this graph of {len(graph)} agents, or its "
+            "spectrum is not computed (above 2000 agents); take answer = 'last' or a better connected graph"
+        )
+    return math.ceil(steps)

@@ -9,7 +9,7 @@ from functools import cache
 import networkx as nx
 
 from admmnet.config import RunConfig
-from admmnet.defaults import Strength, strength, wanted_convexity
+from admmnet.defaults import Strength, least_convexity, strength, wanted_convexity
 from admmnet.losses import get_loss
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.calibrate import AgentFacts, Noise, Setting, calibrate
@@ -138,10 +138,7 @@ def _proven(config: RunConfig, facts: Facts, world: World, accounts: Mapping[int
     # all agents' budgets are needed for the one penalty; with accounts only their owners know what is left
     rho = [value for block in world.gather(together(world, nominal)) for value in block]
     kept = 1.0 - (setting.gate_share if setting.gate != "off" else 0.0)
-    wanted = [
-        wanted_convexity(rho[i] * kept, setting.releases, facts.counts[i], facts.width, setting.lipschitz)
-        for i in agents
-    ]
+    wanted = [_wanted(config, setting, facts, i, rho[i] * kept) for i in agents]
     share = float(config.regularisation) / len(agents)
     degrees = [facts.graph.degree(i) for i in agents]
     chosen = strength(wanted, degrees, share, config)
@@ -157,6 +154,15 @@ def _proven(config: RunConfig, facts: Facts, world: World, accounts: Mapping[int
         return noise
 
     return Decision(replace(config, eta=chosen.eta), chosen, together(world, calculate))
+
+
+def _wanted(config: RunConfig, setting: ProvenSetting, facts: Facts, agent: int, rho: float) -> float:
+    n = facts.counts[agent]
+    balanced = wanted_convexity(rho, setting.releases, n, facts.width, setting.lipschitz)
+    if setting.release == "output":
+        return balanced
+    delta = budget_of(config, agent)[1]
+    return max(balanced, least_convexity(rho, setting.releases, n, setting.curvature, delta))
 
 
 def _setting(config: RunConfig) -> ProvenSetting:

@@ -12,11 +12,14 @@ from statistics import median
 
 from admmnet.config import RunConfig
 from admmnet.privacy.calibrate_proven import sigma_objective
+from admmnet.privacy.proven import LOGISTIC
 
 ROUNDS = 12
 """T of the proven methods."""
 RADIUS, QUIET, GROWTH = 8.0, 0.05, 0.5
 """A public guess of the model's norm: RADIUS, growing as noise falls below QUIET, eq. (20)."""
+MARGIN = 0.8
+"""Share of the largest kappa that condition (L) allows."""
 COUPLING = 1.0
 """Share of the typical convexity that the penalty provides at the mean degree, eq. (21)."""
 
@@ -68,6 +71,18 @@ def wanted_convexity(rho: float, releases: int, records: int, width: int, lipsch
     """
     noise = sigma_objective(rho / releases, records, lipschitz) * math.sqrt(width)
     return noise / (RADIUS * math.pow(max(1.0, QUIET / noise), GROWTH))
+
+
+def least_convexity(rho: float, releases: int, records: int, curvature: float, delta: float) -> float:
+    """Convexity below which curvature would eat the budget, docs/algorithms.md eq. (20).
+
+    Condition (L) of docs/privacy.md Theorem 3 at the order where zCDP with this rho is converted, solved for
+    kappa, with a margin.
+    """
+    each, lam = rho / releases, math.sqrt(math.log(1.0 / delta) / rho)
+    linear = lam * each
+    kappa = (math.sqrt(linear * linear + 4.0 * LOGISTIC * each) - linear) / (2.0 * LOGISTIC)
+    return curvature / (records * MARGIN * kappa)
 
 
 def strength(

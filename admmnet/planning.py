@@ -9,6 +9,7 @@ from pathlib import Path
 
 import networkx as nx
 
+from admmnet.answer import gossip_rounds
 from admmnet.config import RunConfig
 from admmnet.data import DataSettings, Records, load
 from admmnet.decisions import AnyNoise, Facts, budget_of, decide
@@ -99,6 +100,8 @@ def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records
     strangers = [agent for agent in config.budgets if int(agent) >= count]
     if strangers:
         raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
+    if config.answer == "gossip":
+        gossip_rounds(graph)  # refused here rather than after the run
     mine = world.blocks(count)[world.rank]
     settings = DataSettings(
         data=config.data,
@@ -131,7 +134,15 @@ def _open_accounts(config: RunConfig, data: Records, mine: range) -> dict[int, A
     if config.account is None:
         return {}
     folder = Path(config.account)
-    return {i: AccountFile(folder, i, data.counts[i], *budget_of(config, i)) for i in mine}
+    accounts: dict[int, AccountFile] = {}
+    try:
+        for i in mine:
+            accounts[i] = AccountFile(folder, i, data.counts[i], *budget_of(config, i))
+    except BaseException:
+        for account in accounts.values():
+            account.close()
+        raise
+    return accounts
 
 
 def _host_notes(hosts: int) -> tuple[str, ...]:

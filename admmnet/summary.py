@@ -53,7 +53,7 @@ def summarise(
             "digests": [
                 [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
             ],
-            "seconds": [seconds.total, seconds.solve, seconds.exchange],
+            "seconds": [seconds.total, seconds.solve if seeded else 0.0, seconds.exchange],
         }
     )
     for answer in answers:

@@ -17,7 +17,6 @@ from admmnet import RunConfig, defaults, run
 from admmnet.algorithms import ALGORITHMS
 from admmnet.decisions import Decision, Facts, decide
 from admmnet.defaults import fixed, strength, wanted_convexity
-from admmnet.errors import BudgetError
 from admmnet.planning import Plan
 from admmnet.privacy.calibrate_proven import ProvenNoise
 from admmnet.transport.local import LocalWorld
@@ -228,11 +227,6 @@ def test_more_budget_or_more_records_mean_less_noise() -> None:
         assert all(more > less for more, less in pairwise(values))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=BudgetError,
-    reason="the automatic convexity lacks the floor that Theorem 3's curvature term needs at large n",
-)
 def test_automatic_settings_always_afford_a_run() -> None:
     for epsilon, n, width in product((0.1, 1.0, 20.0), (50, 7000, 10**6), (5, 20, 105)):
         decision = decided(nx.cycle_graph(5), n, width, epsilon=epsilon)

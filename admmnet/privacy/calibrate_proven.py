@@ -229,8 +229,8 @@ def nominal_rho(epsilon: float, delta: float, spent: Totals | None = None, order
     start = epsilon * epsilon / (4.0 * math.log(1.0 / delta) + 4.0 * epsilon)
     if spent is not None and spent.rho > 0.0 and not ok(1e-6 * start):
         raise BudgetError(
-            f"the account has spent epsilon {spent.epsilon_proven(delta):.6g} of {epsilon:g}: nothing is left for "
-            "another run; raise --epsilon, or stop here"
+            f"the account has spent epsilon {spent.epsilon_proven(delta):.6g} of {epsilon:g}: at the order fixed when "
+            "it was opened nothing is left for another run; raise --epsilon, or stop here"
         )
     return largest(ok, start, epsilon)
 

@@ -130,12 +130,13 @@ def main() -> None:
     parser.add_argument("--data-dir", help="folder of the data sets")
     parser.add_argument("--only", default="", help="scenarios whose description contains this")
     parser.add_argument("--seeds", type=int, default=2, help="number of seeds")
+    parser.add_argument("--first-seed", type=int, default=0, help="for a second opinion on the same rules")
     parser.add_argument("--epsilons", type=float, nargs="+", default=EPSILONS)
     for name in Rule._fields:
         parser.add_argument(f"--{name}", type=int if name == "rounds" else float, nargs="+")
     options = parser.parse_args()
     given = [getattr(options, name) for name in Rule._fields]
-    rules = list(departures())
+    rules, seeds = list(departures()), range(options.first_seed, options.first_seed + options.seeds)
     if any(given):
         grid = (values or [usual] for values, usual in zip(given, CHOSEN, strict=True))
         rules = [Rule(*values) for values in product(*grid)]
@@ -150,7 +151,7 @@ def main() -> None:
         for epsilon in options.epsilons:
             with threadpool_limits(1):
                 errors = {
-                    rule: float(np.mean([error(case, rule, epsilon, seed) for seed in range(options.seeds)]))
+                    rule: float(np.mean([error(case, rule, epsilon, seed) for seed in seeds]))
                     for rule in rules
                 }
             best = sorted(rules, key=errors.__getitem__)

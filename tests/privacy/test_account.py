@@ -237,11 +237,6 @@ def test_two_runs_at_once(place: Place, capsys: pytest.CaptureFixture[str]) -> N
     assert run_command_line(place.words("third", "--epsilon", "3")) == 0
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="planning._open_accounts leaves the accounts before a refused one to the garbage collector",
-)
 def test_a_refusal_closes_the_accounts_before_it(place: Place) -> None:
     place.run("first")
     held = opened(place.account, agent=1, records=65)

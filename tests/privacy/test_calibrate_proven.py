@@ -266,7 +266,9 @@ def test_an_account_with_nothing_left_is_refused() -> None:
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
     spent = Totals("proven")
     spent.add(Gaussian(math.sqrt(2 * nominal_rho(1.0, 1e-4)), 1.0))
-    with pytest.raises(BudgetError, match=r"the account has spent epsilon 0\.\d+ of 1: nothing is left"):
+    with pytest.raises(
+        BudgetError, match=r"the account has spent epsilon 0\.\d+ of 1: at the order .* nothing is left"
+    ):
         calibrate_agent(7000, 0.5, 1.0, 1e-4, PP, spent, order)
     assert calibrate_agent(7000, 0.5, 2.0, 1e-4, PP, spent, order).sigma1 is not None
 

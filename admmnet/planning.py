@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -117,6 +118,11 @@ def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records
         schema=config.schema or None,
     )
     data = load(settings, count, mine)
+    if config.private and config.seed is None and config.split != "iid" and not config.data_dependent:
+        raise RequestError(
+            f"--split {config.split} deals by the values of private records, and the run shows the shard sizes: it is "
+            "for simulation; add --seed, give every agent a file of its own, or accept it with --data-dependent"
+        )
     if (
         config.private
         and config.seed is None
@@ -134,6 +140,7 @@ def _open_accounts(config: RunConfig, data: Records, mine: range) -> dict[int, A
     if config.account is None:
         return {}
     folder = Path(config.account)
+    _same_records(folder, config)
     accounts: dict[int, AccountFile] = {}
     try:
         for i in mine:
@@ -143,6 +150,38 @@ def _open_accounts(config: RunConfig, data: Records, mine: range) -> dict[int, A
             account.close()
         raise
     return accounts
+
+
+def _same_records(folder: Path, config: RunConfig) -> None:
+    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost."""
+    now = {
+        "data": config.data,
+        "data_seed": config.data_seed,
+        "split": config.split,
+        "test": config.test,
+        "test_fraction": config.test_fraction,
+        "agents": config.agents,
+        "noise": "private" if config.seed is None else "seeded",
+    }
+    path = folder / "records.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                json.dump(now, file, indent=2)
+            return
+        except FileExistsError:
+            # another rank of this run may be writing it: the content is the same then
+            text = path.read_text(encoding="utf-8")
+            then = json.loads(text) if text else now
+    except (OSError, ValueError) as error:
+        raise RequestError(f"cannot open the account {folder}: {error}") from None
+    for key, value in now.items():
+        if isinstance(then, dict) and then.get(key, value) != value:
+            raise RequestError(
+                f"the account {folder} was opened with {key} = {then[key]!r}, this run has {value!r}: a record's cost "
+                "would be spread over accounts that do not add up; name another folder with --account"
+            )
 
 
 def _host_notes(hosts: int) -> tuple[str, ...]:
@@ -155,17 +194,14 @@ def _host_notes(hosts: int) -> tuple[str, ...]:
 
 def _notes(config: RunConfig, data: Records, noise: Mapping[int, AnyNoise] | None) -> tuple[str, ...]:
     notes = list(data.notes)
-    smallest = min(data.counts.values())
     if not config.private:
         return tuple(notes)
-    if config.delta > 0.1 / smallest:
+    loose = [i for i, count in data.counts.items() if budget_of(config, i)[1] > 0.1 / count]
+    if loose:
         notes.append(
-            f"delta = {config.delta:g} is above 0.1 / {smallest} records of the smallest shard: "
-            "a mechanism that leaks a whole record could satisfy it"
-        )
-    if config.seed is None and config.split != "iid":
-        notes.append(
-            f"--split {config.split} looks at the records: the shard sizes that the run shows are taken to be public"
+            f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "
+            f"{budget_of(config, loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
+            "record could satisfy it"
         )
     if config.accountant == "published":
         notes.append(

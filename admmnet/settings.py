@@ -97,6 +97,8 @@ def of_kind(name: str, value: Any, base: str, meta: Mapping[str, Any], *, auto: 
     if base in ("dict", "bool", "str"):
         if not isinstance(value, {"dict": dict, "bool": bool, "str": str}[base]):
             raise wrong()
+        if isinstance(value, str) and not value.isprintable():
+            raise wrong()  # surrogates of undecodable bytes could be written nowhere
         if value == "" or (meta["choices"] and value not in meta["choices"]):
             raise wrong()
         return value

@@ -83,8 +83,8 @@ def summarise(
             "features": len(data.feature_names),
         },
         "privacy": {
-            "epsilon_target": config.epsilon if config.private else None,
-            "delta": config.delta if config.private else None,
+            "epsilon_target": largest("epsilon_target"),
+            "delta": largest("delta"),
             "accountant": config.accountant if config.private else None,
             "account": config.account,
             "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
@@ -134,6 +134,7 @@ def _agent_entry(agent: Agent, noise: Mapping[int, AnyNoise] | None, observer: O
         "rho_proven": None if plan is None else finite(plan.worst_case.rho),
         "rho_published": finite(totals.rho_published),
         "epsilon_target": None if plan is None else plan.budget.epsilon,
+        "delta": delta,
         "epsilon_proven": None
         if plan is None or delta is None
         else finite(plan.worst_case.epsilon_proven(delta)),

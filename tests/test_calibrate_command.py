@@ -194,7 +194,8 @@ def test_wrong_records(records: str, calibrate: Calibrate) -> None:
 
 @pytest.mark.usefixtures("_no_data")
 def test_other_wrong_requests(calibrate: Calibrate) -> None:
-    assert "--records" in calibrate.refused()
+    default = calibrate.json()["agents"]
+    assert [agent["records"] for agent in default] == [7000] * 5
     assert "epsilon = -1.0 is not allowed" in calibrate.refused("--records", "700", "--epsilon", "-1")
     message = calibrate.refused("--records", "700", "--eta", "1e-9", "--proximal", "0", code=4)
     assert "affords no release at all" in message

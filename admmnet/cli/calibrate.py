@@ -15,12 +15,20 @@ if TYPE_CHECKING:
     from admmnet.decisions import AnyNoise, Decision, Facts
 
 
+BUILT_IN_TRAINING = 35_000
+"""Training records of census and adult, shared evenly if --records is not given."""
+
+
 @click.command(short_help="Print the noise and the cost of each step; touches no data.")
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@click.option("--records", required=True, metavar="N[,N...]", help="records of every agent, or of each one")
+@click.option(
+    "--records",
+    metavar="N[,N...]",
+    help="records of every agent, or of each one (default: 35,000 over all agents)",
+)
 @setting_flags
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
-def calibrate(config: str | None, records: str, as_json: bool, **flags: Any) -> None:
+def calibrate(config: str | None, records: str | None, as_json: bool, **flags: Any) -> None:
     """Print the noise of a run and what each part of its budget buys.
 
     Takes the flags of `run`; --features is the number of columns with the intercept (100 if not given). No
@@ -32,12 +40,13 @@ def calibrate(config: str | None, records: str, as_json: bool, **flags: Any) -> 
     from admmnet.transport.local import LocalWorld
 
     settings = fixed(settings_of(config, flags))
-    sizes = _sizes(records)
+    sizes = [] if records is None else _sizes(records)
     agents = settings.agents
     if agents is None and settings.topology is None:
         agents = len(sizes) if len(sizes) > 1 else 5
     seed = settings.topology_seed if settings.topology_seed is not None else settings.seed or 0
     graph = load_topology(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
+    sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
         raise RequestError(
             f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all"
@@ -73,6 +82,7 @@ def _charges(noise: AnyNoise, decision: Decision) -> list[tuple[Any, int]]:
     if isinstance(noise, Noise):
         most = rounds if noise.gate is None else releases
         gate = [] if noise.gate is None else [(noise.gate.first, 1), (noise.gate.later, rounds - 1)]
+        gate = [(event, count) for event, count in gate if count]
         return [(noise.objective, rounds), *gate, (noise.release, most)]
     most = rounds if noise.gate is None else releases
     charges = [(event, most) for event in noise.release]

@@ -1,8 +1,7 @@
 """Adult (Kohavi 1996; UCI, CC BY 4.0): 48,842 records, encoded by the public code book alone.
 
-Categories and ranges are those of the file `adult.names`; nothing is fitted to records. Bins and weights are
-constants of this file. They were chosen once, on a validation part of the training records of this public
-data set; `docs/data.md` lists them.
+Categories and ranges are those of the file `adult.names`, bands those of published labour statistics, countries
+are grouped by region. Nothing is fitted to records, no part is weighted; `docs/data.md` lists it all.
 """
 
 from __future__ import annotations
@@ -42,38 +41,21 @@ SCHEMA: dict[str, Any] = {
     "labels": ["<=50K", ">50K"],
     "drop": ["fnlwgt", "education"],
     "columns": {
-        "age": {"kind": "numeric", "low": 17, "high": 90, "weight": 0.75},
-        "age-bin": {
-            "kind": "numeric",
-            "column": "age",
-            "edges": [17, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65],
-            "weight": 2,
-        },
-        "education-num": {"kind": "numeric", "low": 1, "high": 16, "scale": "centred", "weight": 3.5},
-        "education-level": {
-            "kind": "categorical",
-            "column": "education-num",
-            "categories": list(range(1, 17)),
-            "weight": 2.5,
-        },
-        "hours-bin": {
-            "kind": "numeric",
-            "column": "hours-per-week",
-            "edges": [1, 20, 35, 40, 41, 50, 60],
-            "weight": 0.75,
-        },
-        "capital-gain": {"kind": "numeric", "low": 0, "high": 99_999, "scale": "log", "weight": 3.5},
-        "gain-bin": {"kind": "numeric", "column": "capital-gain", "edges": [1, 3000, 5000, 7000],
-                     "weight": 12},
-        "loss-bin": {"kind": "numeric", "column": "capital-loss", "edges": [1, 1600, 1800, 2000, 2200],
-                     "weight": 8},
+        # age bands and hours worked as labour statistics publish them; full time starts at 35 hours
+        "age": {"kind": "numeric", "edges": [17, 25, 35, 45, 55, 65]},
+        "hours-per-week": {"kind": "numeric", "edges": [1, 35, 40, 41, 49, 60]},
+        "education-num": {"kind": "categorical", "categories": list(range(1, 17))},
+        # most people have neither: whether there is any, and how much on a log scale
+        "any-gain": {"kind": "numeric", "column": "capital-gain", "edges": [1]},
+        "capital-gain": {"kind": "numeric", "low": 0, "high": 99_999, "scale": "log"},
+        "any-loss": {"kind": "numeric", "column": "capital-loss", "edges": [1]},
+        "capital-loss": {"kind": "numeric", "low": 0, "high": 4356, "scale": "log"},
         "workclass": {
             "kind": "categorical",
             "categories": [
                 "Private", "Self-emp-not-inc", "Self-emp-inc", "Federal-gov", "Local-gov", "State-gov",
                 "Without-pay", "Never-worked", "?",
             ],
-            "weight": 0.4,
         },
         "marital-status": {
             "kind": "categorical",
@@ -81,7 +63,6 @@ SCHEMA: dict[str, Any] = {
                 "Married-civ-spouse", "Divorced", "Never-married", "Separated", "Widowed",
                 "Married-spouse-absent", "Married-AF-spouse",
             ],
-            "weight": 2.5,
         },
         "occupation": {
             "kind": "categorical",
@@ -90,19 +71,16 @@ SCHEMA: dict[str, Any] = {
                 "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical", "Farming-fishing",
                 "Transport-moving", "Priv-house-serv", "Protective-serv", "Armed-Forces", "?",
             ],
-            "weight": 3,
         },
         "relationship": {
             "kind": "categorical",
             "categories": ["Wife", "Own-child", "Husband", "Not-in-family", "Other-relative", "Unmarried"],
-            "weight": 2.5,
         },
         "race": {
             "kind": "categorical",
             "categories": ["White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"],
-            "weight": 0.4,
         },
-        "sex": {"kind": "categorical", "categories": ["Female", "Male"], "weight": 0.75},
+        "sex": {"kind": "categorical", "categories": ["Female", "Male"]},
         "native-country": {
             "kind": "categorical",
             "groups": {
@@ -122,7 +100,6 @@ SCHEMA: dict[str, Any] = {
                 ],
                 "?": ["?"],
             },
-            "weight": 0.4,
         },
     },
 }  # fmt: skip

@@ -7,6 +7,7 @@ the account before it stands in the run's ledger, so that no crash makes the acc
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -74,11 +75,21 @@ class AccountFile:
             raise
 
     def _drop_torn_line(self) -> None:
-        """Cut an incomplete last line: a charge is written whole before its release is drawn."""
+        """Cut an incomplete last line: a charge is on the disk whole before its release is sent.
+
+        A line that lacks its newline alone is a charge like any other, and stays.
+        """
         data = self.path.read_bytes()
         whole = data.rfind(b"\n") + 1
-        if whole < len(data):
+        if whole == len(data):
+            return
+        try:
+            json.loads(data[whole:])
+        except ValueError:
             os.truncate(self.path, whole)
+        else:
+            self._file.write(b"\n")
+            self._file.flush()
 
     def _continue(self, agent: int, records: int, delta: float) -> None:
         from admmnet.privacy import audit

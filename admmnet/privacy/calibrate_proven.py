@@ -202,7 +202,8 @@ def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> floa
         high, low = low, low / 16.0
     else:
         raise BudgetError(
-            f"epsilon = {epsilon:g} affords no release at all; raise --epsilon or lower --rounds"
+            f"epsilon = {epsilon:g} affords no release at all; raise --epsilon or lower --rounds "
+            "(or raise --eta or --proximal, if they are set by hand)"
         )
     while high == low or fits(high):
         low, high = high, 4.0 * high

@@ -210,7 +210,7 @@ def test_killed(point: str, round: int, algorithm: str, tmp_path: Path, people: 
 
     if point == "inside an account's write":
         torn = []
-        for file in sorted((tmp_path / "account").iterdir()):
+        for file in sorted((tmp_path / "account").glob("agent-*.jsonl")):
             try:
                 audit.read(file, account=True)
             except CheckFailed as error:
@@ -248,7 +248,7 @@ def test_killed_between_charge_and_message_over_reports(tmp_path: Path, people: 
 def test_killed_while_the_accounts_begin(tmp_path: Path, people: bytes) -> None:
     sent = crash("before an account begins", -1, "pp-admm", tmp_path, people)
     assert sent == [set()] * AGENTS
-    begun = [file.stat().st_size > 0 for file in sorted((tmp_path / "account").iterdir())]
+    begun = [file.stat().st_size > 0 for file in sorted((tmp_path / "account").glob("agent-*.jsonl"))]
     assert begun == [True, True, False, False]
     result = run(config(tmp_path, "again", "pp-admm"))
     later = list(read_run(result.folder).ledgers.values())

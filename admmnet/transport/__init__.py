@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NoReturn, Protocol
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from admmnet.errors import RequestError
-from admmnet.types import Matrix, Vector
 
-Spoken = Mapping[int, Vector | None]
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from admmnet.types import Matrix, Vector
+
+Spoken = Mapping[int, "Vector | None"]
 """Agent to the vector it broadcasts this round; None for silence."""
-Heard = dict[int, dict[int, Vector]]
+Heard = dict[int, dict[int, "Vector"]]
 """Agent to {neighbour that spoke: its vector}."""
 
-_RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 

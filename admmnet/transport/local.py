@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from admmnet.transport import Heard, Spoken, Transport, World, blocks
-from admmnet.types import Matrix
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from admmnet.types import Matrix
 
 
 class LocalWorld:

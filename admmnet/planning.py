@@ -86,7 +86,13 @@ def prepare(config: RunConfig, world: World) -> Plan:
             account.close()
         raise
     hosts = len(set(world.gather(platform.node())))
-    notes = (*_notes(decision.config, data, decision.noise), *_host_notes(hosts))
+    own = [
+        part.gate.spread
+        for part in (decision.noise or {}).values()
+        if isinstance(part, ProvenNoise) and part.gate
+    ]
+    spread = max(float(value) for value in world.gather(max(own, default=0.0)))
+    notes = (*_notes(decision.config, data, spread), *_host_notes(hosts))
     return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, notes)
 
 
@@ -117,7 +123,17 @@ def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records
         no_intercept=config.no_intercept,
         schema=config.schema or None,
     )
-    data = load(settings, count, mine)
+    try:
+        data = load(settings, count, mine)
+    except RequestError as error:
+        where, colon, what = str(error).partition(": ")
+        shows = settings.per_agent and colon and ", line " in where and "not finite" not in what
+        if config.seed is None and shows:
+            # the first rank prints it, and the values are another agent's
+            raise RequestError(
+                f"{where} is not as declared; the agent's owner can see how with --seed 0"
+            ) from None
+        raise
     if config.private and config.seed is None and config.split != "iid" and not config.data_dependent:
         raise RequestError(
             f"--split {config.split} deals by the values of private records, and the run shows the shard sizes: it is "
@@ -192,7 +208,7 @@ def _host_notes(hosts: int) -> tuple[str, ...]:
     )
 
 
-def _notes(config: RunConfig, data: Records, noise: Mapping[int, AnyNoise] | None) -> tuple[str, ...]:
+def _notes(config: RunConfig, data: Records, spread: float) -> tuple[str, ...]:
     notes = list(data.notes)
     if not config.private:
         return tuple(notes)
@@ -208,13 +224,11 @@ def _notes(config: RunConfig, data: Records, noise: Mapping[int, AnyNoise] | Non
             "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
             "epsilon_proven is what is proven; --accountant proven calibrates by it"
         )
-    spreads = [
-        part.gate.spread for part in (noise or {}).values() if isinstance(part, ProvenNoise) and part.gate
-    ]
-    if spreads and 2.0 * max(spreads) > Q_MIN:
+    if 2.0 * spread > Q_MIN:
+        lets = "; it lets nearly all pass" if config.gate_threshold == "auto" else ""
         notes.append(
             f"at this size and epsilon the gate carries little information: its noise has standard deviation "
-            f"{max(spreads):.2g}, the falls it asks about are of the order of {Q_MIN:g}; it lets nearly all pass"
+            f"{spread:.2g}, the falls it asks about are of the order of {Q_MIN:g}{lets}"
         )
     if config.seed is not None:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")

@@ -409,3 +409,25 @@ def test_a_declared_encoding_needs_none(tmp_path: Path) -> None:
 
 if __name__ == "__main__":
     sys.exit(main(*sys.argv[1:]))
+
+
+def test_a_bad_value_in_an_agents_own_file_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for agent in range(2):
+        (tmp_path / f"{agent}.csv").write_text(
+            "a,y\n0.5,1\n0.25,-1\n" + ("HIV+,1\n" if agent else "0.75,1\n")
+        )
+    (tmp_path / "test.csv").write_text("a,y\n0.5,1\n0.25,-1\n")
+    (tmp_path / "run.toml").write_text(
+        '[data]\ndata = "{agent}.csv"\ntest = "test.csv"\n[data.schema]\nlabel = "y"\nlabels = ["-1", "1"]\n'
+        '[data.schema.columns.a]\nkind = "numeric"\nlow = 0\nhigh = 1\n'
+    )
+    words = ["run", "run.toml", "--agents", "2", "--out", "out"]
+    assert run_command_line(words) == 2
+    told = capsys.readouterr().err
+    assert "1.csv, line 4, column 'a'" in told
+    assert "HIV" not in told
+    assert run_command_line([*words, "--seed", "0"]) == 2
+    assert "HIV+" in capsys.readouterr().err

@@ -98,9 +98,9 @@ class Agent:
         """Linear coefficient of this round's objective besides the loss, eqs. (3) and (16)."""
         return self.state.linear_term(self.eta, self.proximal)
 
-    def solve(self, linear: Vector, beta: float) -> Vector:
-        """Minimise the local loss plus (m/2)||theta||^2 plus linear . theta to gradient norm beta, eq. (6)."""
-        return self.solver.solve(linear, self.convexity, beta).theta
+    def solve(self, linear: Vector, beta: float, extra: float = 0.0) -> Vector:
+        """Minimise local loss + ((m + extra)/2) ||theta||^2 + linear . theta to gradient norm beta, eq. (6)."""
+        return self.solver.solve(linear, self.convexity + extra, beta).theta
 
     def penalty(self, theta: Vector) -> float:
         """Regulariser's part of f_i(theta), (lambda/N) ||theta||^2 / 2, eq. (1)."""

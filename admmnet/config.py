@@ -11,7 +11,8 @@ from admmnet.errors import RequestError
 from admmnet.settings import checked, setting
 
 Auto = Literal["auto"]
-ALGORITHMS = ("admm", "pp-admm", "ipp-admm")
+ALGORITHMS = ("admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
+LOSSES = ("logistic", "smoothed-hinge", "huber", "squared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +70,14 @@ class RunConfig:
         choices=("auto", "local", "mpi"),
     )
 
-    loss: str = setting("logistic", "problem", "loss function", choices=("logistic",))
+    loss: str = setting("logistic", "problem", "loss function", choices=LOSSES)
+    loss_width: float | Auto = setting(
+        "auto",
+        "problem",
+        "half-width of the quadratic part of smoothed-hinge (auto: 0.5) and huber (auto: 1)",
+        low=1e-6,
+        high=1e6,
+    )
     regularisation: float | Auto = setting(
         "auto",
         "problem",
@@ -104,6 +112,20 @@ class RunConfig:
         "auto",
         "algorithm",
         "weight of an agent's self-term; auto: by the rule, 0 if published",
+        low=0.0,
+        high=1e9,
+    )
+    growth: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "factor by which m-admm's penalty grows every round; auto: 1 if proven, 1.02 if published",
+        low=1.0,
+        high=2.0,
+    )
+    gamma: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "weight that holds r-admm's even rounds near the last vector; auto: the loss's curvature bound",
         low=0.0,
         high=1e9,
     )
@@ -231,6 +253,16 @@ def _check_together(config: RunConfig) -> None:
             checked(f"{where} {key}", value, metadata()[key])
 
 
+_OWNERS = {
+    "gate_share": "ipp-admm",
+    "gate_threshold": "ipp-admm",
+    "max_releases": "ipp-admm",
+    "growth": "m-admm",
+    "gamma": "r-admm",
+}
+"""Settings of one algorithm alone; they stay ``auto`` for the others."""
+
+
 def _contradictions(config: RunConfig) -> list[tuple[bool, str]]:
     published = config.method == "published"
     return [
@@ -243,12 +275,41 @@ def _contradictions(config: RunConfig) -> list[tuple[bool, str]]:
             "accountant = 'published' goes with method = 'published': a proven method has no published arithmetic",
         ),
         (
-            published and config.release is not None,
-            f"release = {config.release!r} goes with method = 'proven': the published one adds both noises",
+            config.release is not None and (published or config.algorithm not in ("pp-admm", "ipp-admm")),
+            f"release = {config.release!r} goes with pp-admm and ipp-admm, method = 'proven'",
         ),
         (
             config.gate != "auto" and (published or config.algorithm != "ipp-admm"),
             f"gate = {config.gate!r} goes with algorithm = 'ipp-admm' and method = 'proven'",
+        ),
+        *(
+            (
+                getattr(config, name) != "auto" and config.algorithm != owner,
+                f"{name} goes with algorithm = {owner!r}",
+            )
+            for name, owner in _OWNERS.items()
+        ),
+        *(
+            (
+                getattr(config, name) != "auto" and config.gate == "off",
+                f"{name} goes with a gate, not gate = 'off'",
+            )
+            for name, owner in _OWNERS.items()
+            if owner == "ipp-admm"
+        ),
+        (
+            config.loss == "squared" and config.private,
+            "loss = 'squared' has no bound on a record's gradient, which every privacy proof needs: use 'huber', whose "
+            "residuals are clipped, or algorithm = 'admm'",
+        ),
+        (
+            config.loss in ("smoothed-hinge", "huber") and published and config.private,
+            f"loss = {config.loss!r} goes with method = 'proven': the papers' proofs ask for a loss that is twice "
+            "differentiable",
+        ),
+        (
+            config.loss_width != "auto" and config.loss not in ("smoothed-hinge", "huber"),
+            "loss_width goes with loss = 'smoothed-hinge' and 'huber'",
         ),
         (
             config.account is not None and published,

@@ -9,9 +9,10 @@ from functools import cache
 import networkx as nx
 
 from admmnet.config import RunConfig
-from admmnet.defaults import Strength, least_convexity, strength, wanted_convexity
-from admmnet.losses import get_loss
+from admmnet.defaults import Strength, balanced_convexity, least_convexity, strength, wanted_convexity
+from admmnet.losses import Loss, get_loss
 from admmnet.privacy.account import AccountFile
+from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import AgentFacts, Noise, Setting, calibrate
 from admmnet.privacy.calibrate_proven import (
     ProvenNoise,
@@ -19,15 +20,26 @@ from admmnet.privacy.calibrate_proven import (
     calibrate_agent,
     choose_gate,
     nominal_rho,
+    pure_epsilon,
+)
+from admmnet.privacy.calibrate_pure import (
+    PureFacts,
+    PureNoise,
+    PureSetting,
+    calibrate_pure,
+    least_convexity_pure,
 )
 from admmnet.together import together
 from admmnet.transport import World
 
 ADMM_REGULARISATION = 1e-4
-"""Default of ``admm``, which needs none for privacy."""
+"""Default of the methods that need none for privacy, other than the proven ones (0)."""
 GATE_GAP = 0.02
 """Certified gap of the gate's query, as a share of the query's sensitivity."""
-AnyNoise = Noise | ProvenNoise
+PURE = ("dvp", "m-admm", "r-admm")
+"""Algorithms with noise of density exp(-a ||b||), pure epsilon a round."""
+AnyNoise = Noise | ProvenNoise | PureNoise
+Past = Mapping[int, tuple[Totals, int] | tuple[()]]
 
 
 @dataclass(frozen=True)
@@ -81,18 +93,32 @@ def decide(
         If a budget affords no release.
     """
     if not config.private:
-        chosen = ADMM_REGULARISATION if config.regularisation == "auto" else config.regularisation
-        config = replace(config, regularisation=chosen)
+        config = _regularised(config, ADMM_REGULARISATION)
         return Decision(config, _given(config, facts), None)
+    past: Past = {
+        i: (accounts[i].totals, accounts[i].order) if accounts and i in accounts else ()
+        for i in _mine(facts, world)
+    }
+    if config.algorithm in PURE:
+        return _pure(config, facts, world, past)
     if config.method == "published":
         return together(world, lambda: _published(config, facts, world))
-    return _proven(config, facts, world, accounts or {})
+    return _proven(config, facts, world, past)
+
+
+def loss_of(config: RunConfig) -> Loss:
+    """Loss of a run."""
+    return get_loss(config.loss, config.loss_width)
 
 
 def budget_of(config: RunConfig, agent: int) -> tuple[float, float]:
     """Epsilon and delta of one agent."""
     own = config.budgets.get(str(agent), {})
     return float(own.get("epsilon", config.epsilon)), float(own.get("delta", config.delta))
+
+
+def _regularised(config: RunConfig, least: float) -> RunConfig:
+    return replace(config, regularisation=least if config.regularisation == "auto" else config.regularisation)
 
 
 def _given(config: RunConfig, facts: Facts) -> Strength:
@@ -104,7 +130,7 @@ def _mine(facts: Facts, world: World) -> range:
 
 
 def _published(config: RunConfig, facts: Facts, world: World) -> Decision:
-    loss, graph = get_loss(config.loss), facts.graph
+    loss, graph, gated = loss_of(config), facts.graph, config.algorithm == "ipp-admm"
     setting = Setting(
         agents=len(graph),
         rounds=int(config.rounds),
@@ -114,9 +140,9 @@ def _published(config: RunConfig, facts: Facts, world: World) -> Decision:
         curvature=loss.curvature_bound(),
         accountant=str(config.accountant),
         regularisation=None if config.regularisation == "auto" else float(config.regularisation),
-        gated=config.algorithm == "ipp-admm",
-        max_releases=int(config.max_releases),
-        gate_share=float(config.gate_share),
+        gated=gated,
+        max_releases=int(config.max_releases) if gated else 0,
+        gate_share=float(config.gate_share) if gated else 0.0,
         loss_clip=config.loss_clip,
     )
     agents = [AgentFacts(facts.counts[i], graph.degree(i), *budget_of(config, i)) for i in sorted(graph)]
@@ -126,17 +152,21 @@ def _published(config: RunConfig, facts: Facts, world: World) -> Decision:
     return Decision(config, _given(config, facts), noise)
 
 
-def _proven(config: RunConfig, facts: Facts, world: World, accounts: Mapping[int, AccountFile]) -> Decision:
-    config = replace(config, regularisation=0.0 if config.regularisation == "auto" else config.regularisation)
-    setting, mine, agents = _setting(config), _mine(facts, world), range(len(facts.graph))
-    past = {i: (accounts[i].totals, accounts[i].order) if i in accounts else () for i in mine}
+def _nominal(config: RunConfig, facts: Facts, world: World, past: Past) -> list[float]:
+    """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left."""
 
-    def nominal() -> list[float]:
+    def mine() -> list[float]:
         plain = cache(nominal_rho)
-        return [plain(*budget_of(config, i), *past[i]) for i in mine]
+        return [plain(*budget_of(config, i), *past[i]) for i in _mine(facts, world)]
 
-    # all agents' budgets are needed for the one penalty; with accounts only their owners know what is left
-    rho = [value for block in world.gather(together(world, nominal)) for value in block]
+    return [value for block in world.gather(together(world, mine)) for value in block]
+
+
+def _proven(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision:
+    config = _regularised(config, 0.0)
+    setting, agents = _setting(config), range(len(facts.graph))
+    # all agents' budgets are needed for the one penalty
+    rho = _nominal(config, facts, world, past)
     kept = 1.0 - (setting.gate_share if setting.gate != "off" else 0.0)
     wanted = [_wanted(config, setting, facts, i, rho[i] * kept) for i in agents]
     share = float(config.regularisation) / len(agents)
@@ -146,7 +176,7 @@ def _proven(config: RunConfig, facts: Facts, world: World, accounts: Mapping[int
     def calculate() -> dict[int, AnyNoise]:
         calculated = cache(calibrate_agent)
         noise: dict[int, AnyNoise] = {}
-        for i in mine:
+        for i in _mine(facts, world):
             m = share + 2.0 * chosen.eta * degrees[i] + chosen.proximal[i]
             gap = GATE_GAP * 2.0 * setting.lipschitz * config.gate_radius / facts.counts[i]
             own = replace(setting, gate_gap=gap)
@@ -154,6 +184,53 @@ def _proven(config: RunConfig, facts: Facts, world: World, accounts: Mapping[int
         return noise
 
     return Decision(replace(config, eta=chosen.eta), chosen, together(world, calculate))
+
+
+def _pure(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision:
+    """DVP, M-ADMM, R-ADMM: docs/algorithms.md, sec. 6."""
+    published, loss, rounds = config.method == "published", loss_of(config), int(config.rounds)
+    config = _regularised(config, ADMM_REGULARISATION if published else 0.0)
+    if config.algorithm == "r-admm" and config.gamma == "auto":
+        config = replace(config, gamma=loss.curvature_bound())
+    setting = PureSetting(
+        algorithm=config.algorithm,
+        published=published,
+        accountant=str(config.accountant),
+        rounds=rounds,
+        releases=(rounds + 1) // 2 if config.algorithm == "r-admm" else rounds,
+        width=facts.width,
+        beta=float(config.beta),
+        lipschitz=loss.lipschitz(),
+        curvature=loss.curvature_bound(),
+        logistic=loss.name == "logistic",
+    )
+    share = float(config.regularisation) / len(facts.graph)
+    degrees = [facts.graph.degree(i) for i in sorted(facts.graph)]
+    if published:
+        chosen = _given(config, facts)
+    else:
+        rho = _nominal(config, facts, world, past)
+        wanted = [_wanted_pure(setting, facts.counts[i], rho[i]) for i in range(len(degrees))]
+        chosen = strength(wanted, degrees, share, config)
+
+    def calculate() -> dict[int, AnyNoise]:
+        calculated = cache(calibrate_pure)
+        noise: dict[int, AnyNoise] = {}
+        for i in _mine(facts, world):
+            penalty = 2.0 * chosen.eta * degrees[i]
+            agent = PureFacts(facts.counts[i], share + penalty + chosen.proximal[i], penalty)
+            noise[i] = calculated(agent, *budget_of(config, i), setting, *past[i])
+        return noise
+
+    return Decision(replace(config, eta=chosen.eta), chosen, together(world, calculate))
+
+
+def _wanted_pure(setting: PureSetting, records: int, rho: float) -> float:
+    """Convexity that balances noise and bias, and costs the curvature nothing: eqs. (20), (27)."""
+    epsilon = pure_epsilon(rho / setting.releases)
+    norm = setting.width * 2.0 * setting.lipschitz / (records * epsilon)
+    least = least_convexity_pure(epsilon, records, setting.curvature, logistic=setting.logistic)
+    return max(balanced_convexity(norm), least)
 
 
 def _wanted(config: RunConfig, setting: ProvenSetting, facts: Facts, agent: int, rho: float) -> float:
@@ -166,19 +243,20 @@ def _wanted(config: RunConfig, setting: ProvenSetting, facts: Facts, agent: int,
 
 
 def _setting(config: RunConfig) -> ProvenSetting:
-    loss, rounds, releases = get_loss(config.loss), int(config.rounds), int(config.max_releases)
+    loss, rounds = loss_of(config), int(config.rounds)
     gate = config.gate if config.algorithm == "ipp-admm" else "off"
+    releases = rounds if gate == "off" else int(config.max_releases)
     if gate == "auto":
         gate = choose_gate(rounds, releases)
     return ProvenSetting(
         release=str(config.release),
         rounds=rounds,
-        releases=releases if gate != "off" else rounds,
+        releases=releases,
         beta=float(config.beta),
         lipschitz=loss.lipschitz(),
         curvature=loss.curvature_bound(),
         logistic=loss.name == "logistic",
         gate=gate,
-        gate_share=float(config.gate_share),
+        gate_share=0.0 if gate == "off" else float(config.gate_share),
         gate_radius=config.gate_radius,
     )

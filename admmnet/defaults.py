@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 from admmnet.config import RunConfig
 from admmnet.privacy.calibrate_proven import sigma_objective
@@ -18,6 +19,8 @@ ROUNDS = 12
 """T of the proven methods."""
 RADIUS, QUIET, GROWTH = 8.0, 0.05, 0.5
 """A public guess of the model's norm: RADIUS, growing as noise falls below QUIET, eq. (20)."""
+GROWING = 1.02
+"""Growth of M-ADMM's penalty a round, as published; its paper leaves the schedule open."""
 MARGIN = 0.8
 """Share of the largest kappa that condition (L) allows."""
 COUPLING = 1.0
@@ -33,25 +36,36 @@ class Strength:
 
 
 def fixed(config: RunConfig) -> RunConfig:
-    """Replace every ``auto`` that depends on nothing but the settings."""
+    """Replace every ``auto`` that depends on nothing but the settings; what a method does not use stays."""
     published = config.method == "published"
-    rounds = (30 if published else ROUNDS) if config.rounds == "auto" else config.rounds
-    most = min(15, rounds) if published else rounds
+    gated = config.algorithm == "ipp-admm" and config.gate != "off"
+    own = ROUNDS * (2 if config.algorithm == "r-admm" else 1)
+    rounds = (30 if published else own) if config.rounds == "auto" else config.rounds
+    loose = published and config.algorithm in ("admm", "pp-admm", "ipp-admm")
+    values: dict[str, Any] = {
+        "rounds": rounds,
+        "beta": 10.0**-3.5 if loose else 1e-8,
+    }
+    if published:
+        values |= {"eta": 0.5, "proximal": 0.0}
+    if gated:
+        values |= {
+            "max_releases": min(15, rounds) if published else rounds,
+            "gate_share": 0.1 if published else 0.05,
+        }
+        if published:
+            values["gate_threshold"] = 1e-3
+    if config.algorithm == "m-admm":
+        values["growth"] = GROWING if published else 1.0
+    if not published and config.algorithm in ("pp-admm", "ipp-admm") and config.release is None:
+        values["release"] = "objective"
     return replace(
-        config,
-        rounds=rounds,
-        beta=(10.0**-3.5 if published else 1e-8) if config.beta == "auto" else config.beta,
-        release="objective" if config.release is None and not published else config.release,
-        max_releases=most if config.max_releases == "auto" else config.max_releases,
-        gate_share=(0.1 if published else 0.05) if config.gate_share == "auto" else config.gate_share,
-        gate_threshold=1e-3 if published and config.gate_threshold == "auto" else config.gate_threshold,
-        eta=0.5 if published and config.eta == "auto" else config.eta,
-        proximal=0.0 if published and config.proximal == "auto" else config.proximal,
+        config, **{name: value for name, value in values.items() if getattr(config, name) in ("auto", None)}
     )
 
 
 def wanted_convexity(rho: float, releases: int, records: int, width: int, lipschitz: float) -> float:
-    """Convexity that balances noise and bias for one agent, docs/algorithms.md eqs. (19), (20).
+    """Convexity that balances Gaussian noise and bias for one agent, docs/algorithms.md eqs. (19), (20).
 
     Parameters
     ----------
@@ -63,13 +77,12 @@ def wanted_convexity(rho: float, releases: int, records: int, width: int, lipsch
         n_i and d.
     lipschitz : float
         G.
-
-    Returns
-    -------
-    float
-        ||b|| / R: the typical norm of the gradient noise over a public guess R of the model's norm.
     """
-    noise = sigma_objective(rho / releases, records, lipschitz) * math.sqrt(width)
+    return balanced_convexity(sigma_objective(rho / releases, records, lipschitz) * math.sqrt(width))
+
+
+def balanced_convexity(noise: float) -> float:
+    """Return ||b|| / R, eq. (20): the typical norm of the gradient noise over a public guess of the model's norm."""
     return noise / (RADIUS * math.pow(max(1.0, QUIET / noise), GROWTH))
 
 

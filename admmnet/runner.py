@@ -17,10 +17,10 @@ from admmnet.answer import Tail, gossip
 from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
+from admmnet.decisions import loss_of
 from admmnet.errors import RunError
-from admmnet.losses import get_loss
 from admmnet.observer import Observer
-from admmnet.planning import Plan, prepare
+from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
@@ -54,6 +54,7 @@ def run(
     config: RunConfig,
     *,
     world: World | None = None,
+    loader: Loader | None = None,
     on_start: Callable[[Plan], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
     debug: bool = False,
@@ -66,6 +67,8 @@ def run(
         The settings.
     world : World, optional
         Processes to run on; by default those that ``config.transport`` asks for.
+    loader : callable, optional
+        Where the records come from, as in ``prepare``.
     on_start : callable, optional
         Called with the plan before the first round.
     on_round : callable, optional
@@ -95,7 +98,11 @@ def run(
     with all_or_none(world, debug=debug), threadpool_limits(limits=1):
         try:
             return _run(
-                config, world, on_start or (lambda plan: None), on_round or (lambda round, error: None)
+                config,
+                world,
+                loader,
+                on_start or (lambda plan: None),
+                on_round or (lambda round, error: None),
             )
         except OSError as error:
             where = error.filename or "the run folder"
@@ -107,12 +114,13 @@ def run(
 def _run(
     config: RunConfig,
     world: World,
+    loader: Loader | None,
     on_start: Callable[[Plan], None],
     on_round: Callable[[int, float], None],
 ) -> RunResult:
     start = time.perf_counter()
     with ExitStack() as opened:
-        plan = prepare(config, world)
+        plan = prepare(config, world, loader)
         for account in plan.accounts.values():
             opened.callback(account.close)
         folder = _folder(plan, world)
@@ -191,7 +199,7 @@ def _folder(plan: Plan, world: World) -> Path:
 
 def _agents(plan: Plan, transport: Transport, folder: Path) -> list[Agent]:
     config, data, graph = plan.config, plan.data, plan.graph
-    loss = get_loss(config.loss)
+    loss = loss_of(config)
     return [
         Agent(
             i,

@@ -35,10 +35,8 @@ class PPADMM:
 
     def propose(self, agent: Agent, round: int) -> Vector | None:
         """Return this round's broadcast, shape (d,), or None once the budget refuses."""
-        if not agent.ledger.affords(self.noise.release):
-            agent.ledger.refuse(round)
+        if not agent.ledger.pays(round, *self.noise.release):
             return None
-        agent.ledger.charge(round, *self.noise.release)
         return release(agent, self.noise.sigma1, self.noise.sigma2, self.beta)
 
 
@@ -59,11 +57,8 @@ class PublishedPPADMM:
 
     def propose(self, agent: Agent, round: int) -> Vector | None:
         """Return this round's broadcast, shape (d,), or None once the budget refuses."""
-        events = (self.noise.objective, self.noise.release)
-        if not agent.ledger.affords(events):
-            agent.ledger.refuse(round)
+        if not agent.ledger.pays(round, self.noise.objective, self.noise.release):
             return None
-        agent.ledger.charge(round, *events)
         return release(agent, self.noise.sigma1, self.noise.sigma2, self.beta)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from admmnet.cli.run import setting_flags, settings_of
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    from admmnet.decisions import AnyNoise, Decision, Facts
+    from admmnet.decisions import Decision, Facts
 
 
 BUILT_IN_TRAINING = 35_000
@@ -74,21 +75,14 @@ def _sizes(text: str) -> list[int]:
     return sizes
 
 
-def _charges(noise: AnyNoise, decision: Decision) -> list[tuple[Any, int]]:
-    """Events of an agent's worst case with their counts."""
-    from admmnet.privacy.calibrate import Noise
-
-    rounds, releases = int(decision.config.rounds), int(decision.config.max_releases)
-    if isinstance(noise, Noise):
-        most = rounds if noise.gate is None else releases
-        gate = [] if noise.gate is None else [(noise.gate.first, 1), (noise.gate.later, rounds - 1)]
-        gate = [(event, count) for event, count in gate if count]
-        return [(noise.objective, rounds), *gate, (noise.release, most)]
-    most = rounds if noise.gate is None else releases
-    charges = [(event, most) for event in noise.release]
-    if noise.gate is not None:
-        charges.append((noise.gate.event, rounds if noise.gate.kind == "gaussian" else most))
-    return charges
+def _size(values: dict[str, Any]) -> float | None:
+    """Noise of an event: standard deviation or scale of every number; None where none is added."""
+    if "rate" in values:  # K(a): standard deviation of a coordinate
+        return math.sqrt(values["dimension"] + 1.0) / float(values["rate"])
+    if "epsilon_query" in values:  # a held threshold: scale of a comparison's noise
+        return 2.0 * float(values["sensitivity"]) / float(values["epsilon_query"])
+    size: float | None = values.get("sigma", values.get("scale"))
+    return size
 
 
 def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
@@ -99,7 +93,7 @@ def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
     agents = []
     for i, noise in (decision.noise or {}).items():
         charges = []
-        for event, count in _charges(noise, decision):
+        for event, count in noise.charges:
             alone = Totals(str(decision.config.method))
             alone.add(event, count)
             charges.append(
@@ -120,7 +114,8 @@ def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
                 "budget": {"epsilon": noise.budget.epsilon, "delta": noise.budget.delta},
                 "convexity": noise.convexity,
                 "proximal": decision.strength.proximal[i],
-                "sigma1": noise.sigma1,
+                "sigma1": getattr(noise, "sigma1", None),
+                "rate": getattr(noise, "rate", None),
                 "sigma2": noise.sigma2,
                 "order": noise.budget.alpha,
                 "charges": charges,
@@ -169,10 +164,7 @@ def _print(decision: Decision, facts: Facts) -> None:
         grid = table("", "mechanism", "noise", "times", "rho each", "rho in all", "share", "eps alone")
         grid.columns[0].justify = "left"
         for charge in entry["charges"]:
-            values = charge["parameters"]
-            noise = values.get("sigma") or values.get("scale")
-            if noise is None:  # a held threshold: scale of a comparison's noise
-                noise = 2.0 * values["sensitivity"] / values["epsilon_query"]
+            noise = _size(charge["parameters"])
             grid.add_row(
                 charge["mechanism"],
                 number(noise),

@@ -16,6 +16,7 @@ from admmnet.privacy.budget import SLACK, Totals
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import (
     Event,
+    GammaNorm,
     ObjectivePerturbation,
     from_parameters,
     is_count,
@@ -220,13 +221,14 @@ def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple
         raise _fault(path, number, str(error)) from None
     if encode(values) != encode(parameters(event)):
         raise _fault(path, number, "parameters are not in the canonical form that admmnet writes")
-    if isinstance(event, ObjectivePerturbation):
+    if isinstance(event, ObjectivePerturbation | GammaNorm):
         if event.records != records:
             raise _fault(path, number, f"records is {event.records}, the header's is {records}")
-        right = 2.0 * event.lipschitz / event.records
-        if not _close(event.sensitivity, right):
+        slope = 0.5 * event.sensitivity * event.records  # G, under replace-one
+        if isinstance(event, ObjectivePerturbation) and not _close(event.lipschitz, slope):
+            right = 2.0 * event.lipschitz / event.records
             raise _fault(path, number, f"sensitivity is {event.sensitivity!r}, under replace-one {right!r}")
-        if event.logistic and not _close(event.curvature, 0.25 * event.lipschitz * event.lipschitz):
+        if event.logistic and not _close(event.curvature, 0.25 * slope * slope):
             raise _fault(path, number, f"curvature is {event.curvature!r}, for a logistic loss lipschitz^2/4")
     return event, round_
 

@@ -19,7 +19,7 @@ from admmnet.privacy.conversion import (
     loose_epsilon,
     loose_rho,
 )
-from admmnet.privacy.events import Event, Gaussian
+from admmnet.privacy.events import Event, Gaussian, NoRecords
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -52,6 +52,14 @@ class Totals:
         self.curve = np.zeros_like(ORDERS)
         self.mu_squared = 0.0
         self.rho_published: float | None = 0.0 if method == "published" else None
+
+    @classmethod
+    def of(cls, charges: Iterable[tuple[Event, int]], method: str) -> Totals:
+        """Totals of events with their counts."""
+        total = cls(method)
+        for event, count in charges:
+            total.add(event, count)
+        return total
 
     def claim(self, event: Event) -> float | None:
         """Published cost of an event, None where there is none."""
@@ -91,7 +99,7 @@ def _plus(total: float, cost: float) -> float:
 
 
 def _mu_squared(event: Event) -> float:
-    return 2.0 * proven.cost(event).rho if isinstance(event, Gaussian) else math.inf
+    return 2.0 * proven.cost(event).rho if isinstance(event, Gaussian | NoRecords) else math.inf
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from admmnet.privacy import published
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_proven import largest
 from admmnet.privacy.conversion import loose_rho
-from admmnet.privacy.events import Gaussian, Laplace, ObjectivePerturbation
+from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation
 
 SPLIT = 0.001
 """Share of a release's budget that goes to b2 (D20, sec. 5)."""
@@ -68,7 +68,7 @@ class GateNoise:
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise of one agent, the events that its rounds charge, and its budget."""
+    """Noise of one agent, the events that its rounds charge, all it can charge with its sum, and its budget."""
 
     sigma1: float
     sigma2: float
@@ -76,6 +76,7 @@ class Noise:
     objective: ObjectivePerturbation
     release: Gaussian
     gate: GateNoise | None
+    charges: tuple[tuple[Event, int], ...]
     worst_case: Totals
     budget: Budget
 
@@ -149,16 +150,16 @@ def plan(part: Allocation, facts: AgentFacts, setting: Setting, regularisation: 
     )
     release = Gaussian(2.0 * setting.beta / m, sigma2)  # Theorem 4: 2 beta/m, not the paper's beta/m
     gate = None
-    worst = Totals()
+    charges: list[tuple[Event, int]] = []
     if setting.gated:
         release = Gaussian(release.sensitivity, sigma2, sensitivity, part.sigma1)
         gate = _gate(part.epsilon_gate, facts, setting, regularisation, m)
-        worst.add(gate.first)
-        worst.add(gate.later, setting.rounds - 1)
-    worst.add(objective, setting.rounds)
-    worst.add(release, setting.releases)
+        charges += [(gate.first, 1), (gate.later, setting.rounds - 1)]
+    charges += [(objective, setting.rounds), (release, setting.releases)]
+    charges = [(event, count) for event, count in charges if count]
+    worst = Totals.of(charges, "published")
     budget = Budget.for_plan(facts.epsilon, facts.delta, setting.accountant, worst)
-    return Noise(part.sigma1, sigma2, m, objective, release, gate, worst, budget)
+    return Noise(part.sigma1, sigma2, m, objective, release, gate, tuple(charges), worst, budget)
 
 
 def _gate(epsilon: float, facts: AgentFacts, setting: Setting, regularisation: float, m: float) -> GateNoise:

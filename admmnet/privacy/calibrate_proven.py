@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from admmnet.errors import BudgetError
 from admmnet.privacy.budget import SLACK, Budget, Totals
@@ -88,8 +88,10 @@ class ProvenNoise:
     release : tuple of Event
         What a broadcast charges.
     gate : ProvenGate or None
-    worst_case : Totals
+    charges : tuple of (Event, int)
         All that the run can charge.
+    worst_case : Totals
+        Its sum.
     budget : Budget
     """
 
@@ -98,6 +100,7 @@ class ProvenNoise:
     convexity: float
     release: tuple[Event, ...]
     gate: ProvenGate | None
+    charges: tuple[tuple[Event, int], ...]
     worst_case: Totals
     budget: Budget
 
@@ -112,14 +115,11 @@ def choose_gate(rounds: int, releases: int) -> str:
     return "above-threshold" if rounds > SWITCH * releases else "gaussian"
 
 
-def noise_at(
-    rho: float, records: int, convexity: float, setting: ProvenSetting
-) -> tuple[ProvenNoise, Totals]:
-    """Noise at a nominal budget rho, with a placeholder for the agent's budget, and the worst case."""
+def noise_at(rho: float, records: int, convexity: float, setting: ProvenSetting) -> ProvenNoise:
+    """Noise at a nominal budget rho, with a placeholder for the agent's budget."""
     share = setting.gate_share if setting.gate != "off" else 0.0
     each = rho * (1.0 - share) / setting.releases
     inexact = 2.0 * setting.beta / convexity  # Theorem 4
-    worst = Totals("proven")
     release: tuple[Event, ...]
     if setting.release == "output":
         sensitivity = 2.0 * setting.lipschitz / (records * convexity) + inexact  # Theorem 7
@@ -140,13 +140,14 @@ def noise_at(
             ),
             Gaussian(inexact, sigma2),
         )
-    for event in release:
-        worst.add(event, setting.releases)
+    charges: list[tuple[Event, int]] = [(event, setting.releases) for event in release]
     gate = None
     if setting.gate != "off":
         gate = _gate(rho * share, records, setting)
-        worst.add(gate.event, setting.rounds if setting.gate == "gaussian" else setting.releases)
-    return ProvenNoise(sigma1, sigma2, convexity, release, gate, worst, Budget(1.0, 0.5, "proven")), worst
+        charges.append((gate.event, setting.rounds if setting.gate == "gaussian" else setting.releases))
+    worst = Totals.of(charges, "proven")
+    placeholder = Budget(1.0, 0.5, "proven")
+    return ProvenNoise(sigma1, sigma2, convexity, release, gate, tuple(charges), worst, placeholder)
 
 
 def _gate(rho: float, records: int, setting: ProvenSetting) -> ProvenGate:
@@ -271,11 +272,16 @@ def calibrate_agent(
     start = nominal_rho(epsilon, delta, spent, order)
 
     def ok(rho: float) -> bool:
-        return fits(noise_at(rho, records, convexity, setting)[1], epsilon, delta, spent, order)
+        return fits(noise_at(rho, records, convexity, setting).worst_case, epsilon, delta, spent, order)
 
-    noise, worst = noise_at(largest(ok, start, epsilon), records, convexity, setting)
-    if order is None and spent is None:
-        budget = Budget.for_plan(epsilon, delta, "proven", worst)
-    else:
-        budget = Budget(epsilon, delta, "proven", order)
-    return ProvenNoise(noise.sigma1, noise.sigma2, noise.convexity, noise.release, noise.gate, worst, budget)
+    noise = noise_at(largest(ok, start, epsilon), records, convexity, setting)
+    return replace(noise, budget=budget_after(noise.worst_case, epsilon, delta, "proven", spent, order))
+
+
+def budget_after(
+    worst: Totals, epsilon: float, delta: float, accountant: str, spent: Totals | None, order: int | None
+) -> Budget:
+    """Budget of a plan: at the best order for its worst case, or at the order of the account that it continues."""
+    if spent is None and order is None:
+        return Budget.for_plan(epsilon, delta, accountant, worst)
+    return Budget(epsilon, delta, accountant, order)

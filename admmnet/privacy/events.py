@@ -109,15 +109,68 @@ class AboveThreshold:
 
 
 @dataclass(frozen=True)
+class GammaNorm:
+    """Exact minimiser of a strongly convex objective with a linear term of density ~ exp(-rate ||b||).
+
+    docs/privacy.md, Theorem 11: pure epsilon. The radius of b is Gamma(dimension, 1 / rate).
+
+    Parameters
+    ----------
+    sensitivity : float
+        Most that replacing one record moves the gradient in 2-norm, 2 G / records.
+    rate : float
+        a of K(a), in units of 1 / gradient.
+    dimension : int
+        d.
+    curvature : float
+        c1: bound on the curvature of one record's loss.
+    convexity : float
+        m, the least over the run, of the part of the objective that depends on no record.
+    records : int
+        n_i.
+    penalty : float or None
+        2 eta |B_i| in the first round, for M-ADMM and R-ADMM: their papers bound the curvature's part by it.
+    logistic : bool
+        The loss is logistic: Theorem 11 (L).
+    """
+
+    mechanism: ClassVar[str] = "gamma-norm"
+    sensitivity: float
+    rate: float
+    dimension: int
+    curvature: float
+    convexity: float
+    records: int
+    penalty: float | None = None
+    logistic: bool = False
+
+
+@dataclass(frozen=True)
+class NoRecords:
+    """A round whose message was computed from released vectors alone: it costs nothing."""
+
+    mechanism: ClassVar[str] = "none"
+
+
+@dataclass(frozen=True)
 class Unprotected:
     """A function of the records sent without noise: no finite cost."""
 
     mechanism: ClassVar[str] = "unprotected"
 
 
-Event = ObjectivePerturbation | Gaussian | Laplace | AboveThreshold | Unprotected
+Event = ObjectivePerturbation | Gaussian | Laplace | AboveThreshold | GammaNorm | NoRecords | Unprotected
 EVENTS: dict[str, type[Event]] = {
-    kind.mechanism: kind for kind in (ObjectivePerturbation, Gaussian, Laplace, AboveThreshold, Unprotected)
+    kind.mechanism: kind
+    for kind in (
+        ObjectivePerturbation,
+        Gaussian,
+        Laplace,
+        AboveThreshold,
+        GammaNorm,
+        NoRecords,
+        Unprotected,
+    )
 }
 
 

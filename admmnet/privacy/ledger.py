@@ -170,6 +170,14 @@ class Ledger:
         if self.refused_at is None:
             self.refused_at = round
 
+    def pays(self, round: int, *events: Event) -> bool:
+        """Charge these events if they fit the budget; else refuse for good and return False."""
+        if not self.affords(events):
+            self.refuse(round)
+            return False
+        self.charge(round, *events)
+        return True
+
     def charge(self, round: int, *events: Event) -> None:
         """Write the cost of events that are about to be drawn.
 

@@ -38,6 +38,23 @@ def laplace_noise(rng: np.random.Generator, scale: float) -> float:
     return float(scale * rng.laplace())
 
 
+def gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector:
+    """Draw from K(rate), density ~ exp(-rate ||z||) on R^size: docs/algorithms.md eq. (25), docs/privacy.md Theorem 11.
+
+    Radius Gamma(size, 1 / rate), direction uniform on the sphere.
+
+    Raises
+    ------
+    ValueError
+        If rate is not positive and finite.
+    """
+    if not 0.0 < rate < math.inf:
+        raise ValueError(f"rate must be positive and finite, got rate={rate}")
+    radius = rng.standard_gamma(size) / rate
+    direction = rng.standard_normal(size)
+    return np.asarray(direction * (radius / math.sqrt(float(direction @ direction))))
+
+
 def round_to_grid(x: Vector, sigma: float) -> Vector:
     """Round a noisy vector to the public grid 2^k, the largest power of two up to sigma * 2^-20.
 

@@ -12,7 +12,15 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
-from admmnet.privacy.events import AboveThreshold, Event, Gaussian, Laplace, ObjectivePerturbation
+from admmnet.privacy.events import (
+    AboveThreshold,
+    Event,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    NoRecords,
+    ObjectivePerturbation,
+)
 from admmnet.types import Vector
 
 LEAST = math.ulp(0.0)
@@ -53,6 +61,10 @@ def cost(event: Event) -> Cost:
             rho, curve = _pure(event.sensitivity / event.scale)
         case AboveThreshold():
             rho, curve = _pure(event.epsilon_threshold + event.epsilon_query)
+        case GammaNorm():
+            rho, curve = _pure(gamma_norm_epsilon(event))
+        case NoRecords():
+            rho, curve = 0.0, np.zeros_like(ORDERS)
         case _:
             rho, curve = math.inf, np.full_like(ORDERS, np.inf)
     curve.flags.writeable = False
@@ -69,9 +81,25 @@ def pure_rho(epsilon: float) -> float:
     return max(epsilon * math.tanh(0.5 * epsilon), LEAST)
 
 
+def gamma_norm_epsilon(event: GammaNorm) -> float:
+    """Pure epsilon of a minimiser perturbed by K(a), docs/privacy.md Theorem 11: a Delta + ln(1 + kappa), or (L)."""
+    slope = event.rate * event.sensitivity
+    kappa = event.curvature / (event.records * event.convexity)
+    if event.logistic and 8.0 * kappa <= slope:
+        return slope
+    return slope + math.log1p(kappa)
+
+
 def _pure(epsilon: float) -> tuple[float, Vector]:
-    rho = pure_rho(epsilon)
-    return rho, np.minimum(rho * ORDERS, epsilon)
+    """Zero-concentrated rho, and the exact curve of the worst pure-epsilon pair: docs/privacy.md Theorem 2.
+
+    ln(cosh((lam + 1/2) epsilon) / cosh(epsilon/2)) / lam; the quotient is 1 + 2 sinh(x) sinh(w) / cosh(epsilon/2).
+    """
+    rho, half = pure_rho(epsilon), 0.5 * epsilon
+    x, w = np.minimum(half * ORDERS, 350.0), np.minimum(half * LAMBDAS, 350.0)
+    product = 2.0 * np.sinh(x) * np.sinh(w) / math.cosh(min(half, 350.0))
+    exact = np.where(half * ORDERS < 350.0, np.log1p(product) / LAMBDAS, np.inf)
+    return rho, np.maximum(np.minimum(np.minimum(exact, rho * ORDERS), epsilon), LEAST)
 
 
 def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector]:

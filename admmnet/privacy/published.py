@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation
+from admmnet.privacy.events import Event, GammaNorm, Gaussian, Laplace, NoRecords, ObjectivePerturbation
 
 DELTA1 = 1e-4
 """delta1 of Theorem 3.1, fixed in sec. 5 of the paper."""
@@ -26,7 +26,7 @@ def rho(event: Event) -> float | None:
     Returns
     -------
     float or None
-        rho of zCDP: docs/privacy.md eqs. (P6) to (P8).
+        rho of zCDP: docs/privacy.md eqs. (P6) to (P9).
     """
     match event:
         case ObjectivePerturbation():
@@ -39,8 +39,20 @@ def rho(event: Event) -> float | None:
             return own + objective_rho(event.objective_sensitivity, event.objective_sigma)
         case Laplace():
             return None if event.gate_epsilon is None else 0.5 * event.gate_epsilon**2
+        case GammaNorm():
+            return 0.5 * gamma_norm_epsilon(event) ** 2
+        case NoRecords():
+            return 0.0
         case _:
             return None
+
+
+def gamma_norm_epsilon(event: GammaNorm) -> float:
+    """Pure epsilon of a round by the papers of DVP, M-ADMM and R-ADMM: docs/privacy.md eq. (P9)."""
+    slope = event.rate * event.sensitivity
+    if event.penalty is None:
+        return slope + 2.0 * math.log1p(event.curvature / (event.records * event.convexity))
+    return slope + 2.8 * event.curvature / (event.records * event.penalty)
 
 
 def objective_rho(sensitivity: float, sigma: float) -> float:

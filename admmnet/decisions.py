@@ -9,7 +9,15 @@ from functools import cache
 import networkx as nx
 
 from admmnet.config import RunConfig
-from admmnet.defaults import Strength, balanced_convexity, least_convexity, strength, wanted_convexity
+from admmnet.defaults import (
+    PURE,
+    PURE_RADIUS,
+    Strength,
+    balanced_convexity,
+    least_convexity,
+    strength,
+    wanted_convexity,
+)
 from admmnet.losses import Loss, get_loss
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.budget import Totals
@@ -36,8 +44,6 @@ ADMM_REGULARISATION = 1e-4
 """Default of the methods that need none for privacy, other than the proven ones (0)."""
 GATE_GAP = 0.02
 """Certified gap of the gate's query, as a share of the query's sensitivity."""
-PURE = ("dvp", "m-admm", "r-admm")
-"""Algorithms with noise of density exp(-a ||b||), pure epsilon a round."""
 AnyNoise = Noise | ProvenNoise | PureNoise
 Past = Mapping[int, tuple[Totals, int] | tuple[()]]
 
@@ -230,7 +236,7 @@ def _wanted_pure(setting: PureSetting, records: int, rho: float) -> float:
     epsilon = pure_epsilon(rho / setting.releases)
     norm = setting.width * 2.0 * setting.lipschitz / (records * epsilon)
     least = least_convexity_pure(epsilon, records, setting.curvature, logistic=setting.logistic)
-    return max(balanced_convexity(norm), least)
+    return max(balanced_convexity(norm, PURE_RADIUS), least)
 
 
 def _wanted(config: RunConfig, setting: ProvenSetting, facts: Facts, agent: int, rho: float) -> float:

@@ -15,10 +15,12 @@ from admmnet.config import RunConfig
 from admmnet.privacy.calibrate_proven import sigma_objective
 from admmnet.privacy.proven import LOGISTIC
 
-ROUNDS = 12
-"""T of the proven methods."""
-RADIUS, QUIET, GROWTH = 8.0, 0.05, 0.5
-"""A public guess of the model's norm: RADIUS, growing as noise falls below QUIET, eq. (20)."""
+ROUNDS, PURE_ROUNDS = 12, 6
+"""T of the proven methods; of the proven rivals, whose noise is larger (R-ADMM: as many rounds that read records)."""
+RADIUS, PURE_RADIUS, QUIET, GROWTH = 8.0, 16.0, 0.05, 0.5
+"""A public guess of the model's norm: RADIUS (rivals: PURE_RADIUS), growing as noise falls below QUIET, eq. (20)."""
+PURE = ("dvp", "m-admm", "r-admm")
+"""Algorithms with noise of density exp(-a ||b||), pure epsilon a round: the rivals."""
 GROWING = 1.02
 """Growth of M-ADMM's penalty a round, as published; its paper leaves the schedule open."""
 MARGIN = 0.8
@@ -39,7 +41,7 @@ def fixed(config: RunConfig) -> RunConfig:
     """Replace every ``auto`` that depends on nothing but the settings; what a method does not use stays."""
     published = config.method == "published"
     gated = config.algorithm == "ipp-admm" and config.gate != "off"
-    own = ROUNDS * (2 if config.algorithm == "r-admm" else 1)
+    own = PURE_ROUNDS * (2 if config.algorithm == "r-admm" else 1) if config.algorithm in PURE else ROUNDS
     rounds = (30 if published else own) if config.rounds == "auto" else config.rounds
     loose = published and config.algorithm in ("admm", "pp-admm", "ipp-admm")
     values: dict[str, Any] = {
@@ -78,12 +80,12 @@ def wanted_convexity(rho: float, releases: int, records: int, width: int, lipsch
     lipschitz : float
         G.
     """
-    return balanced_convexity(sigma_objective(rho / releases, records, lipschitz) * math.sqrt(width))
+    return balanced_convexity(sigma_objective(rho / releases, records, lipschitz) * math.sqrt(width), RADIUS)
 
 
-def balanced_convexity(noise: float) -> float:
+def balanced_convexity(noise: float, radius: float) -> float:
     """Return ||b|| / R, eq. (20): the typical norm of the gradient noise over a public guess of the model's norm."""
-    return noise / (RADIUS * math.pow(max(1.0, QUIET / noise), GROWTH))
+    return noise / (radius * math.pow(max(1.0, QUIET / noise), GROWTH))
 
 
 def least_convexity(rho: float, releases: int, records: int, curvature: float, delta: float) -> float:

@@ -316,7 +316,10 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
             "std": float(errors.std()),
         },
         "majority_error": min(share, 1.0 - share),
-        "log_loss": float(np.mean(get_loss("logistic").value(score, rows.y))),
+        # scores of other losses are no log-odds
+        "log_loss": float(np.mean(get_loss("logistic").value(score, rows.y)))
+        if model.config.loss == "logistic"
+        else None,
         "confusion": {name: int(np.sum(which)) for name, which in counts.items()},
         "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors.tolist())],
     }

@@ -61,23 +61,54 @@ def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss) -> tuple[Vector, f
     return total, math.sqrt(squares / len(y))
 
 
-def hessian(X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False) -> Matrix:
+def hessian(
+    X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False, spread: float = 0.0
+) -> Matrix:
     """Hessian of the mean loss, (1/n) sum_k phi''(x_k . theta, y_k) x_k x_k^T, shape (d, d).
 
     `single` multiplies in single precision: twice as fast, off by (b + 4) 2^-24 max_k phi'' ||x_k||^2 at most
-    in 2-norm, b the rows in a block, and in practice by far less.
+    in 2-norm, b the rows in a block, and in practice by far less. A positive `spread` takes the mean of phi''
+    over the scores within it, (phi'(u + spread) - phi'(u - spread)) / (2 spread), instead of phi''.
     """
     total = np.zeros((X.shape[1], X.shape[1]))
     rows = _block_rows(*X.shape)
     for start in range(0, len(y), rows):
         block = X[start : start + rows]
         scaled: NDArray[np.floating[Any]] = block.astype(np.float32 if single else np.float64)
-        scaled *= np.sqrt(loss.curvature(block @ theta, y[start : start + rows]))[:, None].astype(
-            scaled.dtype
-        )
+        bend = _bend(block @ theta, y[start : start + rows], loss, spread)
+        scaled *= np.sqrt(bend)[:, None].astype(scaled.dtype)
         total += scaled.T @ scaled
     total /= len(y)
     return total
+
+
+def _bend(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
+    if spread == 0.0:
+        return loss.curvature(u, y)
+    rise = loss.derivative(u + spread, y) - loss.derivative(u - spread, y)
+    return np.asarray(np.maximum(rise, 0.0) / (2.0 * spread))
+
+
+def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, size: float) -> float:
+    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi''.
+
+    A score s as `gradient` computes it is off by gamma_d R ||theta|| at most. With e = 1.01 (d + 1) u R ||theta||
+    the sums s - e and s + e, rounded, enclose the real score, and phi' never falls: the real phi' differs from
+    phi'(s) by at most max(phi'(s + e) - phi'(s), phi'(s) - phi'(s - e)), plus 18 u of the largest of the three
+    for evaluating them and their difference. The mean over the records takes the place of c d u R ||theta||.
+    """
+    n, d = X.shape
+    e = 1.01 * (d + 1) * _UNIT * R * size
+    if e == 0.0:
+        return 0.0
+    total, rows = 0.0, _block_rows(n, d)
+    for start in range(0, n, rows):
+        u, labels = X[start : start + rows] @ theta, y[start : start + rows]
+        low, w, high = (loss.derivative(u + shift, labels) for shift in (-e, 0.0, e))
+        reach = np.maximum(high - w, w - low)
+        largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.abs(w))
+        total += float(np.sum(reach + 18 * _UNIT * largest))
+    return float(1.01 * total / (n * d * _UNIT * R * size))
 
 
 def rounding_margin(
@@ -85,12 +116,12 @@ def rounding_margin(
 ) -> float:
     """Bound on the rounding error in ||grad J||_2 as this module computes it.
 
-    With u = 2^-53, gamma_k = k u / (1 - k u), `shape` (n, d), R the largest row norm, c = sup phi'', `rms`
-    from `gradient`, `size` = ||theta||, `linear` = m ||theta|| + ||g||, `norm` the computed gradient norm,
-    K blocks of b rows, and sums in any order (Higham 2002, Accuracy and Stability, sec. 3.1):
+    With u = 2^-53, gamma_k = k u / (1 - k u), `shape` (n, d), R the largest row norm, c = sup phi'' or
+    `met_curvature`, `rms` from `gradient`, `size` = ||theta||, `linear` = m ||theta|| + ||g||, `norm` the computed
+    gradient norm, K blocks of b rows, and sums in any order (Higham 2002, Accuracy and Stability, sec. 3.1):
 
-    1. Scores are off by at most gamma_d R ||theta||, so the w_k by at most c gamma_d R ||theta||; evaluating
-       phi' adds 8 u |w_k| (the contract of `Loss`).
+    1. Scores are off by at most gamma_d R ||theta||, so the w_k by at most c gamma_d R ||theta|| (phi' is
+       c-Lipschitz, also where phi'' jumps); evaluating phi' adds 8 u |w_k| (the contract of `Loss`).
     2. |fl(sum w_k x_k) - sum w_k x_k|_j <= gamma_{b+K} sum_k |w_k| |x_kj|, in norm <= gamma_{b+K} n R rms.
        Dividing by n rounds once more: data error <= R (c gamma_d R ||theta|| + (gamma_{b+K+1} + 8 u) rms).
     3. fl(data + m theta + g) adds at most gamma_3 (R rms + m ||theta|| + ||g||).
@@ -117,7 +148,12 @@ class LocalSolver:
     (symmetric rank one where that keeps B positive definite and plausible, else BFGS; Nocedal, Wright 2006,
     ch. 6). A step that does not shrink the least gradient norm so far is discarded for a Newton step that
     searches for the zero of J's slope along it. Steps without search are finitely many, as each shrinks that
-    norm, and searched Newton steps converge from anywhere, as J is smooth and m-strongly convex.
+    norm. Searched steps converge from anywhere: J is m-strongly convex, its gradient is Lipschitz, and whatever
+    curvatures between 0 and their bound a Hessian is made of, its inverse keeps the step a descent.
+
+    Where phi'' jumps, Newton's own Hessian knows the records in the curved zone alone, and steps are cut short
+    where others enter it. There phi'' is averaged over scores as far as the last searched step moved them; the
+    average goes over into phi'' as steps get short. It is a matter of speed only: steps, not points, depend on it.
 
     The Hessian is computed anew when the passes beyond one a round have added up to twice its own cost; while
     that saves none, the patience doubles. The same calls in the same order give the same bits.
@@ -193,10 +229,13 @@ class LocalSolver:
         r = data + m * theta + g
         norm = least = _norm(r)
         g_norm, known = _norm(g), (self.X.shape, self.row_norm, self.loss.curvature_bound())
-        margin, search, fresh = math.nan, False, False
+        margin, search, fresh, spread = math.nan, False, False, 0.0
         for _ in range(_MAX_STEPS):
             size = _norm(theta)
             margin = rounding_margin(*known, rms, size, m * size + g_norm, norm)
+            if norm <= max(beta, margin) and norm + margin > beta:
+                met = min(known[2], met_curvature(self.X, self.y, theta, self.loss, self.row_norm, size))
+                margin = rounding_margin(*known[:2], met, rms, size, m * size + g_norm, norm)
             if norm + margin <= beta:
                 self._theta, self._data, self._passes = theta, (data, rms), passes
                 if passes < self._before:
@@ -205,12 +244,13 @@ class LocalSolver:
             if norm <= margin >= beta or not math.isfinite(norm + margin):
                 break
             if math.isnan(self._m) or ((search or self._waste > self._patience) and not fresh):
-                self._refresh(theta, m)
+                self._refresh(theta, m, spread if spread > 1e-9 * self.row_norm * size else 0.0)
                 refreshes, fresh = refreshes + 1, True
             elif m != self._m:
                 self._shift(m)
             step = -(self._inverse @ r)
-            if search and not self._search(step, theta, r, m, g):
+            moved = self._search(step, theta, r, m, g) if search else 0.0
+            if moved is None:
                 break
             trial = theta + step
             trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss)
@@ -220,6 +260,8 @@ class LocalSolver:
             if search or trial_norm <= _CONTRACTION * least:
                 self._learn(step, trial_r - r)
                 theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, trial_norm
+                short = min(spread, self.row_norm * _norm(step))
+                spread = moved if search and not self.loss.smooth else short
                 least, search, fresh = min(least, norm), False, False
             else:
                 search = True
@@ -228,11 +270,11 @@ class LocalSolver:
             f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
         )
 
-    def _refresh(self, theta: Vector, m: float) -> None:
+    def _refresh(self, theta: Vector, m: float, spread: float) -> None:
         """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""
         bound = self.loss.curvature_bound(self.row_norm)
         single = m >= (_block_rows(*self.X.shape) + 4) * 2.0**-23 * bound and 1e-15 < self.row_norm < 1e15
-        H = hessian(self.X, self.y, theta, self.loss, single=single)
+        H = hessian(self.X, self.y, theta, self.loss, single=single, spread=spread)
         H.flat[:: len(H) + 1] += m + 4 * len(H) * _UNIT * bound
         self._inverse, self._m = np.asarray(np.linalg.inv(H)), m
         self._patience, self._before, self._waste = 2 * self._patience, self._passes, 0
@@ -257,11 +299,12 @@ class LocalSolver:
             q /= slope
             self._inverse += np.outer(s, (1.0 + float(change @ q)) / slope * s - q) - np.outer(q, s)
 
-    def _search(self, step: Vector, theta: Vector, r: Vector, m: float, g: Vector) -> bool:
+    def _search(self, step: Vector, theta: Vector, r: Vector, m: float, g: Vector) -> float | None:
         """Scale a descent step in place so that J's slope along it has at least halved and not turned.
 
         J then falls by a fixed share of (r . step)^2 / (step . H step), H the largest Hessian on the way. The
-        slope is monotone, so doubling and bisection find such a scale, unless rounding hides it: False.
+        slope is monotone, so doubling and bisection find such a scale, unless rounding hides it: None. Else
+        returns the root mean square by which the step moves the scores.
         """
         u, v = self.X @ theta, self.X @ step
         linear, square = float(step @ (m * theta + g)), m * float(step @ step)
@@ -271,7 +314,7 @@ class LocalSolver:
             slope = float(self.loss.derivative(u + t * v, self.y) @ v) / len(u) + linear + t * square
             if half <= slope <= 0.0:
                 step *= t
-                return True
+                return t * _norm(v) / math.sqrt(len(v))
             low, high = (low, t) if slope > 0.0 else (t, high)
             t = 2.0 * t if math.isinf(high) else 0.5 * (low + high)
-        return False
+        return None

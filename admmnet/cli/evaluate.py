@@ -82,7 +82,8 @@ def _print_facts(facts: dict[str, Any]) -> None:
     print(f"  error           {percent(error['consensus'])} of the consensus (the agents' average vector)")
     print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
     print(f"  majority class  {majority}: the error of always giving the more frequent label")
-    print(f"  log loss        {facts['log_loss']:.4f} nats, of the consensus")
+    if facts["log_loss"] is not None:
+        print(f"  log loss        {facts['log_loss']:.4f} nats, of the consensus")
     for name, values in (("positive", ("true_positive", "false_negative")),
                          ("negative", ("false_positive", "true_negative"))):  # fmt: skip
         ahead, behind = (counts[value] for value in values)

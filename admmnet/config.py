@@ -96,14 +96,14 @@ class RunConfig:
     rounds: int | Auto = setting(
         "auto",
         "algorithm",
-        "rounds T; auto: by the rule of docs/defaults.md, 30 if published",
+        "rounds T; auto: by the rule of docs/defaults.md, 30 if published, 100 for admm",
         low=1,
         high=1_000_000,
     )
     eta: float | Auto = setting(
         "auto",
         "algorithm",
-        "ADMM penalty; auto: by the rule, 0.5 if published",
+        "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm",
         low=0.0,
         open_low=True,
         high=1e9,

@@ -29,12 +29,12 @@ def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None)
     RequestError
         If the file is missing or not TOML, a key is unknown or in the wrong table, or a value is out of range.
     """
-    values = {} if path is None else _from_file(Path(path))
+    values = {} if path is None else read_values(Path(path))
     values.update({name: value for name, value in (flags or {}).items() if value is not None})
     return RunConfig(**values)
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def read_values(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             tables = tomllib.load(file)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +21,9 @@ from admmnet.privacy.account import AccountFile
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.together import together
 from admmnet.transport import World
+
+Loader = Callable[[DataSettings, int, Sequence[int]], Records]
+"""What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,17 @@ class Plan:
         return float(self.config.regularisation) / len(self.graph)
 
 
-def prepare(config: RunConfig, world: World) -> Plan:
+def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
     """Decide everything that precedes the first round; errors are raised on every process alike.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The settings.
+    world : World
+        The processes of the run.
+    loader : callable, optional
+        Where the records come from; one that keeps what it has loaded saves reading it again.
 
     Raises
     ------
@@ -68,7 +80,7 @@ def prepare(config: RunConfig, world: World) -> Plan:
     BudgetError
         If a budget affords no release.
     """
-    config, graph, data = together(world, lambda: _load(fixed(config), world))
+    config, graph, data = together(world, lambda: _load(fixed(config), world, loader))
     known: dict[int, int] = {}
     for counts in world.gather(data.counts):
         known |= {int(agent): int(count) for agent, count in counts.items()}
@@ -96,21 +108,26 @@ def prepare(config: RunConfig, world: World) -> Plan:
     return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, notes)
 
 
-def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records]:
+def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
+    """Graph of a run, and its settings with the graph, its seed and the number of agents filled in.
+
+    Raises
+    ------
+    RequestError
+        If there is no such graph.
+    """
     seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
     agents = config.agents
     if config.topology is None:
         agents = agents or (world.size if world.size > 1 else 5)
     source = config.topology or f"erdos-renyi:{agents}:0.5"
     graph = load_topology(source, agents=agents, seed=seed)
-    count = graph.number_of_nodes()
-    strangers = [agent for agent in config.budgets if int(agent) >= count]
-    if strangers:
-        raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
-    if config.answer == "gossip":
-        gossip_rounds(graph)  # refused here rather than after the run
-    mine = world.blocks(count)[world.rank]
-    settings = DataSettings(
+    return replace(config, topology=source, topology_seed=seed, agents=graph.number_of_nodes()), graph
+
+
+def data_settings(config: RunConfig) -> DataSettings:
+    """What a run asks of the data layer."""
+    return DataSettings(
         data=config.data,
         data_dir=config.data_dir,
         data_seed=config.data_seed,
@@ -123,8 +140,20 @@ def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records
         no_intercept=config.no_intercept,
         schema=config.schema or None,
     )
+
+
+def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunConfig, nx.Graph, Records]:
+    config, graph = located(config, world)
+    count = graph.number_of_nodes()
+    strangers = [agent for agent in config.budgets if int(agent) >= count]
+    if strangers:
+        raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
+    if config.answer == "gossip":
+        gossip_rounds(graph)  # refused here rather than after the run
+    mine = world.blocks(count)[world.rank]
+    settings = data_settings(config)
     try:
-        data = load(settings, count, mine)
+        data = (loader or load)(settings, count, mine)
     except RequestError as error:
         where, colon, what = str(error).partition(": ")
         shows = settings.per_agent and colon and ", line " in where and "not finite" not in what
@@ -149,7 +178,7 @@ def _load(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph, Records
             f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "
             "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
         )
-    return replace(config, topology=source, topology_seed=seed, agents=count), graph, data
+    return config, graph, data
 
 
 def _open_accounts(config: RunConfig, data: Records, mine: range) -> dict[int, AccountFile]:

@@ -9,6 +9,7 @@ import click
 
 from admmnet.cli.account import account
 from admmnet.cli.calibrate import calibrate
+from admmnet.cli.compare import compare
 from admmnet.cli.evaluate import evaluate, predict
 from admmnet.cli.ledger import ledger
 from admmnet.cli.run import run
@@ -28,7 +29,7 @@ def command_line() -> None:
     """
 
 
-for command in (run, calibrate, evaluate, predict, ledger, account, topology):
+for command in (run, compare, calibrate, evaluate, predict, ledger, account, topology):
     command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")

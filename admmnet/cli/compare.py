@@ -1,0 +1,171 @@
+"""admmnet compare."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admmnet.cli.run import setting_flags
+from admmnet.compare.watch import Watch
+from admmnet.compare.words import OWN, listed, parse_epsilons, parse_seeds
+from admmnet.config_file import read_values, parse_flag
+from admmnet.errors import AdmmnetError, RunError
+
+if TYPE_CHECKING:
+    from admmnet.compare import Comparison
+
+
+class Interrupted(AdmmnetError):
+    """A person has ended the comparison from the keyboard."""
+
+    exit_code = 130
+
+
+class GridProgress(Watch):
+    """One bar a phase, where standard error is a terminal; nothing at all unless shown."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._bar: Any = None
+        self._task: Any = None
+
+    def phase(self, name: str, total: int, done: int) -> None:
+        """Show the next bar."""
+        if not self._shown:
+            return
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                TextColumn("{task.fields[words]}"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(name, total=total, completed=done, words="")
+
+    def step(self, words: str) -> None:
+        """Count a step."""
+        if self._bar is not None:
+            self._bar.update(self._task, advance=1, words=words)
+
+    def __enter__(self) -> GridProgress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+
+@click.command(short_help="Compare methods over epsilons and seeds: table, CSV and picture.")
+@click.argument("config", required=False, metavar="[CONFIG.toml]")
+@click.option(
+    "--algorithms", required=True, metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare"
+)
+@click.option(
+    "--epsilons", default="0.5,1,2,10", show_default=True, metavar="X,X,...", help="privacy budgets epsilon"
+)
+@click.option(
+    "--seeds", default="0:10", show_default=True, metavar="A:B|N,N,...", help="seeds, a run each; B excluded"
+)
+@click.option("--resplit", is_flag=True, help="every seed also draws its own test set and shards")
+@click.option(
+    "--tune", multiple=True, metavar="[METHOD.]SETTING=X:X,...", help="choose settings on a validation part"
+)
+@click.option(
+    "--tune-seeds", type=int, default=3, show_default=True, metavar="N", help="trials of every combination"
+)
+@click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
+@click.option("--plot", metavar="FILE", help="draw the picture here, too: .png, .svg or .pdf")
+@setting_flags
+@click.option("--quiet", is_flag=True, help="print nothing but errors")
+@click.option("--json", "as_json", is_flag=True, help="print JSON instead of the table")
+@click.option("--debug", is_flag=True, help="show the traceback of an error")
+def compare(
+    config: str | None,
+    jobs: int | None,
+    plot: str | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,
+    **flags: Any,
+) -> None:
+    """Run a grid of methods, epsilons and seeds, and compare the errors.
+
+    Every run is an ordinary seeded run folder below DIR; the same call goes on where an earlier one stopped.
+    The other flags are those of `run` and hold for all runs. Writes compare.csv, compare.png, compare.json.
+    """
+    from admmnet.compare import compare as run_grid
+
+    wanted, picture = _comparison(config, flags), None if plot is None else Path(plot)
+    progress = GridProgress(shown=not quiet and not as_json and sys.stderr.isatty())
+    try:
+        with progress:
+            result = run_grid(wanted, jobs=jobs, plot=picture, watch=progress)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted; finished runs are kept, and the same call goes on with the others"
+        ) from None
+    if as_json and not quiet:
+        print(json.dumps(result.as_dict(), indent=2))
+    elif not quiet:
+        from admmnet.cli.compare_table import print_comparison
+
+        print_comparison(result)
+    if result.undrawn is not None:
+        print(f"note: {result.undrawn}", file=sys.stderr)
+    for failed in result.failed:
+        print(f"failed: {failed.words}: {failed.message}", file=sys.stderr)
+        if debug:
+            print(failed.trace, file=sys.stderr)
+    if result.failed:
+        raise RunError(
+            f"{len(result.failed)} failed, see above; they are not in {result.folder / 'compare.csv'}, and the same "
+            "call tries them again"
+        )
+
+
+def _comparison(config: str | None, flags: dict[str, Any]) -> Comparison:
+    from admmnet.compare import Comparison
+
+    algorithms, epsilons, seeds = flags.pop("algorithms"), flags.pop("epsilons"), flags.pop("seeds")
+    settings = {} if config is None else read_values(Path(config))
+    tune, tune_seeds = flags.pop("tune"), flags.pop("tune_seeds")
+    out, resplit = flags.pop("out"), flags.pop("resplit")
+    given = {
+        name: parse_flag(name, value) if isinstance(value, str) else value
+        for name, value in flags.items()
+        if value is not None
+    }
+    return Comparison(
+        algorithms=listed(algorithms),
+        epsilons=parse_epsilons(epsilons),
+        seeds=parse_seeds(seeds),
+        out=out,
+        settings=settings | given,
+        resplit=resplit,
+        tune=tune,
+        tune_seeds=tune_seeds,
+    )
+
+
+for _option in compare.params:
+    if isinstance(_option, click.Option) and _option.name == "out":
+        _option.required, _option.help = True, "folder of the comparison; the same again goes on with it"
+    elif isinstance(_option, click.Option) and _option.name in OWN:
+        _option.hidden = True  # what a comparison fills in itself is refused with the reason

@@ -1,0 +1,103 @@
+"""The table of a comparison for people."""
+
+from __future__ import annotations
+
+import sys
+
+from admmnet.cli.tables import console, number, percent, table
+from admmnet.compare.figures import CompareResult, Line
+from admmnet.compare.tuning import UNCOVERED
+from admmnet.compare.words import said, short
+
+COLUMNS = (
+    "method",
+    "epsilon",
+    "error in %",
+    "eps proven",
+    "eps publ.",
+    "loss",
+    "releases",
+    "MB",
+    "seconds",
+)
+WIDE = 110
+"""Characters from which a terminal shows all columns; a narrower one shows the first five."""
+
+
+def print_comparison(result: CompareResult) -> None:
+    """Print a row a method and epsilon, the references, what was tuned, and where everything lies."""
+    survey = result.surveys[0]
+    counts = sorted({line.seeds for line in result.lines}) or [0]
+    seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    splits = f", {len(result.surveys)} splits" if len(result.surveys) > 1 else ""
+    title = (
+        f"{survey.name}: {survey.train:,} training and {survey.test:,} test records{splits}, {survey.agents} agents, "
+        f"delta {result.delta:g}; means over {seeds} seeds"
+    )
+    narrow = console().width < WIDE
+    grid = table(title, *(COLUMNS[:-4] if narrow else COLUMNS))
+    grid.columns[0].justify = "left"
+    before = None
+    for line in result.lines:
+        if before not in (None, line.entry):
+            grid.add_section()
+        before = line.entry
+        cells = _cells(line)
+        grid.add_row(*(cells[:-4] if narrow else cells))
+    console().print(grid)
+    print(f"no privacy, all training records pooled: test error {percent(result.pooled)}")
+    print(f"always the larger class:                 test error {percent(result.larger_class)}")
+    _print_tuning(result)
+    print(f"figures of every run: {result.folder / 'compare.csv'}")
+    for picture in result.pictures:
+        print(f"picture:              {picture}")
+    print(f"run folders:          {result.folder / 'runs'}   (admmnet ledger verify RUN)")
+    for note in result.notes:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    spread = "" if line.spread is None else f" +- {100 * line.spread:.2f}"
+    return (
+        line.entry.text,
+        "-" if line.epsilon is None else short(line.epsilon),
+        percent(line.error).removesuffix("%") + spread,
+        number(line.epsilon_proven),
+        number(line.epsilon_published),
+        number(line.train_loss),
+        f"{line.releases:.1f}".removesuffix(".0"),
+        number(line.bytes_sent / 1e6, 3),
+        f"{line.seconds:.2f}",
+    )
+
+
+def _print_tuning(result: CompareResult) -> None:
+    """Say which settings were tuned, what was chosen, and what that would have cost."""
+    if not result.choices:
+        return
+    rows = []
+    for choice in result.choices:
+        case = choice.case
+        rows.append(
+            {
+                "method": case.entry.text,
+                "epsilon": "-" if case.epsilon is None else short(case.epsilon),
+                "split": str(case.data_seed),
+                "chosen": said(choice.values).replace(",", ", "),
+                "of": str(len(choice.errors)),
+                "trials": str(choice.trials),
+                "validation error": percent(min(error for _, error in choice.errors)),
+                "eps proven": number(choice.cost_proven),
+                "eps publ.": number(choice.cost_published),
+            }
+        )
+    left_out = set() if console().width >= WIDE else {"of", "trials", "validation error", "eps publ."}
+    left_out |= set() if len(result.surveys) > 1 else {"split"}
+    columns = [name for name in rows[0] if name not in left_out]
+    grid = table("tuned on a validation part of the training records", *columns)
+    grid.columns[0].justify = "left"
+    for row in rows:
+        grid.add_row(*(row[name] for name in columns))
+    console().print(grid)
+    print(f"tuning: the epsilons here are those of all trials and one final run, at delta {result.delta:g}")
+    print(f"        {UNCOVERED}")

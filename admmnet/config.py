@@ -26,14 +26,17 @@ class RunConfig:
     """
 
     data: str = setting(
-        "census", "data", "data set name, or a .csv, .npz or .libsvm file", metavar="NAME|PATH"
+        "census",
+        "data",
+        "data set (docs/data.md), or a .csv, .npz or .libsvm file",
+        metavar="NAME|PATH",
     )
     data_dir: str | None = setting(
         None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR"
     )
     data_seed: int = setting(0, "data", "seed of the train/test draw and of the shards", low=0)
     test: str | None = setting(
-        None, "data", "file of test records; 'official' for Adult's own split", metavar="PATH"
+        None, "data", "file of test records; 'official': the set's own test part", metavar="PATH"
     )
     test_fraction: float | None = setting(
         None,
@@ -51,6 +54,18 @@ class RunConfig:
     no_intercept: bool = setting(False, "data", "do without the constant column")
     data_dependent: bool = setting(
         False, "data", "accept an encoding discovered from private records, which no ledger covers"
+    )
+    normalise: str = setting(
+        "rows",
+        "data",
+        "what is scaled: rows alone, or features first, by their largest values (columns) or declared bounds",
+        choices=("rows", "columns", "public"),
+    )
+    project: int | None = setting(
+        None, "data", "random projection of the features to this many, by the data seed", low=1, metavar="D"
+    )
+    centre: str | None = setting(
+        None, "data", "value of a real target that becomes 0: a number, or mean", metavar="X|mean"
     )
     schema: dict[str, Any] = setting(
         {}, "data", "public schema of a file: labels, columns, categories, bounds"

@@ -12,7 +12,7 @@ import networkx as nx
 
 from admmnet.answer import gossip_rounds
 from admmnet.config import RunConfig
-from admmnet.data import DataSettings, Records, load
+from admmnet.data import DataSettings, Records, load, require_classes
 from admmnet.decisions import AnyNoise, Facts, budget_of, decide
 from admmnet.defaults import Strength, fixed
 from admmnet.errors import RequestError
@@ -85,6 +85,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     for counts in world.gather(data.counts):
         known |= {int(agent): int(count) for agent, count in counts.items()}
     data = replace(data, counts=known)
+    together(world, lambda: require_classes(data, f"--algorithm {config.algorithm}"))
     widths = sorted(set(world.gather(len(data.feature_names))))
     if len(widths) > 1:
         error = RequestError(f"the agents' files differ in width: {widths} features")
@@ -139,6 +140,9 @@ def data_settings(config: RunConfig) -> DataSettings:
         features=config.features,
         no_intercept=config.no_intercept,
         schema=config.schema or None,
+        normalise=config.normalise,
+        project=config.project,
+        centre=config.centre,
     )
 
 

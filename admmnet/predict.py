@@ -6,9 +6,6 @@ records that the run was trained on.
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -20,58 +17,19 @@ from numpy.typing import NDArray
 
 from admmnet.config import RunConfig
 from admmnet.config_file import load_config
-from admmnet.data import BUILT_IN, ENCODING, DataSettings, NewRows, Part, load_new
+from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new, require_classes
 from admmnet.data.labels import oriented, same
 from admmnet.data.scoring import PUBLIC_SCHEMAS
-from admmnet.data.settings import AGENT, form_of, path_for
+from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
 from admmnet.errors import RequestError
 from admmnet.losses import get_loss
+from admmnet.model import Model, read_model
 from admmnet.observer import test_error
-from admmnet.types import Matrix, Vector
+from admmnet.types import Vector
 
-KEYS = ("theta", "consensus", "feature_names")
-
-
-@dataclass(frozen=True)
-class Model:
-    """A model with what is needed to encode rows for it.
-
-    Attributes
-    ----------
-    folder : Path
-        The run folder.
-    theta : ndarray, shape (N, d)
-        Vector of every agent.
-    consensus : ndarray, shape (d,)
-        Their average.
-    feature_names : tuple of str
-        The d names.
-    config : RunConfig
-        Settings of the run.
-    encoding : dict or None
-        The table `[data.schema]` with what the run had read from rows, if it had.
-    """
-
-    folder: Path
-    theta: Matrix
-    consensus: Vector
-    feature_names: tuple[str, ...]
-    config: RunConfig
-    encoding: dict[str, Any] | None
-
-    def vector(self, agent: int | None = None) -> Vector:
-        """Vector (d,) of an agent, or the consensus.
-
-        Raises
-        ------
-        RequestError
-            If there is no such agent.
-        """
-        if agent is None:
-            return self.consensus
-        if not 0 <= agent < len(self.theta):
-            raise RequestError(f"--agent {agent}: the run has the agents 0 to {len(self.theta) - 1}")
-        return np.ascontiguousarray(self.theta[agent])
+__all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "read_model", "rows_for"]
+FILE_KEYS = {"labels", "threshold", "targets", "features", *FIXED_KEYS}
+"""Keys of an encoding that count for files without named columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,66 +53,6 @@ class NewData:
     features: int | None = None
     no_intercept: bool = False
     config: Path | None = None
-
-
-def read_model(folder: Path) -> Model:
-    """Read the model of a finished run.
-
-    Parameters
-    ----------
-    folder : Path
-        The run folder.
-
-    Returns
-    -------
-    Model
-        Its vectors, names, settings and encoding.
-
-    Raises
-    ------
-    RequestError
-        If a file is missing, as in an unfinished run, or damaged.
-    """
-    theta, consensus, names = _arrays(folder)
-    config = load_config(folder / "config.toml")
-    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING))
-
-
-def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...]]:
-    path = folder / "model.npz"
-    if not path.is_file():
-        raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            theta, consensus, names = (archive[key] for key in KEYS)
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None
-    sound = (
-        theta.ndim == 2
-        and theta.dtype == consensus.dtype == np.float64
-        and names.dtype.kind == "U"
-        and theta.shape[1:] == consensus.shape == names.shape
-        and 0 not in theta.shape
-        and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
-    )
-    if not sound:
-        raise RequestError(
-            f"{path} is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names"
-            f" {names.shape} must be finite (N, d), (d,), and d texts): take the original run folder"
-        )
-    return theta, consensus, tuple(str(name) for name in names)
-
-
-def _encoding(path: Path) -> dict[str, Any] | None:
-    try:
-        table = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise RequestError(f"{path} cannot be read as JSON ({error}): take the original run folder") from None
-    if not isinstance(table, dict):
-        raise RequestError(f"{path} must hold a table, got {table!r:.40}: take the original run folder")
-    return table
 
 
 def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
@@ -204,7 +102,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
     if new.no_intercept and not run.no_intercept:
         raise RequestError("--no-intercept: the model has an intercept; drop the flag")
     raw = len(model.feature_names) - (not run.no_intercept)
-    if new.features not in (None, raw):
+    if run.project is None and new.features not in (None, raw):
         raise RequestError(
             f"--features {new.features}: the model has {raw} besides the intercept; drop the flag"
         )
@@ -213,7 +111,8 @@ def _settings(model: Model, new: NewData) -> DataSettings:
     csv = not built_in and form_of(new.data) == ".csv"
     table = (base.schema or None) if new.config is not None else _table(model)
     if table is not None and not csv:
-        table = {key: value for key, value in table.items() if key in ("labels", "features")}
+        keys = FIXED_KEYS if built_in else FILE_KEYS
+        table = {key: value for key, value in table.items() if key in keys} or None
     positive = base.positive if new.config is not None else _positive(run, table, new.positive)
     return DataSettings(
         data=new.data,
@@ -225,7 +124,10 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         positive=new.positive or (None if built_in else positive),
         features=None if csv or built_in else new.features or base.features,
         no_intercept=run.no_intercept,
-        schema=None if built_in else table,
+        schema=table,
+        normalise=run.normalise,
+        project=run.project,
+        centre=run.centre,
     )
 
 
@@ -248,7 +150,8 @@ def _positive(run: RunConfig, table: Mapping[str, Any] | None, wanted: str | Non
 def _relation(run: RunConfig, data: str) -> Literal["pool", "shard"] | None:
     """Whether data are the run's own: the pool its records were drawn from, or the file of one agent."""
     if data in BUILT_IN or run.data in BUILT_IN:
-        return "pool" if data == run.data else None
+        # mnist:3 and mnist:4 are the same records
+        return "pool" if data.partition(":")[0] == run.data.partition(":")[0] else None
     if AGENT not in run.data:
         return "pool" if _same_file(Path(data), Path(run.data)) else None
     files = (path_for(run.data, agent) for agent in range(run.agents or 0))
@@ -288,6 +191,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
     if chosen != "test" and model.config.seed is None and not public:
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
+    require_classes(rows, "evaluate")
     assert rows.y is not None  # labels were asked for
     with _one_thread():
         errors = np.array([test_error(rows.X, rows.y, model.vector(i)) for i in range(len(model.theta))])
@@ -392,9 +296,12 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     """
     theta = model.vector(agent)
     rows = rows_for(model, new, labelled=False)
+    require_classes(rows, "predict")
     with _one_thread():
         score = rows.X @ theta
-    probability = np.exp(-np.logaddexp(0.0, -score))
+    # scores of other losses are no log-odds
+    logistic = model.config.loss == "logistic"
+    probability = np.exp(-np.logaddexp(0.0, -score)) if logistic else np.full_like(score, np.nan)
     return Predictions(
         rows.which + 1, score, probability, tuple(rows.labels[s > 0.0] for s in score.tolist())
     )

@@ -117,5 +117,6 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
 def _write(file: TextIO, found: Predictions) -> None:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["row", "score", "probability", "prediction"])
-    columns = (found.row.tolist(), found.score.tolist(), found.probability.tolist(), found.prediction)
+    probability = ["" if value != value else value for value in found.probability.tolist()]  # nan: none
+    columns = (found.row.tolist(), found.score.tolist(), probability, found.prediction)
     writer.writerows(zip(*columns, strict=True))

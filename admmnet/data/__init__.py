@@ -5,9 +5,11 @@ and the shards depend on the data seed alone, so that all ranks agree without a 
 further rows for a model that exists.
 """
 
-from admmnet.data.loading import ENCODING, Records, headline, load, validate
+from admmnet.data.loading import ENCODING, headline, load, load_sparse, validate
+from admmnet.data.records import Records, SparseRecords
 from admmnet.data.scoring import NewRows, Part, load_new
 from admmnet.data.settings import BUILT_IN, FILE_FORMS, DataSettings
+from admmnet.data.targets import Target, Task, require_classes
 
 __all__ = [
     "BUILT_IN",
@@ -17,8 +19,13 @@ __all__ = [
     "NewRows",
     "Part",
     "Records",
+    "SparseRecords",
+    "Target",
+    "Task",
     "headline",
     "load",
     "load_new",
+    "load_sparse",
+    "require_classes",
     "validate",
 ]

@@ -188,6 +188,7 @@ def read_adult(data_dir: str | None) -> Source:
         column=table.column,
         where=where,
         schema=schema,
+        bounds=encoded.bounds,
         official=counts[0],
         test_share=TEST_SHARE,
     )

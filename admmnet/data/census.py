@@ -55,6 +55,7 @@ def read_census() -> Source:
         column=table.column,
         where=where,
         schema=schema,
+        bounds=encoded.bounds,
         test_share=TEST_SHARE,
         notes=("census is synthetic: invented records in the shape of census data",),
     )

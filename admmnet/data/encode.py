@@ -10,7 +10,7 @@ import numpy as np
 from admmnet.data.columns import Codes, Column, Rows, Table, listed, numbers_of
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.errors import RequestError
-from admmnet.types import Matrix
+from admmnet.types import Matrix, Vector
 
 Where = Callable[[int], str]
 
@@ -27,11 +27,14 @@ class Block:
         Features of each level.
     codes : ndarray of int32, shape (n,)
         Level of each record.
+    bound : float
+        Largest absolute value by declaration; nan if there is none.
     """
 
     names: tuple[str, ...]
     lookup: Matrix
     codes: Codes
+    bound: float
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class Encoded:
     def names(self) -> tuple[str, ...]:
         """Feature names in order, without the intercept."""
         return tuple(name for block in self.blocks for name in block.names)
+
+    @property
+    def bounds(self) -> Vector:
+        """Largest absolute value of every feature by declaration, shape (d,); nan where there is none."""
+        return np.concatenate([np.full(len(block.names), block.bound) for block in self.blocks])
 
     def rows(self, which: Rows) -> Matrix:
         """Features of some records.
@@ -178,7 +186,7 @@ def _categorical(rule: Categorical, column: Column, where: Where) -> Block:
                 f" add it to the categories of {rule.prefix!r} in the schema, or set other = true there"
             )
         lookup[code, at] = rule.weight
-    return Block(tuple(f"{rule.prefix}={name}" for name in features), lookup, column.codes)
+    return Block(tuple(f"{rule.prefix}={name}" for name in features), lookup, column.codes, rule.weight)
 
 
 def _numeric(rule: Numeric, column: Column, where: Where) -> Block:
@@ -188,7 +196,7 @@ def _numeric(rule: Numeric, column: Column, where: Where) -> Block:
         one_hot = np.eye(len(rule.edges) + 1)[at, 1:]  # interval 0 lies below the first edge: no feature
         ends = (*(f"{edge:g}" for edge in rule.edges[1:]), "inf")
         names = tuple(f"{rule.prefix}=[{a:g},{b})" for a, b in zip(rule.edges, ends, strict=True))
-        return Block(names, rule.weight * one_hot, column.codes)
+        return Block(names, rule.weight * one_hot, column.codes, rule.weight)
     if rule.scale == "none":
         scaled = values
     else:
@@ -199,4 +207,5 @@ def _numeric(rule: Numeric, column: Column, where: Where) -> Block:
         scaled = np.log1p(offset) / np.log1p(span) if rule.scale == "log" else offset / span
         if rule.scale == "centred":
             scaled = 2 * scaled - 1
-    return Block((rule.prefix,), (rule.weight * scaled)[:, None], column.codes)
+    bound = np.nan if rule.scale == "none" else rule.weight
+    return Block((rule.prefix,), (rule.weight * scaled)[:, None], column.codes, bound)

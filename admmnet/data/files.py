@@ -1,4 +1,4 @@
-"""Files as text: plain or gzip, in a folder, or downloaded once and verified."""
+"""Files as text: plain, gzip or zip, in a folder, or downloaded once and verified."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import hashlib
 import os
 import tempfile
 import urllib.request
+import zipfile
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from admmnet.errors import RequestError
 
@@ -16,26 +20,71 @@ ENVIRONMENT = "ADMMNET_DATA"
 """Variable that names the data folder when `--data-dir` does not."""
 TIMEOUT = 10.0
 """Seconds a download may be silent."""
+BLOCK = 1 << 21
+"""Bytes that `read_blocks` holds at a time."""
 _LARGEST = 1 << 28  # bytes; no file that is downloaded comes near
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a file, unpacked when its name ends with `.gz`.
+class Readable(Protocol):
+    """Part of a binary file that is used here."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read up to `size` bytes, all by default."""
+        ...
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Readable]:
+    """Open a file for reading, unpacked when its name ends with `.gz` or `.zip` (of one member).
 
     Raises
     ------
     RequestError
-        If it cannot be read, is no gzip file, is cut off or is empty.
+        If it cannot be read, is not packed as its name says, or is cut off; while it is read, too.
     """
+    kind = path.suffix.removeprefix(".")
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise RequestError(f"{path} is not a sound gzip file ({error}): store it anew") from None
+        if kind == "gz":
+            with gzip.open(path) as file:
+                yield file
+        elif kind == "zip":
+            with zipfile.ZipFile(path) as archive:
+                members = archive.namelist()
+                if len(members) != 1:
+                    raise RequestError(f"{path} holds {len(members)} files: unpack the one that is meant")
+                with archive.open(members[0]) as file:
+                    yield file
+        else:
+            with path.open("rb") as file:
+                yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        name = {"gz": "gzip"}.get(kind, kind)
+        raise RequestError(f"{path} is not a sound {name} file ({error}): store it anew") from None
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file, unpacked as by `opened`.
+
+    Raises
+    ------
+    RequestError
+        As `opened`, or if it is empty.
+    """
+    with opened(path) as file:
+        data = file.read()
     if not data.strip():
-        raise RequestError(f"{path} is empty: give a file with at least one record")
+        raise _empty(path)
     return data
+
+
+def _empty(path: Path) -> RequestError:
+    return RequestError(f"{path} is empty: give a file with at least one record")
+
+
+def _not_text(path: Path, line: int) -> RequestError:
+    return RequestError(f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8")
 
 
 def read_lines(path: Path) -> list[str]:
@@ -50,9 +99,50 @@ def read_lines(path: Path) -> list[str]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise RequestError(f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8") from None
+        raise _not_text(path, data.count(b"\n", 0, error.start) + 1) from None
     return text.rstrip().replace("\r\n", "\n").split("\n")
+
+
+def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
+    """Lines of a UTF-8 file, some thousand at a time, without the empty ones at its end.
+
+    Large files are never held whole: what is kept of a block is up to the caller.
+
+    Raises
+    ------
+    RequestError
+        As `read_lines`.
+    """
+    number = 0
+    held: list[str] = []  # empty lines, dropped only if nothing follows
+    for data in _whole_lines(path, size):
+        try:
+            text = data.decode("utf-8-sig" if number == 0 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise _not_text(path, number + data.count(b"\n", 0, error.start) + 1) from None
+        lines = held + text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+        number += len(lines) - len(held)
+        full = next((k for k in range(len(lines), 0, -1) if lines[k - 1].strip()), 0)
+        held = lines[full:]
+        if full:
+            yield lines[:full]
+    if len(held) == number:
+        raise _empty(path)
+
+
+def _whole_lines(path: Path, size: int) -> Iterator[bytes]:
+    """Pieces of a file that end with a line."""
+    rest = b""
+    with opened(path) as file:
+        while piece := file.read(size):
+            end = piece.rfind(b"\n") + 1
+            if end:
+                yield rest + piece[:end]
+                rest = piece[end:]
+            else:
+                rest += piece
+    if rest:
+        yield rest
 
 
 def data_folder(given: str | None) -> Path | None:
@@ -68,11 +158,45 @@ def cache_folder() -> Path:
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """Path of `folder/name` or `folder/name.gz`, the first there is."""
-    for path in (folder / name, folder / f"{name}.gz"):
+    """Path of `folder/name`, `folder/name.gz` or `folder/name.zip`, the first there is."""
+    for path in (folder / name, folder / f"{name}.gz", folder / f"{name}.zip"):
         if path.is_file():
             return path
     return None
+
+
+def locate_first(names: Sequence[str], data_dir: str | None, origin: str) -> Path:
+    """Find the first there is of some files of a set that is not downloaded.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Paths below the data folder, in the order they are looked for.
+    data_dir : str or None
+        `--data-dir`.
+    origin : str
+        Where the files are to be had, for the message.
+
+    Returns
+    -------
+    Path
+        An existing file.
+
+    Raises
+    ------
+    RequestError
+        Saying where the files were expected and what to do.
+    """
+    folder = data_folder(data_dir) or cache_folder()
+    for name in names:
+        path = find(folder, name)
+        if path is not None:
+            return path
+    wanted = " nor ".join(f"{folder / name}[.gz]" for name in names)
+    raise RequestError(
+        f"there is {'no' if len(names) == 1 else 'neither'} {wanted}: get it from {origin}, and pass --data-dir DIR"
+        f" (or set {ENVIRONMENT}) with DIR/{names[0]}[.gz] in it"
+    )
 
 
 def locate(name: str, data_dir: str | None, url: str | None, sha256: str | None) -> Path:

@@ -1,4 +1,4 @@
-"""Two label values turned into -1 and +1."""
+"""Two label values turned into -1 and +1, and real targets into numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from admmnet.data.columns import Column
+from admmnet.data.columns import Column, numbers_of
+from admmnet.data.schema import Schema
 from admmnet.errors import RequestError
 from admmnet.types import Vector
 
@@ -19,7 +20,7 @@ class Labels:
     Attributes
     ----------
     y : ndarray, shape (n,)
-        -1 or +1; nan for rows without labels.
+        -1 or +1, or real targets inside their public range; nan for rows without labels.
     values : tuple of two str, or None
         Negative and positive value; None when the convention {-1, +1} or {0, 1} holds.
     dependent : tuple of str
@@ -29,6 +30,42 @@ class Labels:
     y: Vector
     values: tuple[str, str] | None
     dependent: tuple[str, ...] = ()
+
+
+def read_answers(
+    column: Column,
+    name: str,
+    where: Callable[[int], str],
+    schema: Schema,
+    positive: str | None,
+    discover: bool,
+) -> Labels:
+    """Turn a label column into signs, or into real targets where the schema declares a range for them.
+
+    Parameters
+    ----------
+    column, name, where, positive, discover
+        As in `read_labels`.
+    schema : Schema
+        Of it `targets`, `threshold` and `labels` count.
+
+    Returns
+    -------
+    Labels
+        Targets are clipped to their range and keep their unit.
+
+    Raises
+    ------
+    RequestError
+        As `read_labels`, or for a target that is no finite number.
+    """
+    if schema.targets is not None:
+        values = np.clip(numbers_of(column, name, where), *schema.targets)
+        return Labels(values[column.codes], None)
+    if schema.threshold is not None:
+        above = numbers_of(column, name, where) > schema.threshold
+        return Labels(np.where(above, 1.0, -1.0)[column.codes], None)
+    return read_labels(column, name, where, schema.labels, positive, discover)
 
 
 def read_labels(

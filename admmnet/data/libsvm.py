@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.data.columns import Column, Rows, column_of, column_of_numbers
 from admmnet.data.files import read_lines
-from admmnet.data.labels import no_labels, read_labels
+from admmnet.data.labels import no_labels, read_answers
 from admmnet.data.schema import Schema
 from admmnet.data.source import Source
 from admmnet.errors import RequestError
@@ -54,6 +55,13 @@ class Sparse:
         X[np.repeat(np.arange(len(which)), counts), self.indices[pairs]] = self.values[pairs]
         return X
 
+    def csr(self, which: Rows) -> Any:
+        """Return some rows as a scipy CSR array (m, d)."""
+        from scipy.sparse import csr_array  # imported here: only who asks for sparse rows needs it
+
+        n = len(self.starts) - 1
+        return csr_array((self.values, self.indices, self.starts), shape=(n, self.width))[which]
+
     def column(self, index: int) -> Vector:
         """Return one dense feature (n,)."""
         x = np.zeros(len(self.starts) - 1)
@@ -72,7 +80,7 @@ def read_libsvm(
     path : Path
         `.libsvm` or `.svm`, plain or `.gz`.
     schema : Schema
-        Only `labels` and `features` count.
+        Its columns do not count.
     positive : str or None
         Label value that becomes +1.
     discover : bool
@@ -106,7 +114,7 @@ def read_libsvm(
     sparse = _sparse(path, lines, schema.features)
     if labelled:
         heads = column_of([line.split(None, 1)[0] for line in lines])
-        labels = read_labels(heads, "label", where, schema.labels, positive, discover)
+        labels = read_answers(heads, "label", where, schema, positive, discover)
     else:
         labels = no_labels(len(lines), schema.labels, positive)
     width = sparse.width
@@ -127,6 +135,7 @@ def read_libsvm(
         where=where,
         schema=replace(schema, labels=labels.values, features=width),
         dependent=labels.dependent + discovered,
+        sparse=sparse.csr,
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from admmnet.errors import RequestError
 
+Range = tuple[float, float]
 Scale = Literal["linear", "centred", "log", "bins", "none"]
 SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
 _COMMON = {"kind", "column", "weight"}
@@ -17,7 +18,9 @@ _KEYS = {
     "categorical": _COMMON | {"categories", "groups", "other"},
     "numeric": _COMMON | {"low", "high", "scale", "edges"},
 }
-_TOP = {"label", "labels", "features", "columns", "drop"}
+_TOP = {
+    "label", "labels", "features", "columns", "drop", "threshold", "leave_out", "targets", "centre", "scales",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,16 @@ class Schema:
         Width of libsvm and npz rows.
     drop : tuple of str
         Columns that are knowingly left out; "*" stands for all undeclared ones.
+    threshold : float or None
+        Makes two classes of a numeric label: above it is +1, all else -1.
+    leave_out : tuple of str
+        Label values of csv records that are left out, such as codes for "not asked".
+    targets : tuple of two float, or None
+        Public range of a real target, to which it is clipped; None for classes.
+    centre : float or None
+        Value of a real target that becomes 0; None for the middle of the range.
+    scales : tuple of float
+        Largest absolute value of every feature, or of all if there is one; empty if not declared.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -100,6 +113,18 @@ class Schema:
     labels: tuple[str, str] | None = None
     features: int | None = None
     drop: tuple[str, ...] = ()
+    threshold: float | None = None
+    leave_out: tuple[str, ...] = ()
+    targets: Range | None = None
+    centre: float | None = None
+    scales: tuple[float, ...] = ()
+
+    @property
+    def classes(self) -> tuple[str, str]:
+        """Words for the labels -1 and +1."""
+        if self.threshold is not None:
+            return f"at most {self.threshold:g}", f"above {self.threshold:g}"
+        return self.labels or ("-1", "+1")
 
 
 def parse_schema(table: Mapping[str, Any] | None) -> Schema:
@@ -108,7 +133,7 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     Parameters
     ----------
     table : mapping or None
-        Keys `label`, `labels`, `features`, `drop`, `columns`; see docs/data.md.
+        Keys `label`, `labels`, `features`, `drop`, `columns` and those of `Schema`; see docs/data.md.
 
     Returns
     -------
@@ -126,11 +151,6 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     label = table.get("label")
     if label is not None and not isinstance(label, str):
         raise RequestError(f"data.schema.label must be a column name, got {label!r}")
-    labels = table.get("labels")
-    if labels is not None:
-        labels = _texts(labels, "data.schema.labels")
-        if len(labels) != 2:
-            raise RequestError(f"data.schema.labels must be [negative, positive], got {list(labels)!r}")
     features = table.get("features")
     if features is not None and (not isinstance(features, int) or isinstance(features, bool) or features < 1):
         raise RequestError(f"data.schema.features must be a whole number, 1 or more, got {features!r}")
@@ -139,7 +159,44 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
         raise RequestError("data.schema.columns must hold one table a column: [data.schema.columns.NAME]")
     rules = tuple(_rule(str(name), entry) for name, entry in columns.items())
     drop = _texts(table.get("drop", []), "data.schema.drop", empty=True)
-    return Schema(rules, label, labels, features, drop)
+    leave_out = _texts(table.get("leave_out", []), "data.schema.leave_out", empty=True)
+    labels, threshold, targets = _answers(table)
+    centre = _number(table["centre"], "data.schema.centre") if "centre" in table else None
+    scales = _scales(table.get("scales", ()), "data.schema.scales")
+    return Schema(rules, label, labels, features, drop, threshold, leave_out, targets, centre, scales)
+
+
+def _answers(table: Mapping[str, Any]) -> tuple[tuple[str, str] | None, float | None, Range | None]:
+    """What becomes of the label: `labels`, `threshold` or `targets`, one of them at most."""
+    given = sorted({"labels", "threshold", "targets"} & set(table))
+    if len(given) > 1:
+        raise RequestError(f"data.schema gives {' and '.join(given)}, which exclude each other: keep one")
+    labels = None
+    if "labels" in table:
+        pair = _texts(table["labels"], "data.schema.labels")
+        if len(pair) != 2:
+            raise RequestError(f"data.schema.labels must be [negative, positive], got {list(pair)!r}")
+        labels = (pair[0], pair[1])
+    threshold = _number(table["threshold"], "data.schema.threshold") if "threshold" in table else None
+    targets = _range(table["targets"], "data.schema.targets") if "targets" in table else None
+    return labels, threshold, targets
+
+
+def _range(values: Any, place: str) -> Range:
+    if not isinstance(values, list | tuple) or len(values) != 2:
+        raise RequestError(f"{place} must be [lowest, highest], got {values!r}")
+    low, high = (_number(value, place) for value in values)
+    if not low < high:
+        raise RequestError(f"{place}: the lowest must be below the highest, got {low:g} and {high:g}")
+    return low, high
+
+
+def _scales(values: Any, place: str) -> tuple[float, ...]:
+    given = values if isinstance(values, list | tuple) else [values]
+    scales = tuple(_number(value, place) for value in given)
+    if any(scale <= 0 for scale in scales):
+        raise RequestError(f"{place} must be above 0, got {min(scales):g}")
+    return scales
 
 
 def to_table(schema: Schema) -> dict[str, Any]:
@@ -157,6 +214,9 @@ def to_table(schema: Schema) -> dict[str, Any]:
     """
     table: dict[str, Any] = {"label": schema.label, "features": schema.features, "drop": list(schema.drop)}
     table["labels"] = None if schema.labels is None else list(schema.labels)
+    table["targets"] = None if schema.targets is None else list(schema.targets)
+    table |= {"threshold": schema.threshold, "centre": schema.centre}
+    table |= {"leave_out": list(schema.leave_out), "scales": list(schema.scales)}
     table["columns"] = {rule.prefix: _entry(rule) for rule in schema.rules}
     return {key: value for key, value in table.items() if value not in (None, [], {})}
 

@@ -8,11 +8,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from admmnet.data import adult, census_tables, phishing
+from admmnet.data import adult, census_tables, kddcup99, phishing, skin, year_prediction
 from admmnet.data.columns import Rows
-from admmnet.data.loading import declared, drawn, every, finished, names_of, read_file, read_source, validate
+from admmnet.data.finish import drawn, every, finished, names_of
+from admmnet.data.loading import validate
 from admmnet.data.schema import Numeric, Schema
-from admmnet.data.settings import BUILT_IN, DataSettings, form_of
+from admmnet.data.settings import DataSettings, form_of
+from admmnet.data.sources import declared, read_file, read_named
+from admmnet.data.targets import Target, Task
+from admmnet.data.transform import fit
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
 
@@ -22,6 +26,10 @@ PUBLIC_SCHEMAS: dict[str, dict[str, Any]] = {
     "adult": adult.SCHEMA,
     "census": census_tables.SCHEMA,
     "phishing": {"labels": list(phishing.LABELS), "features": phishing.FEATURES},
+    "phishing:uci": phishing.UCI_SCHEMA,
+    "kddcup99": kddcup99.SCHEMA,
+    "skin": skin.SCHEMA,
+    "year-prediction-msd": {"features": year_prediction.FEATURES, "targets": list(year_prediction.YEARS)},
 }
 """Encodings of the built-in sets, by which files of the same columns are read."""
 
@@ -39,9 +47,11 @@ class NewRows:
     X : ndarray, shape (m, d)
         Rows of norm 1.
     y : ndarray, shape (m,), or None
-        Labels -1 and +1; None if they were not read.
+        Labels -1 and +1, or in [-1, 1] for real targets; None if they were not read.
     labels : tuple of two str
         What -1 and +1 stand for.
+    target : Target or None
+        For real targets: what -1 and 1 stand for.
     """
 
     name: str
@@ -49,6 +59,12 @@ class NewRows:
     X: Matrix
     y: Vector | None
     labels: tuple[str, str]
+    target: Target | None = None
+
+    @property
+    def task(self) -> Task:
+        """Whether labels are classes or real targets; see `require_classes`."""
+        return "classification" if self.target is None else "regression"
 
 
 def load_new(
@@ -79,19 +95,27 @@ def load_new(
         As for training rows, with file, row and column; or naming the first feature that differs.
     """
     validate(settings)
-    if settings.data in BUILT_IN:
-        source = read_source(settings)
+    if settings.named:
+        source = read_named(settings, labelled)
     else:
         schema = _completed(declared(settings), settings, features)
         source = read_file(Path(settings.data), schema, settings.positive, discover=False, labelled=labelled)
     _check_features(settings.data, names_of(source, settings), features)
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
-    X, y = finished(source, which, settings)
-    return NewRows(source.name, which, X, y if labelled else None, source.schema.labels or ("-1", "+1"))
+    transform = fit(source, which, settings, discover=False).transform
+    X, y = finished(source, which, settings, transform)
+    return NewRows(source.name, which, X, y if labelled else None, source.schema.classes, transform.target)
 
 
 def _completed(schema: Schema, settings: DataSettings, features: Sequence[str]) -> Schema:
     raw = tuple(features) if settings.no_intercept else tuple(features[:-1])
+    if settings.project is not None:  # names of projections say nothing of columns
+        if form_of(settings.data) == ".csv" and not schema.rules:
+            raise RequestError(
+                f"{settings.data}: the model's features are projections, so that the columns they are made of must be"
+                " declared: give the encoding of the training, see --config"
+            )
+        return schema
     if form_of(settings.data) != ".csv":
         return schema if schema.features is not None else replace(schema, features=len(raw))
     if schema.rules:

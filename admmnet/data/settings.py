@@ -11,8 +11,29 @@ from typing import Any, Literal
 
 from admmnet.errors import RequestError
 
-BUILT_IN = ("census", "adult", "phishing")
-"""Names that `DataSettings.data` may hold instead of a path."""
+BUILT_IN = (
+    "census",
+    "adult",
+    "phishing",
+    "phishing:uci",
+    "kddcup99",
+    *(f"mnist:{digit}" for digit in range(10)),
+    "skin",
+    "year-prediction-msd",
+)
+"""Names that `DataSettings.data` may hold instead of a path; `ipums:FILE` names an extract besides."""
+
+NAMES = "census, adult, phishing, phishing:uci, kddcup99, mnist:DIGIT, skin, year-prediction-msd, ipums:FILE"
+"""The same in words."""
+
+IPUMS = "ipums:"
+OFFICIAL = ("adult", "year-prediction-msd", *(f"mnist:{digit}" for digit in range(10)))
+"""Names of the sets with a test part of their own."""
+FIXED_KEYS = {"scales", "centre"}
+"""Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
+
+NORMALISE = ("rows", "columns", "public")
+"""Values of `DataSettings.normalise`."""
 
 FILE_FORMS = (".csv", ".csv.gz", ".npz", ".libsvm", ".libsvm.gz", ".svm", ".svm.gz")
 """Endings of the files that are read."""
@@ -28,14 +49,14 @@ class DataSettings:
     Attributes
     ----------
     data : str
-        A name of `BUILT_IN` or a path with an ending of `FILE_FORMS`, with `{agent}` in it for one file
-        an agent.
+        A name of `BUILT_IN`, `ipums:FILE`, or a path with an ending of `FILE_FORMS`, with `{agent}` in it for
+        one file an agent.
     data_dir : str or None
         Folder of the downloaded sets (`DIR/adult/adult.data.gz`, ...).
     data_seed : int
         Decides the train/test draw and the shards, 0 or more.
     test : str or None
-        Path of the test records, or "official" for Adult's own test file.
+        Path of the test records, or "official" for the test part of a set of `OFFICIAL`.
     test_fraction : float or None
         Share of the records drawn as test set, above 0 and below 1; excludes `test`.
     split : str
@@ -50,6 +71,14 @@ class DataSettings:
         Leaves the constant column out.
     schema : mapping or None
         The table `[data.schema]` of a configuration, see docs/data.md.
+    normalise : {"rows", "columns", "public"}
+        What is scaled: rows alone, to norm 1, as always in the end; or features before that, by their largest
+        absolute value among the training records ("columns") or by declared bounds ("public").
+    project : int or None
+        Number of features after a random projection, made by `data_seed` alone.
+    centre : float, "mean" or None
+        Value of a real target that becomes 0, or the mean of the training records'; None for the middle of
+        its range.
     """
 
     data: str = "census"
@@ -63,6 +92,14 @@ class DataSettings:
     features: int | None = None
     no_intercept: bool = False
     schema: Mapping[str, Any] | None = None
+    normalise: str = "rows"
+    project: int | None = None
+    centre: float | str | None = None
+
+    @property
+    def named(self) -> bool:
+        """Whether a known set is meant, not a path."""
+        return self.data in BUILT_IN or self.data.startswith(IPUMS)
 
     @property
     def per_agent(self) -> bool:
@@ -134,7 +171,7 @@ def form_of(path: str) -> str:
     match = re.search(r"(\.csv|\.libsvm|\.svm)(\.gz)?$|(\.npz)$", path)
     if match is None:
         raise RequestError(
-            f"unknown data {path!r}: the names are {', '.join(BUILT_IN)};"
+            f"unknown data {path!r}: the names are {NAMES};"
             f" a file must end with one of {', '.join(FILE_FORMS)}"
         )
     return match[1] or match[3]
@@ -155,22 +192,33 @@ def check_settings(settings: DataSettings) -> None:
     """
     split = parse_split(settings.split)
     _check_numbers(settings)
-    built_in = settings.data in BUILT_IN
-    if not built_in:
+    if settings.named:
+        _check_named(settings)
+    else:
         _check_file_settings(settings, split)
-        return
+
+
+def _check_named(settings: DataSettings) -> None:
+    ipums = settings.data.startswith(IPUMS)
+    if ipums and settings.per_agent:
+        raise RequestError(f"{settings.data}: {IPUMS}FILE is one extract, without {AGENT}")
     for flag, value in (("--label", settings.label), ("--positive", settings.positive)):
-        if value is not None:
+        if value is not None and not (ipums and flag == "--label"):
             raise RequestError(
                 f"{flag} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}"
             )
-    if settings.features is not None or settings.schema is not None:
+    other = set(settings.schema or {}) - FIXED_KEYS
+    if settings.features is not None or (
+        settings.schema is not None and not ipums and (other or not settings.schema)
+    ):
         which = "--features" if settings.features is not None else "[data.schema]"
-        raise RequestError(f"{which} goes with a file; {settings.data!r} has a public encoding of its own")
-    if settings.test is not None and not (settings.data == "adult" and settings.test == "official"):
-        allowed = (
-            "official (or --test-fraction)" if settings.data == "adult" else "no --test, only --test-fraction"
+        raise RequestError(
+            f"{which} goes with a file; {settings.data!r} has a public encoding of its own"
+            f" ([data.schema] may hold {' and '.join(sorted(FIXED_KEYS))} alone)"
         )
+    official = settings.data in OFFICIAL
+    if settings.test is not None and not (official and settings.test == "official"):
+        allowed = "official (or --test-fraction)" if official else "no --test, only --test-fraction"
         raise RequestError(f"--test {settings.test} does not go with {settings.data!r}: it takes {allowed}")
 
 
@@ -186,13 +234,42 @@ def _check_numbers(settings: DataSettings) -> None:
         )
     if settings.features is not None and settings.features < 1:
         raise RequestError(f"--features must be 1 or more, got {settings.features}")
+    if settings.project is not None and settings.project < 1:
+        raise RequestError(f"--project must be 1 or more, got {settings.project}")
+    if settings.normalise not in NORMALISE:
+        none = "; rows are always scaled, for every guarantee needs norms of at most 1"
+        raise RequestError(
+            f"--normalise must be one of {', '.join(NORMALISE)}, got {settings.normalise!r}"
+            + (none if settings.normalise == "none" else "")
+        )
+    parse_centre(settings.centre)
+
+
+def parse_centre(value: float | str | None) -> float | Literal["mean"] | None:
+    """Parse `--centre`: a finite number, also as text, or `mean`.
+
+    Raises
+    ------
+    RequestError
+        If it is neither.
+    """
+    if value is None or value == "mean":
+        return "mean" if value else None
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise RequestError(f"--centre must be a finite number or mean, got {value!r}")
+    return number
 
 
 def _check_file_settings(settings: DataSettings, split: Split) -> None:
     form = form_of(settings.data)
     if settings.test == "official":
         raise RequestError(
-            "--test official is Adult's own split: with a file give --test the path of another file"
+            f"--test official is the own split of {', '.join(OFFICIAL[:2])} and mnist: with a file give --test the path"
+            " of another file"
         )
     if settings.test is not None:
         if AGENT in settings.test:

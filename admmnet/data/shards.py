@@ -22,6 +22,7 @@ class Stream(IntEnum):
 
     DRAW = 0
     SHARDS = 1
+    PROJECTION = 3  # 2 is the held-out part of a comparison
 
 
 def stream(data_seed: int, purpose: Stream) -> np.random.Generator:

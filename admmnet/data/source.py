@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from admmnet.data.columns import Column, Rows
 from admmnet.data.schema import Schema
@@ -19,7 +20,8 @@ class Source:
     name : str
         Name of the data set, or the file.
     y : ndarray, shape (n,)
-        Labels -1 and +1; nan if they were not asked for.
+        Labels -1 and +1, or real targets in their own unit if the schema declares `targets`; nan if they were
+        not asked for.
     features : tuple of str
         Names of the d features, without the intercept.
     rows : callable
@@ -36,8 +38,14 @@ class Source:
         Warnings to show once.
     official : int or None
         First row of the official test part.
+    official_first : bool
+        Whether the official test part is the one to take unless a share is asked for.
     test_share : float
         Share drawn for testing unless another is asked for.
+    bounds : ndarray, shape (d,), or None
+        Largest absolute value of every feature by public declaration; nan for one that has none.
+    sparse : callable or None
+        As `rows`, but a scipy CSR array; None where rows are not held so.
     """
 
     name: str
@@ -50,4 +58,7 @@ class Source:
     dependent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     official: int | None = None
+    official_first: bool = False
     test_share: float = 0.25
+    bounds: Vector | None = None
+    sparse: Callable[[Rows], Any] | None = None

@@ -16,7 +16,7 @@ import numpy as np
 from admmnet.data.columns import Column, Table, column_of, column_of_numbers
 from admmnet.data.encode import complete, encode, missing
 from admmnet.data.files import read_lines
-from admmnet.data.labels import no_labels, read_labels
+from admmnet.data.labels import canonical, no_labels, read_answers
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.source import Source
 from admmnet.errors import RequestError
@@ -81,14 +81,24 @@ def read_csv(
     RequestError
         With file, line and column.
     """
-    table = csv_table(path)
+    source = encoded_table(csv_table(path), schema, positive, discover, labelled)
+    return replace(source, name=path.name)
+
+
+def encoded_table(
+    table: Table, schema: Schema, positive: str | None, discover: bool, labelled: bool = True
+) -> Source:
+    """Check and encode a table; parameters and errors are those of `read_csv`."""
+    path = table.origin
     if labelled and schema.label is None:
         raise RequestError(
             f"{path}: name the label column with --label NAME; the header has {', '.join(table.names)}"
         )
     if labelled and schema.label is not None:
-        column = table.column(schema.label)
-        labels = read_labels(column, schema.label, table.where, schema.labels, positive, discover)
+        table = without(table, schema.label, schema.leave_out)
+        labels = read_answers(
+            table.column(schema.label), schema.label, table.where, schema, positive, discover
+        )
     else:
         labels = no_labels(table.rows, schema.labels, positive)
     if not schema.rules:
@@ -103,7 +113,7 @@ def read_csv(
         raise RequestError(f"{path}: no column is left besides the label {schema.label!r}")
     encoded = encode(schema, table)
     return Source(
-        name=path.name,
+        name=path,
         y=labels.y,
         features=encoded.names,
         rows=encoded.rows,
@@ -111,7 +121,35 @@ def read_csv(
         where=table.where,
         schema=replace(schema, labels=labels.values),
         dependent=labels.dependent + dependent,
+        bounds=encoded.bounds,
     )
+
+
+def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
+    """Table without the records whose label is one of `values`; each record decides for itself.
+
+    Raises
+    ------
+    RequestError
+        If there is no such column, or no record is left.
+    """
+    if not values:
+        return table
+    column = table.column(label)
+    out = {canonical(value) for value in values}
+    keep = np.array([canonical(level) not in out for level in column.levels])[column.codes]
+    if not keep.any():
+        raise RequestError(
+            f"{table.origin}: every record has a label of leave_out, {list(values)!r}; none is left"
+        )
+    kept = np.flatnonzero(keep)
+
+    def read(name: str) -> Column:
+        whole = table.read(name)
+        levels, codes = np.unique(whole.codes[kept], return_inverse=True)
+        return Column(tuple(whole.levels[level] for level in levels), codes.astype(np.int32))
+
+    return Table(table.names, len(kept), read, lambda row: table.where(int(kept[row])), table.origin)
 
 
 def csv_table(path: Path) -> Table:
@@ -212,7 +250,7 @@ def read_npz(
         )
     if labelled:
         texts = column_of([str(v) for v in y.tolist()])
-        labels = read_labels(texts, "y", where, schema.labels, positive, discover)
+        labels = read_answers(texts, "y", where, schema, positive, discover)
     else:
         labels = no_labels(len(X), schema.labels, positive)
     names = tuple(f"x{k + 1}" for k in range(d))

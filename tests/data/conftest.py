@@ -29,3 +29,9 @@ def write(tmp_path: Path) -> Write:
         return str(path)
 
     return put
+
+
+def need(data_dir: str, *files: str) -> None:
+    """Skip a test whose original files are not there."""
+    if not all((Path(data_dir) / file).is_file() for file in files):
+        pytest.skip(f"no {files[0]} beside the project")

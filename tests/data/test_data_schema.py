@@ -137,6 +137,15 @@ def test_columns_are_declared_or_dropped(write: Write) -> None:
         ({"labels": ["a", "a"]}, "holds 'a' twice"),
         ({"features": 0}, "features must be a whole number, 1 or more, got 0"),
         ({"drop": "id"}, r"data\.schema\.drop must be a list"),
+        ({"labels": ["a", "b"], "threshold": 1}, "gives labels and threshold, which exclude each other"),
+        ({"targets": [0, 1], "threshold": 1}, "gives targets and threshold, which exclude each other"),
+        ({"targets": [1]}, r"data\.schema\.targets must be \[lowest, highest\], got \[1\]"),
+        ({"targets": [1, 1]}, "the lowest must be below the highest, got 1 and 1"),
+        ({"threshold": "x"}, r"data\.schema\.threshold must be a finite number, got 'x'"),
+        ({"centre": math.inf}, r"data\.schema\.centre must be a finite number"),
+        ({"scales": [1, 0]}, r"data\.schema\.scales must be above 0, got 0"),
+        ({"scales": "x"}, r"data\.schema\.scales must be a finite number, got 'x'"),
+        ({"leave_out": 9}, r"data\.schema\.leave_out must be a list"),
         ({"columns": []}, "must hold one table a column"),
         ({"columns": {"a": 3}}, r"data\.schema\.columns\.a must be a table"),
         ({"columns": {"a": {"kind": "text"}}}, r"a\.kind must be 'categorical' or 'numeric', got 'text'"),
@@ -182,6 +191,8 @@ def test_schema_refusals(change: dict[str, Any], words: str) -> None:
         ADULT,
         CENSUS,
         {"features": 4, "labels": ["no", "yes"]},
+        {"features": 4, "targets": [-1, 0.1], "centre": 0, "scales": [1 / 3, 2]},
+        {"label": "y", "threshold": 0, "leave_out": ["9", "99"], "drop": ["*"]},
         {"label": "y", "columns": {"a": {"kind": "categorical"}, "b": {"kind": "numeric"}}, "drop": ["*"]},
         {
             "columns": {
@@ -190,7 +201,7 @@ def test_schema_refusals(change: dict[str, Any], words: str) -> None:
             }
         },
     ],
-    ids=["empty", "all-kinds", "adult", "census", "width", "open", "exact"],
+    ids=["empty", "all-kinds", "adult", "census", "width", "targets", "threshold", "open", "exact"],
 )
 def test_a_schema_is_written_and_read_back(table: dict[str, Any]) -> None:
     schema = parse_schema(table)
@@ -266,7 +277,7 @@ def test_own_files_read_nothing_from_rows(
     [
         (
             {"data": "iris"},
-            r"unknown data 'iris': the names are census, adult, phishing; .*\.npz",
+            r"unknown data 'iris': the names are census, adult, phishing, .*, ipums:FILE; .*\.npz",
         ),
         ({"data": "x.npz.gz"}, "unknown data"),
         ({"data": "gone.csv"}, r"gone\.csv does not exist"),
@@ -285,7 +296,7 @@ def test_own_files_read_nothing_from_rows(
         ({"data": "x.csv", "features": 3}, "--features goes with libsvm and npz"),
         ({"data": "x.npz", "label": "y"}, "--label y goes with a csv file"),
         ({"data": "x.svm", "features": 0}, "--features must be 1 or more, got 0"),
-        ({"data": "x.csv", "test": "official"}, "Adult's own split"),
+        ({"data": "x.csv", "test": "official"}, "official is the own split of adult"),
         ({"data": "x.csv", "test": "y.npz"}, r"must have the form of the data, \.csv"),
         ({"data": "x-{agent}.csv"}, "name a public test file with --test PATH"),
         ({"data": "x-{agent}.csv", "test": "t-{agent}.csv"}, "the test set is one public file"),

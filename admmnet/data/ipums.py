@@ -1,0 +1,170 @@
+"""Extracts of IPUMS USA and IPUMS International (csv), the source of the "US" and "Brazil" sets of papers.
+
+The variables and their codes are those of the public documentation of each collection; nothing is read from records.
+IPUMS licenses its data to registered users, so that the extract is the user's own (docs/data.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from admmnet.data.columns import listed
+from admmnet.data.files import locate_first
+from admmnet.data.schema import Schema, parse_schema
+from admmnet.data.source import Source
+from admmnet.data.tables import csv_table, encoded_table
+from admmnet.errors import RequestError
+
+ORIGIN = "ipums.org (an extract in csv form, for registered users)"
+INCOMES: dict[str, list[int]] = {"INCTOT": [9_999_998, 9_999_999], "INCEARN": [99_999_998, 99_999_999]}
+"""Variables the label may be made of, and their codes for "unknown" and "not in universe"."""
+
+TECHNICAL = (
+    "YEAR", "SAMPLE", "SERIAL", "CBSERIAL", "HHWT", "HHTYPE", "CLUSTER", "STRATA", "GQ", "PERNUM", "PERWT", "DATANUM",
+    "COUNTRY", "MULTYEAR", "CPI99", "CBPERNUM", "REPWT", "REPWTP", "PERSONS", "SUBSAMP",
+)  # fmt: skip
+"""Variables that identify or weigh a record: left out."""
+
+
+def _codes(*codes: int) -> dict[str, Any]:
+    return {"kind": "categorical", "categories": list(codes)}
+
+
+def _bands(*edges: int) -> dict[str, Any]:
+    return {"kind": "numeric", "edges": list(edges)}
+
+
+_AGE = _bands(15, 25, 35, 45, 55, 65, 999)  # 999: unknown
+_SEX = _codes(1, 2, 9)
+_CHILDREN = _bands(1, 2, 3, 4)
+_FAMILY = _bands(2, 3, 4, 5, 7)
+
+USA: dict[str, Any] = {
+    "label": "INCTOT",
+    "threshold": 25_000,
+    "columns": {
+        "AGE": _AGE,
+        "SEX": _SEX,
+        "MARST": _codes(1, 2, 3, 4, 5, 6, 9),
+        "RACE": _codes(*range(1, 10)),
+        "EDUC": _codes(*range(12), 99),
+        "EMPSTAT": _codes(0, 1, 2, 3, 9),
+        "CLASSWKR": _codes(0, 1, 2),
+        "UHRSWORK": _bands(1, 35, 40, 41, 49, 60),
+        "OWNERSHP": _codes(0, 1, 2),
+        "FAMSIZE": _FAMILY,
+        "NCHILD": _CHILDREN,
+    },
+}
+"""Encoding of an IPUMS USA extract: yearly income above 25,000 dollars."""
+
+INTERNATIONAL: dict[str, Any] = {
+    "label": "INCTOT",
+    "threshold": 300,
+    "columns": {
+        "AGE": _AGE,
+        "SEX": _SEX,
+        "MARST": _codes(0, 1, 2, 3, 4, 9),
+        "NATIVITY": _codes(0, 1, 2, 9),
+        "EDATTAIN": _codes(0, 1, 2, 3, 4, 9),
+        "EMPSTAT": _codes(0, 1, 2, 3, 9),
+        "CLASSWK": _codes(0, 1, 2, 3, 4, 9),
+        "HRSWORK1": _bands(1, 35, 40, 41, 49, 60, 998),  # 998 and 999: unknown, not in universe
+        "OWNERSHIP": _codes(0, 1, 2, 9),
+        "FAMSIZE": _FAMILY,
+        "NCHILD": _CHILDREN,
+    },
+}
+"""Encoding of an IPUMS International extract: monthly income above 300 of the country's currency, as for Brazil."""
+
+
+def find_ipums(data_dir: str | None, file: str) -> Path:
+    """Path of an extract: FILE below `DIR/ipums`, or an absolute path.
+
+    Raises
+    ------
+    RequestError
+        If there is none, or its name does not end with .csv or .csv.gz.
+    """
+    if not file.endswith((".csv", ".csv.gz")):
+        raise RequestError(f"ipums:{file}: FILE must be an extract in csv form, ending with .csv or .csv.gz")
+    return locate_first((f"ipums/{file}" if not Path(file).is_absolute() else file,), data_dir, ORIGIN)
+
+
+def read_ipums(
+    data_dir: str | None, file: str, declared: Schema, positive: str | None, labelled: bool = True
+) -> Source:
+    """Read an extract by the public code lists, or by the columns that `[data.schema]` declares.
+
+    Parameters
+    ----------
+    data_dir : str or None
+        `--data-dir`.
+    file : str
+        FILE of `ipums:FILE`.
+    declared : Schema
+        The user's; what it leaves open is filled in from `USA` or `INTERNATIONAL`, by the header's variables.
+    positive : str or None
+        As in `read_csv`.
+    labelled : bool
+        Whether labels are read.
+
+    Returns
+    -------
+    Source
+        Records without the income codes "unknown" and "not in universe".
+
+    Raises
+    ------
+    RequestError
+        Naming the variables that are missing or not declared, or file, line and column of a wrong code.
+    """
+    path = find_ipums(data_dir, file)
+    table = csv_table(path)
+    schema = declared if declared.rules else _public(path, table.names, declared, labelled)
+    if not schema.leave_out and schema.label in INCOMES:
+        schema = replace(schema, leave_out=tuple(str(code) for code in INCOMES[schema.label]))
+    source = encoded_table(table, schema, positive, discover=False, labelled=labelled)
+    return replace(source, name=f"ipums:{path.name}")
+
+
+def _public(path: Path, header: tuple[str, ...], declared: Schema, labelled: bool) -> Schema:
+    """Fill in the public encoding of the collection that the variables of the header belong to."""
+    own = {"EDUC", "OWNERSHP", "CLASSWKR", "UHRSWORK", "RACE"}
+    table = USA if own & set(header) else INTERNATIONAL
+    schema = parse_schema(table)
+    label = declared.label or schema.label
+    assert label is not None  # both tables name one
+    if label not in INCOMES:
+        raise RequestError(
+            f"{path}: the label of an ipums extract is one of {', '.join(INCOMES)}, got {label!r}; for another one"
+            " declare its columns in [data.schema]"
+        )
+    wanted = [rule.column for rule in schema.rules] + ([label] if labelled else [])
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        collection = "USA" if table is USA else "International"
+        raise RequestError(
+            f"{path} lacks {', '.join(missing)}: an extract of IPUMS {collection} needs the variables"
+            f" {', '.join(wanted)}; make it anew, or declare its own columns in [data.schema]"
+        )
+    known = {*wanted, *TECHNICAL, *INCOMES, *declared.drop}
+    left = [name for name in header if name not in known]
+    detailed = [name for name in left if name.removesuffix("D") in known]  # such as EDUCD beside EDUC
+    strange = [name for name in left if name not in detailed]
+    if strange and "*" not in declared.drop:
+        raise RequestError(
+            f"{path}: the public code lists do not declare {listed(strange)}; add each to data.schema.drop, or declare"
+            " all columns in [data.schema]"
+        )
+    drop = tuple(name for name in header if name not in {rule.column for rule in schema.rules} | {label})
+    one = declared.labels is None and declared.targets is None and declared.threshold is None
+    return replace(
+        declared,
+        rules=schema.rules,
+        label=label,
+        drop=drop,
+        threshold=schema.threshold if one else declared.threshold,
+    )

@@ -1,0 +1,230 @@
+"""What happens to features between their encoding and the scaling of the rows, and to real targets.
+
+Order: features are divided by their scales, then projected, then the intercept is appended, and the rows are
+scaled to norm 1 last. In another order (Song, Chaudhuri, Sarwate 2013, sec. IV) norms can exceed 1, and every
+sensitivity is wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from admmnet.data.columns import Rows
+from admmnet.data.schema import Schema
+from admmnet.data.settings import DataSettings, parse_centre
+from admmnet.data.shards import Stream, stream
+from admmnet.data.source import Source
+from admmnet.data.targets import Target
+from admmnet.errors import RequestError
+from admmnet.types import Matrix, Vector
+
+STEP = 1 << 20
+"""Numbers that are in work at a time: a whole data set is never held twice."""
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A fixed map of each row by itself.
+
+    Attributes
+    ----------
+    scales : ndarray, shape (d,), or None
+        What features are divided by.
+    clip : bool
+        Whether values beyond their scale are clipped to it first.
+    projection : ndarray, shape (d, D), or None
+        What features are multiplied by.
+    target : Target or None
+        How real targets become labels; None for classes.
+    """
+
+    scales: Vector | None = None
+    clip: bool = False
+    projection: Matrix | None = None
+    target: Target | None = None
+
+    def features(self, X: Matrix) -> Matrix:
+        """Features (m, D) of encoded rows (m, d), without an intercept and not scaled to norm 1."""
+        if self.scales is not None:
+            X = np.clip(X, -self.scales, self.scales) / self.scales if self.clip else X / self.scales
+        return X if self.projection is None else X @ self.projection
+
+    def labels(self, y: Vector) -> Vector:
+        """Labels (m,)."""
+        return y if self.target is None else self.target.scaled(y)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A transform with what it was made from.
+
+    Attributes
+    ----------
+    transform : Transform
+        The map.
+    schema : Schema
+        The source's, with scales and centre filled in.
+    dependent : tuple of str
+        What was read from the rows.
+    notes : tuple of str
+        What was done by public numbers, to show once.
+    """
+
+    transform: Transform
+    schema: Schema
+    dependent: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) -> Fitted:
+    """Make the transform of a request.
+
+    Parameters
+    ----------
+    source : Source
+        The records.
+    train : ndarray of int
+        Its training rows; the only ones that are looked at, and only for what is neither declared nor public.
+    settings : DataSettings
+        `normalise`, `project`, `centre` and `data_seed` count.
+    discover : bool
+        Whether anything may be read from the rows.
+
+    Returns
+    -------
+    Fitted
+        The transform, and what was read.
+
+    Raises
+    ------
+    RequestError
+        If something would have to be read that may not, or does not fit the records.
+    """
+    scales, read, notes = _fit_scales(source, train, settings, discover)
+    schema = source.schema
+    if read:
+        assert scales is not None  # they are what was read
+        schema = replace(schema, scales=tuple(scales.tolist()))
+    target = None
+    if schema.targets is not None:
+        centre, mean, note = _fit_centre(source, train, settings, discover)
+        schema = replace(schema, centre=centre)
+        target, read, notes = _target(schema), read + mean, notes + note
+    elif settings.centre is not None or schema.centre is not None:
+        raise RequestError(
+            f"--centre goes with real targets; the labels of {source.name} are classes: drop it"
+        )
+    projection = None
+    if settings.project is not None:
+        projection = _projection(len(source.features), settings.project, settings.data_seed)
+        notes += (
+            f"{len(source.features)} features are projected to {settings.project} by the Gaussian matrix of data seed"
+            f" {settings.data_seed}, which is public",
+        )
+    return Fitted(Transform(scales, settings.normalise == "public", projection, target), schema, read, notes)
+
+
+Texts = tuple[str, ...]
+
+
+def _fit_scales(
+    source: Source, train: Rows, settings: DataSettings, discover: bool
+) -> tuple[Vector | None, Texts, Texts]:
+    """Scales, what was read from the rows, and notes."""
+    if settings.normalise == "rows":
+        return None, (), ()
+    public = ("features are divided by declared bounds, which are public",)
+    if source.schema.scales:
+        return _widened(source.schema.scales, source), (), public
+    if settings.normalise == "public":
+        return _bounds(source), (), public
+    _may_read(discover, "--normalise columns", "scales")
+    return _largest(source, train), ("largest absolute values of the features",), ()
+
+
+def _fit_centre(
+    source: Source, train: Rows, settings: DataSettings, discover: bool
+) -> tuple[float | None, Texts, Texts]:
+    """Centre of the targets, what was read from the rows, and notes."""
+    given = parse_centre(settings.centre)
+    centre = given if isinstance(given, float) else source.schema.centre
+    if centre is not None:
+        return centre, (), (f"targets are centred at {centre:g}, a public number",)
+    if given is None:
+        return None, (), ()
+    _may_read(discover, "--centre mean", "centre")
+    return float(np.mean(source.y[train])), ("mean of the targets",), ()
+
+
+def steps(n: int, width: int) -> list[slice]:
+    """Cut n rows into pieces of about `STEP` numbers."""
+    rows = max(1, STEP // max(width, 1))
+    return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+
+
+def _may_read(discover: bool, flag: str, key: str) -> None:
+    if not discover:
+        raise RequestError(
+            f"{flag} would be read from the rows: declare {key} in [data.schema], as nothing is read from the rows of"
+            " these records"
+        )
+
+
+def _largest(source: Source, train: Rows) -> Vector:
+    """Largest absolute value of every feature in some rows; 1 for a feature that is always 0."""
+    largest = np.zeros(len(source.features))
+    for piece in steps(len(train), len(source.features)):
+        if source.sparse is not None:
+            values = np.asarray(abs(source.sparse(train[piece])).max(axis=0).toarray()).ravel()
+        else:
+            values = np.abs(source.rows(train[piece])).max(axis=0)
+        np.maximum(largest, values, out=largest)
+    largest[largest == 0] = 1.0
+    return largest
+
+
+def _widened(scales: tuple[float, ...], source: Source) -> Vector:
+    d = len(source.features)
+    if len(scales) not in (1, d):
+        raise RequestError(
+            f"data.schema.scales holds {len(scales)} numbers, {source.name} has {d} features: give {d}, or one for all"
+        )
+    return np.full(d, scales[0]) if len(scales) == 1 else np.array(scales)
+
+
+def _bounds(source: Source) -> Vector:
+    bounds = source.bounds if source.bounds is not None else np.full(len(source.features), np.nan)
+    open_ = np.flatnonzero(np.isnan(bounds))
+    if open_.size:
+        raise RequestError(
+            f"--normalise public: {source.name} has no public bound for feature {source.features[open_[0]]!r};"
+            " declare low and high of its column, or scales, in [data.schema]"
+        )
+    return bounds
+
+
+def _target(schema: Schema) -> Target:
+    assert schema.targets is not None  # the caller asked
+    low, high = schema.targets
+    centre = (low + high) / 2 if schema.centre is None else schema.centre
+    if not low <= centre <= high:
+        raise RequestError(
+            f"--centre must lie in the range of the targets, {low:g} to {high:g}, got {centre:g}"
+        )
+    return Target(low, high, centre)
+
+
+def _projection(d: int, D: int, data_seed: int) -> Matrix:
+    """Gaussian matrix (d, D) of variance 1/D, so that squared norms are kept on average."""
+    if d <= D:
+        raise RequestError(f"--project {D} must be below the number of features, {d}")
+    from scipy.special import ndtri  # imported here: few runs need it
+
+    # uniforms by inverse distribution function: numpy's own normals may change between releases
+    uniforms = np.maximum(
+        stream(data_seed, Stream.PROJECTION).random((d, D)), 2.0**-54
+    )  # 0 would be infinite
+    matrix: Matrix = ndtri(uniforms) / np.sqrt(D)
+    return matrix

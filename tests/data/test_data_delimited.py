@@ -1,0 +1,67 @@
+"""Files that are read block by block."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from admmnet.data.delimited import read_delimited
+from admmnet.data.files import read_blocks, read_lines
+from admmnet.errors import RequestError
+
+Write = Callable[[str, str], str]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\nb\nc",
+        "a\nb\n",
+        "\ufeffa\r\n\r\n\nb\r\n",
+        "a\n\n \nb\n\n  \n\n",
+        "\n\na\n",
+        "één\nβ\n",
+        "a" * 50 + "\nb",
+    ],
+)
+def test_blocks_are_the_lines_of_the_file(text: str, size: int, write: Write) -> None:
+    path = Path(write("t.txt", text))
+    found = [line for block in read_blocks(path, size) for line in block]
+    assert found == read_lines(path)
+
+
+def test_blocks_refuse_what_lines_refuse(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_bytes(b"a\nb\n\xff\nc\n")
+    for size in (1, 3, 100):
+        with pytest.raises(RequestError, match=r"t\.txt, line 3: not UTF-8"):
+            list(read_blocks(path, size))
+    path.write_bytes(b"\n \n")
+    with pytest.raises(RequestError, match="is empty"):
+        list(read_blocks(path))
+    cut = tmp_path / "t.gz"
+    cut.write_bytes(gzip.compress(b"abc\n" * 1000)[:-20])
+    with pytest.raises(RequestError, match="is not a sound gzip file"):
+        list(read_blocks(cut))
+
+
+def test_a_fault_far_down_names_its_line(write: Write) -> None:
+    lines = [f"{k % 7},{k}" for k in range(200_000)]
+    lines[190_000] = "1,2,3"
+    path = Path(write("t.csv", "\n".join(lines)))
+    assert path.stat().st_size > 1 << 20
+    with pytest.raises(RequestError, match=r"t\.csv, line 190001: 3 values, expected 2"):
+        read_delimited(path, ("a", "b"), ",")
+
+
+def test_repeated_lines_are_all_there(write: Write) -> None:
+    path = Path(write("t.csv", "b,1\na,2\nb,1\nb,1\nc,2\n"))
+    table = read_delimited(path, ("letter", "number"), ",")
+    letter = table.column("letter")
+    assert [letter.levels[code] for code in letter.codes] == ["b", "a", "b", "b", "c"]
+    assert table.rows == 5
+    assert table.where(4).endswith("t.csv, line 5")

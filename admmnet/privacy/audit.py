@@ -102,6 +102,9 @@ def read(path: Path, *, account: bool = False) -> Account:
             finished = True
         else:
             event, round_ = _event(path, number, line, header["records"])
+            relation = getattr(event, "relation", "replace-one")
+            if relation != "replace-one" and relation != header["adjacency"]:
+                raise _fault(path, number, f"holds for {relation}, the header is of {header['adjacency']}")
             if round_ < last_round:
                 raise _fault(path, number, f"round {round_} stands behind round {last_round}")
             try:
@@ -164,8 +167,9 @@ def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
     header = Header(
         neighbours=tuple(line["neighbours"]), version=line["admmnet"], **line["budget"], **values
     ).line()
-    if header != line or encode(header) != encode(line):
-        raise _fault(path, number, f"is not a replace-one header with the keys {', '.join(header)}")
+    alone = not line["neighbours"]  # agents of a network have neighbours, and replace-one
+    if header != line or encode(header) != encode(line) or (line["adjacency"] == "zero-out" and not alone):
+        raise _fault(path, number, f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
 
 
 def _is_budget(value: object) -> bool:
@@ -179,6 +183,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "agent": lambda value: is_count(value, 0),
     "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
     "records": is_count,
+    "adjacency": lambda value: value in ("replace-one", "zero-out"),
     "budget": _is_budget,
     "accountant": lambda value: value in ("proven", "published"),
     "order": lambda value: value is None or (is_positive(value) and value > 1),
@@ -265,6 +270,8 @@ def _within_budget(path: Path, header: dict[str, Any], totals: Totals) -> None:
     spent: float | None
     if header["accountant"] == "proven":
         spent, limit, what = totals.epsilon_proven(delta), epsilon, "epsilon_spent"
+    elif totals.alone is not None:
+        spent, limit, what = totals.epsilon_published(delta), epsilon, "the published epsilon"
     else:
         spent, limit, what = totals.rho_published, loose_rho(epsilon, delta), "the published rho"
     if spent is None or not spent <= limit * (1.0 + TOLERANCE + SLACK):

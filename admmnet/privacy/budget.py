@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from admmnet.privacy import proven, published
+from admmnet.privacy import proven, published, subsampled
 from admmnet.privacy.conversion import (
     ORDERS,
     allowance,
@@ -19,7 +19,7 @@ from admmnet.privacy.conversion import (
     loose_epsilon,
     loose_rho,
 )
-from admmnet.privacy.events import Event, Gaussian, NoRecords
+from admmnet.privacy.events import Event, Gaussian, NoRecords, SubsampledGaussian
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -43,6 +43,8 @@ class Totals:
         Sum of (sensitivity / sigma)^2 over Gaussian events; inf once there was another kind of event.
     rho_published : float or None
         Published total; None once an event has no published cost.
+    alone : SubsampledGaussian or None
+        The only event so far, if it is of that kind: its epsilon has a tighter reading than its curve.
     """
 
     def __init__(self, method: str = "published") -> None:
@@ -52,6 +54,7 @@ class Totals:
         self.curve = np.zeros_like(ORDERS)
         self.mu_squared = 0.0
         self.rho_published: float | None = 0.0 if method == "published" else None
+        self.alone: SubsampledGaussian | None = None
 
     @classmethod
     def of(cls, charges: Iterable[tuple[Event, int]], method: str) -> Totals:
@@ -68,6 +71,8 @@ class Totals:
     def add(self, event: Event, count: int = 1) -> None:
         """Add the cost of an event, ``count`` times."""
         cost, claim = proven.cost(event), self.claim(event)
+        first = not self.rho and count == 1
+        self.alone = event if first and isinstance(event, SubsampledGaussian) else None
         self.rho = _plus(self.rho, count * cost.rho)
         self.xi = _plus(self.xi, count * cost.xi)
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
@@ -84,12 +89,16 @@ class Totals:
         if not self.rho:
             return 0.0
         renyi = epsilon(self.curve, delta)
+        if self.alone is not None:
+            return min(renyi, subsampled.epsilon_proven(self.alone, delta))
         if math.isfinite(self.mu_squared):
             return min(renyi, gaussian_epsilon(math.sqrt(self.mu_squared), delta))
         return renyi
 
     def epsilon_published(self, delta: float) -> float | None:
-        """Published epsilon of the events so far, eq. (P3)."""
+        """Published epsilon of the events so far, eq. (P3); of sampled steps by D21's own accounting."""
+        if self.alone is not None and self.method == "published":
+            return subsampled.epsilon_published(self.alone, delta)
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
 
 
@@ -143,6 +152,10 @@ class Budget:
     def affords(self, spent: Totals, events: Iterable[Event]) -> bool:
         """Whether the totals plus these events stay within the budget, slack 1e-12 relative."""
         need: float | None
+        events = tuple(events)
+        if self.accountant == "published" and any(isinstance(event, SubsampledGaussian) for event in events):
+            claim = Totals.of([(event, 1) for event in events], "published").epsilon_published(self.delta)
+            return not spent.rho and claim is not None and claim <= self.epsilon * (1.0 + SLACK)
         if self.accountant == "published":
             limit = loose_rho(self.epsilon, self.delta)
             need = _sum(spent.rho_published, [spent.claim(event) for event in events])

@@ -146,6 +146,58 @@ class GammaNorm:
 
 
 @dataclass(frozen=True)
+class GammaNormVector:
+    """A vector with added noise of density ~ exp(-rate ||z||): pure epsilon = rate * sensitivity (Theorem 13).
+
+    Parameters
+    ----------
+    sensitivity : float
+        Most that replacing one record moves the vector in 2-norm.
+    rate : float
+        a of K(a).
+    dimension : int
+        d.
+    """
+
+    mechanism: ClassVar[str] = "gamma-norm-vector"
+    sensitivity: float
+    rate: float
+    dimension: int
+
+
+SAMPLINGS = ("poisson", "shown", "shuffled", "fixed")
+
+
+@dataclass(frozen=True)
+class SubsampledGaussian:
+    """Gaussian steps on sampled batches, all steps of a run together (docs/privacy.md, Theorems 10, 12).
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation over the sensitivity of the sum: C, or 2 C where ``fixed``.
+    rate : float
+        L / N, the nominal share of the records in a batch.
+    steps : int
+        T.
+    sampling : str
+        ``poisson``: every record by its own coin, batches hidden. ``shown``: any batches of rate L/N, seen by all.
+        ``shuffled``: partitions of a random order. ``fixed``: L records without replacement, batches hidden.
+    """
+
+    mechanism: ClassVar[str] = "subsampled-gaussian"
+    noise_multiplier: float
+    rate: float
+    steps: int
+    sampling: str
+
+    @property
+    def relation(self) -> str:
+        """Relation that its cost is proven for; replace-one covers zero-out, not the other way round."""
+        return "replace-one" if self.sampling == "fixed" else "zero-out"
+
+
+@dataclass(frozen=True)
 class NoRecords:
     """A round whose message was computed from released vectors alone: it costs nothing."""
 
@@ -159,7 +211,17 @@ class Unprotected:
     mechanism: ClassVar[str] = "unprotected"
 
 
-Event = ObjectivePerturbation | Gaussian | Laplace | AboveThreshold | GammaNorm | NoRecords | Unprotected
+Event = (
+    ObjectivePerturbation
+    | Gaussian
+    | Laplace
+    | AboveThreshold
+    | GammaNorm
+    | GammaNormVector
+    | SubsampledGaussian
+    | NoRecords
+    | Unprotected
+)
 EVENTS: dict[str, type[Event]] = {
     kind.mechanism: kind
     for kind in (
@@ -168,6 +230,8 @@ EVENTS: dict[str, type[Event]] = {
         Laplace,
         AboveThreshold,
         GammaNorm,
+        GammaNormVector,
+        SubsampledGaussian,
         NoRecords,
         Unprotected,
     )
@@ -178,7 +242,7 @@ def parameters(event: Event) -> dict[str, Any]:
     """Numbers of an event, as a ledger line keeps them; what is None or False is left out."""
     values = {field.name: (field.type, getattr(event, field.name)) for field in fields(event)}
     return {
-        name: value if kind in ("int", "bool") else float(value)
+        name: value if kind in ("int", "bool", "str") else float(value)
         for name, (kind, value) in values.items()
         if value is not None and value is not False
     }
@@ -209,6 +273,8 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
         event.objective_sigma is None
     ):
         raise RequestError("gaussian: objective_sensitivity and objective_sigma come together or not at all")
+    if isinstance(event, SubsampledGaussian) and event.rate > 1.0:
+        raise RequestError(f"subsampled-gaussian: rate must be at most 1, got {event.rate!r}")
     return event
 
 
@@ -233,10 +299,12 @@ def _checked(mechanism: str, name: str, kind: object, value: Any) -> Any:
     good, what = is_positive(value), "a positive finite number"
     if kind == "bool":
         good, what = isinstance(value, bool), "true or false"
+    elif kind == "str":
+        good, what = value in SAMPLINGS, "one of " + ", ".join(SAMPLINGS)
     elif kind == "int":
         good, what = is_count(value), "an integer from 1 to 2^53"
     elif name == "gate_epsilon":
         good, what = good or (value == 0 and not isinstance(value, bool)), "a finite number, 0 or more"
     if not good:
         raise RequestError(f"{mechanism}: {name} must be {what}, got {shown(value)}")
-    return value if kind in ("bool", "int") else float(value) + 0.0  # -0.0 becomes 0.0
+    return value if kind in ("bool", "int", "str") else float(value) + 0.0  # -0.0 becomes 0.0

@@ -42,6 +42,7 @@ class Header:
     preprocessing: str
     version: str
     order: float | None = None
+    adjacency: str = "replace-one"
 
     def line(self) -> dict[str, Any]:
         """Return the header as the ledger keeps it."""
@@ -51,7 +52,7 @@ class Header:
             "agent": self.agent,
             "neighbours": list(self.neighbours),
             "records": self.records,
-            "adjacency": "replace-one",
+            "adjacency": self.adjacency,
             "unit": "record",
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
             "accountant": self.accountant,

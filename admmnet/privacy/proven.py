@@ -1,4 +1,6 @@
-"""The proven accountant: claims only what has a proof in docs/privacy.md. Relation: replace-one.
+"""The proven accountant: claims only what has a proof in docs/privacy.md.
+
+Relation: replace-one, but for Gaussian steps on sampled batches (``SubsampledGaussian.relation``).
 
 Every event gets a Renyi curve on the grid of ``conversion.ORDERS`` and a valid pair (xi, rho) of zCDP.
 """
@@ -11,15 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from admmnet.privacy import subsampled
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import (
     AboveThreshold,
     Event,
     GammaNorm,
+    GammaNormVector,
     Gaussian,
     Laplace,
     NoRecords,
     ObjectivePerturbation,
+    SubsampledGaussian,
 )
 from admmnet.types import Vector
 
@@ -39,7 +44,7 @@ class Cost(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def cost(event: Event) -> Cost:
-    """Proven cost of one event under replace-one.
+    """Proven cost of one event.
 
     Parameters
     ----------
@@ -63,6 +68,10 @@ def cost(event: Event) -> Cost:
             rho, curve = _pure(event.epsilon_threshold + event.epsilon_query)
         case GammaNorm():
             rho, curve = _pure(gamma_norm_epsilon(event))
+        case GammaNormVector():
+            rho, curve = _pure(event.rate * event.sensitivity)
+        case SubsampledGaussian():
+            rho, curve = subsampled.rho(event), subsampled.curve(event)
         case NoRecords():
             rho, curve = 0.0, np.zeros_like(ORDERS)
         case _:

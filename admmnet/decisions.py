@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,6 +19,7 @@ from admmnet.defaults import (
     strength,
     wanted_convexity,
 )
+from admmnet.errors import RequestError
 from admmnet.losses import Loss, get_loss
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.budget import Totals
@@ -44,6 +46,8 @@ ADMM_REGULARISATION = 1e-4
 """Default of the methods that need none for privacy, other than the proven ones (0)."""
 GATE_GAP = 0.02
 """Certified gap of the gate's query, as a share of the query's sensitivity."""
+MOST_PENALTY = 1e6
+"""Largest penalty of ``m-admm`` in any round: rounding errors of a solve grow with it."""
 AnyNoise = Noise | ProvenNoise | PureNoise
 Past = Mapping[int, tuple[Totals, int] | tuple[()]]
 
@@ -219,6 +223,9 @@ def _pure(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision
         wanted = [_wanted_pure(setting, facts.counts[i], rho[i]) for i in range(len(degrees))]
         chosen = strength(wanted, degrees, share, config)
 
+    if config.algorithm == "m-admm":
+        _check_growth(config, chosen.eta, max(degrees))
+
     def calculate() -> dict[int, AnyNoise]:
         calculated = cache(calibrate_pure)
         noise: dict[int, AnyNoise] = {}
@@ -229,6 +236,16 @@ def _pure(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision
         return noise
 
     return Decision(replace(config, eta=chosen.eta), chosen, together(world, calculate))
+
+
+def _check_growth(config: RunConfig, eta: float, degree: int) -> None:
+    """Refuse a penalty that grows to where no solve can be certified, before a round is paid for."""
+    log = math.log(2.0 * eta * degree) + (int(config.rounds) - 1) * math.log(float(config.growth))
+    if log > math.log(MOST_PENALTY):
+        raise RequestError(
+            f"growth = {config.growth:g} makes the penalty 2 eta |B_i| exceed {MOST_PENALTY:g} within {config.rounds} "
+            "rounds, where no solve reaches beta: lower --growth, --rounds or --eta"
+        )
 
 
 def _wanted_pure(setting: PureSetting, records: int, rho: float) -> float:

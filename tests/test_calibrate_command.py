@@ -25,7 +25,15 @@ METHODS = {
     "pp-published": ("--algorithm", "pp-admm", "--method", "published"),
     "ipp-published": ("--method", "published"),
     "ipp-repaired": ("--method", "published", "--accountant", "proven"),
+    "dvp": ("--algorithm", "dvp"),
+    "m-admm": ("--algorithm", "m-admm", "--growth", "1.1"),
+    "r-admm": ("--algorithm", "r-admm", "--gamma", "0.1"),
+    "dvp-published": ("--algorithm", "dvp", "--method", "published"),
+    "m-published": ("--algorithm", "m-admm", "--method", "published"),
+    "r-published": ("--algorithm", "r-admm", "--method", "published"),
+    "r-repaired": ("--algorithm", "r-admm", "--method", "published", "--accountant", "proven"),
 }
+RIVALS = {"dvp", "m-admm", "r-admm"}
 
 
 class Calibrate:
@@ -80,11 +88,12 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, calibrate: Calibrate) -> None:
     """Sizes, width and graph as the run finds them: every event of its ledgers was announced, to the bit."""
     common = (*METHODS[name], "--topology", "star:5", "--epsilon", "20", "--rounds", "6")
-    words = ["run", "--data", people, *common, "--gate-threshold", "-1e6", "--seed", "1"]
+    common += ("--gate-threshold", "-1e6") if name.startswith("ipp") and name != "ipp-off" else ()
+    words = ["run", "--data", people, *common, "--seed", "1"]
     assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
     books = list(read_run(tmp_path / "run").ledgers.values())
     records = ",".join(str(book.header["records"]) for book in books)
-    answer = calibrate.json("--records", records, "--features", "5", *common, "--gate-threshold", "-1e6")
+    answer = calibrate.json("--records", records, "--features", "5", *common)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     for entry, book, run in zip(answer["agents"], books, summary["per_agent"], strict=True):
         announced = {(c["mechanism"], json.dumps(c["parameters"])): c["times"] for c in entry["charges"]}
@@ -119,7 +128,7 @@ def test_the_charges_are_the_worst_case(name: str, calibrate: Calibrate) -> None
             assert charge["epsilon_alone"] == pytest.approx(alone.epsilon_proven(1e-4), rel=1e-9)
             if name.endswith("published"):
                 assert charge["rho_published"] == pytest.approx(alone.rho_published, rel=1e-12)
-            elif name != "ipp-repaired":
+            elif not name.endswith("repaired"):
                 assert charge["rho_published"] is None
         spent = entry["worst_case"]["epsilon_spent"]
         assert spent == pytest.approx(total.epsilon_proven(1e-4), rel=1e-9)
@@ -165,6 +174,28 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
     for entry in answer["agents"]:
         total = sum(charge["rho"] for charge in entry["charges"])
         assert total == pytest.approx(entry["worst_case"]["rho"], rel=1e-9)
+
+
+@pytest.mark.usefixtures("_no_data")
+@pytest.mark.parametrize("algorithm", sorted(RIVALS))
+def test_the_table_of_a_rival(algorithm: str, calibrate: Calibrate) -> None:
+    words = ("--algorithm", algorithm, "--records", "300,5000,5000", "--topology", "path:3", "--rounds", "4")
+    code, out, err = calibrate(*words)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines() if re.match(r"^\s+(gamma-norm|gaussian|none)", line)]
+    charges = [charge for entry in calibrate.json(*words)["agents"] for charge in entry["charges"]]
+    assert len(rows) == len(charges) == (9 if algorithm == "r-admm" else 6)
+    for row, charge in zip(rows, charges, strict=True):
+        values = charge["parameters"]
+        if charge["mechanism"] == "none":
+            assert charge["times"] == 2
+            assert (values, charge["rho"], charge["epsilon_alone"]) == ({}, 0.0, 0.0)
+            continue
+        # a coordinate of K(a) has the variance (d + 1) / a^2
+        sigma = (values["dimension"] + 1) ** 0.5 / values["rate"] if "rate" in values else values["sigma"]
+        times = 2 if algorithm == "r-admm" else 4
+        assert row[:3] == [charge["mechanism"], f"{sigma:.4g}", str(times)]
+        assert row[4] == f"{charge['rho']:.4g}"
 
 
 @pytest.mark.usefixtures("_no_data")

@@ -164,9 +164,19 @@ def test_a_config_file_and_flags_over_it(people: str, tmp_path: Path, admmnet: A
     assert budgets == [2.0, 2.0, 2.0, 0.5]
 
 
-@pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm"])
+@pytest.mark.parametrize(
+    ("algorithm", "own"),
+    [
+        ("admm", ()),
+        ("pp-admm", ()),
+        ("ipp-admm", ("--max-releases", "3")),
+        ("dvp", ()),
+        ("m-admm", ("--growth", "1.1")),
+        ("r-admm", ("--gamma", "0.5")),
+    ],
+)
 def test_resolved_settings_reproduce_the_run(
-    algorithm: str, people: str, tmp_path: Path, admmnet: Admmnet
+    algorithm: str, own: tuple[str, ...], people: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     words = (
@@ -181,7 +191,7 @@ def test_resolved_settings_reproduce_the_run(
         "--epsilon",
         "1e4",
     )
-    admmnet.ok("run", "--data", people, *words, "--agents", "6", "--max-releases", "3", "-o", str(one))
+    admmnet.ok("run", "--data", people, *words, *own, "--agents", "6", "-o", str(one))
     admmnet.ok("run", str(one / "config.toml"), "--quiet", "-o", str(two))
     assert (one / "config.toml").read_text() == (two / "config.toml").read_text()
     with np.load(one / "model.npz") as first, np.load(two / "model.npz") as second:

@@ -16,7 +16,7 @@ import pytest
 from admmnet import RunConfig, defaults, run
 from admmnet.algorithms import ALGORITHMS
 from admmnet.decisions import Decision, Facts, decide
-from admmnet.defaults import fixed, strength, wanted_convexity
+from admmnet.defaults import PURE_ROUNDS, fixed, strength, wanted_convexity
 from admmnet.planning import Plan
 from admmnet.privacy.calibrate_proven import ProvenNoise
 from admmnet.transport.local import LocalWorld
@@ -50,6 +50,11 @@ def test_no_function_has_access_to_a_record() -> None:
 def test_the_same_facts_give_the_same_decision() -> None:
     graph = nx.barbell_graph(4, 0)
     sizes = [300, 5000, 70, 70, 900, 12000, 70, 300]
+    for algorithm in ("dvp", "m-admm", "r-admm"):
+        one, two = (decided(graph, sizes, algorithm=algorithm, epsilon=2.0) for _ in range(2))
+        assert (one.strength, one.config) == (two.strength, two.config)
+        for i, noise in (one.noise or {}).items():
+            assert noise.release == (two.noise or {})[i].release
     for algorithm in ("pp-admm", "ipp-admm"):
         one, two = (decided(graph, sizes, algorithm=algorithm, epsilon=2.0) for _ in range(2))
         assert one.strength == two.strength
@@ -69,7 +74,7 @@ def write_records(path: Path, seed: int) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm"])
+@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
 def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_path: Path) -> None:
     plans: list[Plan] = []
     ledgers: list[list[Any]] = []
@@ -80,7 +85,7 @@ def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_
             algorithm=algorithm,
             topology="star:5",
             epsilon=2.0,
-            gate_threshold=-1e6,
+            gate_threshold=-1e6 if algorithm == "ipp-admm" else "auto",
             seed=1,
             out=str(tmp_path / f"run{seed}"),
         )
@@ -149,8 +154,29 @@ def test_fixed_replaces_what_depends_on_settings_alone() -> None:
 def test_fixed_leaves_nothing_automatic_that_a_method_would_read() -> None:
     for algorithm, method in ALGORITHMS:
         config = fixed(RunConfig(algorithm=algorithm, method=None if algorithm == "admm" else method))
-        for name in ("rounds", "beta", "max_releases", "gate_share"):
-            assert getattr(config, name) != "auto", (algorithm, method, name)
+        gate, growth = ("max_releases", "gate_share"), ("growth",)
+        own = {"ipp-admm": gate, "m-admm": growth}.get(algorithm, ())
+        for name in ("rounds", "beta", *gate, *growth):
+            read = name in ("rounds", "beta", *own)
+            assert (getattr(config, name) != "auto") is read, (algorithm, method, name)
+        assert config.gamma == "auto", "this one needs the loss"
+
+
+def test_what_fixed_chooses_for_the_rivals() -> None:
+    # r-admm reads records in every other round
+    for algorithm, rounds in (("dvp", PURE_ROUNDS), ("m-admm", PURE_ROUNDS), ("r-admm", 2 * PURE_ROUNDS)):
+        proven = fixed(RunConfig(algorithm=algorithm))
+        published = fixed(RunConfig(algorithm=algorithm, method="published"))
+        assert (proven.rounds, proven.beta, proven.eta, proven.proximal) == (rounds, 1e-8, "auto", "auto")
+        assert (published.rounds, published.beta) == (30, 1e-8)
+        assert (published.eta, published.proximal) == (0.5, 0.0)
+        growths = (1.0, 1.02) if algorithm == "m-admm" else ("auto", "auto")
+        assert (proven.growth, published.growth) == growths
+        assert proven.release is published.release is None
+    wide: dict[str, Any] = {"loss": "smoothed-hinge", "loss_width": 1.0}
+    for gamma, words in ((0.25, {}), (1.0, {"loss": "huber"}), (0.5, wide)):
+        assert decided(nx.path_graph(3), algorithm="r-admm", **words).config.gamma == gamma
+    assert decided(nx.path_graph(3), algorithm="r-admm", gamma=0.0).config.gamma == 0.0
 
 
 # who gets the self-term
@@ -216,7 +242,7 @@ def test_more_budget_or_more_records_want_less_convexity() -> None:
 def test_more_budget_or_more_records_mean_less_noise() -> None:
     def sigmas(**words: Any) -> float:
         decision = decided(nx.cycle_graph(5), **words)
-        found = {noise.sigma1 for noise in (decision.noise or {}).values()}
+        found = {noise.sigma1 for noise in (decision.noise or {}).values() if isinstance(noise, ProvenNoise)}
         (sigma,) = found
         assert sigma is not None
         return sigma
@@ -228,7 +254,8 @@ def test_more_budget_or_more_records_mean_less_noise() -> None:
 
 
 def test_automatic_settings_always_afford_a_run() -> None:
+    algorithms = ("pp-admm", "dvp", "m-admm", "r-admm")
     for epsilon, n, width in product((0.1, 1.0, 20.0), (50, 7000, 10**6), (5, 20, 105)):
-        decision = decided(nx.cycle_graph(5), n, width, epsilon=epsilon)
-        for noise in (decision.noise or {}).values():
+        decisions = [decided(nx.cycle_graph(5), n, width, algorithm=a, epsilon=epsilon) for a in algorithms]
+        for noise in (noise for decision in decisions for noise in (decision.noise or {}).values()):
             assert 0.98 * epsilon <= noise.worst_case.epsilon_proven(1e-4) <= epsilon

@@ -105,7 +105,19 @@ RUNS: list[tuple[str, str]] = [
     ("--beta 0", "beta = 0.0 is not allowed"),
     ("--regularisation -1", "regularisation = -1.0 is not allowed"),
     ("--regularisation 1e-9", "the least that the published method needs"),
-    ("--rounds 3 --max-releases 4", "max_releases = 4 is not allowed: it must be at most rounds = 3"),
+    (
+        "--algorithm ipp-admm --rounds 3 --max-releases 4",
+        "max_releases = 4 is not allowed: it must be at most rounds = 3",
+    ),
+    ("--max-releases 3", "max_releases goes with algorithm = 'ipp-admm'"),
+    ("--gate-share 0.2", "gate_share goes with algorithm = 'ipp-admm'"),
+    ("--gate-threshold 0", "gate_threshold goes with algorithm = 'ipp-admm'"),
+    ("--growth 1", "growth goes with algorithm = 'm-admm'"),
+    ("--algorithm dvp --gamma 0.25", "gamma goes with algorithm = 'r-admm'"),
+    ("--algorithm m-admm --growth 0.99", "growth = 0.99 is not allowed"),
+    ("--algorithm m-admm --eta 1e-3 --regularisation 0", "m-admm as published needs lambda/N + 2 eta |B_i|"),
+    ("--algorithm r-admm --eta 1e-3 --regularisation 0", "r-admm as published needs lambda/N + 2 eta |B_i|"),
+    ("--algorithm m-admm --epsilon 0.01", "the loss's curvature alone costs that at a convexity of"),
     ("--algorithm sgd", "algorithm = 'sgd' is not allowed"),
     ("--method invented", "method = 'invented' is not allowed"),
     ("--accountant mine", "accountant = 'mine' is not allowed"),
@@ -234,7 +246,7 @@ def test_noise_beyond_all_numbers_is_no_internal_error(
     assert "internal error" not in told
 
 
-@pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm"])
+@pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
 def test_a_solve_that_misses_beta(algorithm: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = (
         "--algorithm",

@@ -19,7 +19,7 @@ from admmnet.transport import Heard, Spoken, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix
 
-PRIVATE = ("pp-admm", "ipp-admm")
+PRIVATE = ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
 
 
 class Watched(LocalTransport):
@@ -164,7 +164,7 @@ def test_charges_are_on_the_disk_before_anything_is_sent(
         rounds.append(round)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    config = settings(people, tmp_path / "run", algorithm=algorithm, max_releases=3)
+    config = settings(people, tmp_path / "run", algorithm=algorithm)
     run(config, world=WatchedWorld(watch))
     assert rounds == [0, 1, 2]
     ends = {path.stat().st_ino for path in (tmp_path / "run" / "ledger").iterdir()}
@@ -217,7 +217,8 @@ def test_the_proven_accountant_keeps_the_target(people: str, tmp_path: Path) -> 
         )
         privacy = run(config).summary["privacy"]
         assert privacy["accountant"] == accountant
-        assert privacy["epsilon_spent"] <= privacy["epsilon_proven"]
+        # charge by charge and count times cost round differently, by a unit in the last place
+        assert privacy["epsilon_spent"] <= privacy["epsilon_proven"] * (1.0 + 1e-12)
         claims[accountant] = privacy["epsilon_proven"]
     assert claims["proven"] <= 20.0 * (1 + 1e-9)
     assert claims["proven"] > 19.0

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from admmnet.errors import RequestError
+from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_proven import (
     INEXACT_SHARE,
@@ -22,6 +22,11 @@ from admmnet.privacy.calibrate_proven import (
 )
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import Event, GammaNorm, Gaussian, NoRecords
+
+ROOM = 1e-9
+"""Relative; DVP's ridge exceeds what (L) of Theorem 11 asks for by that much, or rounding could undo it."""
+HIGHEST = 1e150
+"""Nominal budget from which on no convexity is left to hope for."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class PureNoise:
 
 def least_convexity_pure(epsilon: float, records: int, curvature: float, *, logistic: bool) -> float:
     """Convexity at which curvature takes nothing of epsilon (logistic), or half: docs/algorithms.md eq. (27)."""
-    kappa = epsilon / 8.0 if logistic else math.expm1(0.5 * epsilon)
+    kappa = (1.0 - ROOM) * epsilon / 8.0 if logistic else math.expm1(0.5 * epsilon)
     return curvature / (records * kappa)
 
 
@@ -194,19 +199,28 @@ def calibrate_pure(
     if setting.published and setting.algorithm != "dvp":
         _check_condition(facts, setting)
     if setting.accountant == "published":
-        rho = loose_rho(epsilon, delta)
+        rho = nominal = loose_rho(epsilon, delta)
+        if not INEXACT_SHARE * rho / setting.releases > 0.0:
+            raise BudgetError(
+                f"epsilon = {epsilon:g} affords no release at all; raise --epsilon or lower --rounds"
+            )
     else:
+        nominal = nominal_rho(epsilon, delta, spent, order)
 
         def ok(rho: float) -> bool:
             noise = noise_at(rho, facts, setting)
             # what cannot be calculated is too small, not too large: go on upwards
-            return noise is None or fits(noise.worst_case, epsilon, delta, spent, order)
+            if noise is None:
+                return rho < HIGHEST
+            return fits(noise.worst_case, epsilon, delta, spent, order)
 
-        rho = largest(ok, nominal_rho(epsilon, delta, spent, order), epsilon)
+        rho = largest(ok, nominal, epsilon)
     noise = noise_at(rho, facts, setting)
     if noise is None:
+        each = nominal / setting.releases
+        left = math.sqrt(2.0 * each) if setting.published else pure_epsilon(each)
         raise RequestError(
-            f"{setting.algorithm}: epsilon = {epsilon:g} leaves {math.sqrt(2.0 * rho / setting.releases):.3g} a round, "
+            f"{setting.algorithm}: epsilon = {epsilon:g} leaves {left:.3g} a round, "
             f"and the loss's curvature alone costs that at a convexity of {facts.convexity:.3g}: raise --eta, "
             "--regularisation or --epsilon, or lower --rounds"
         )

@@ -142,5 +142,11 @@ class Streams:
     def normal(self, i: int, purpose: Purpose, sigma: float, size: int) -> Vector:
         return sigma * self._streams[i][purpose].standard_normal(size)
 
+    def gamma_norm(self, i: int, rate: float, size: int) -> Vector:
+        """Density exp(-rate ||z||), eq. (25): radius first, then direction."""
+        stream = self._streams[i][Purpose.OBJECTIVE]
+        radius, direction = stream.standard_gamma(size) / rate, stream.standard_normal(size)
+        return np.asarray(radius * direction / np.linalg.norm(direction))
+
     def laplace(self, i: int, scale: float) -> float:
         return float(scale * self._streams[i][Purpose.GATE].laplace())

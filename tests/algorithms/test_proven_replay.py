@@ -123,7 +123,8 @@ class Replay:
             problem, plan.strength.eta, float(plan.config.regularisation), plan.strength.proximal
         )
         self.noise = [noise for _, noise in sorted((plan.noise or {}).items())]
-        self.most = int(plan.config.max_releases)
+        most = plan.config.max_releases
+        self.most = int(plan.config.rounds if most == "auto" else most)
         self.threshold = threshold
         self.streams = Streams(5, SEED)
         self.held: list[float | None] = [None] * 5
@@ -323,7 +324,9 @@ def test_only_released_vectors_reach_the_linear_term(
             own = network.theta[i]
             public = 2 * network.dual[i] - 0.05 * own
             public -= 0.1 * np.sum([own + network.theta[j] for j in network.graph[i]], axis=0)
-            sigma1 = noise[i].sigma1
+            part = noise[i]
+            assert isinstance(part, ProvenNoise)
+            sigma1 = part.sigma1
             if sigma1 is not None:
                 public += sigma1 * streams[i][Purpose.OBJECTIVE].standard_normal(SIZE)
             np.testing.assert_allclose(linear[5 * round + i], public, rtol=0, atol=1e-12)
@@ -379,7 +382,8 @@ def test_a_budget_that_ends_early_refuses_for_good(
         return smaller(noise, affordable, {"release": 2.5, "gate": 3.0})
 
     monkeypatch.setattr(decisions, "calibrate_agent", calibrated)
-    words = GATED | {"gate": gate, "gate_threshold": -1e8, "max_releases": 8}
+    words = {"algorithm": "ipp-admm", "rounds": 8, "epsilon": 120.0, "eta": 0.3, "gate": gate}
+    words |= {} if gate == "off" else {"gate_share": 0.5, "gate_threshold": -1e8, "max_releases": 8}
     result, _, said = play(problem, tmp_path / "run", **words)
     for round, spoken in enumerate(said):
         assert all((vector is not None) == (round < 2) for vector in spoken.values()), round

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
+from scipy.special import logsumexp
 
 from admmnet import RunConfig
 from admmnet.decisions import Facts, decide
@@ -101,11 +102,19 @@ def test_the_budget_affords_the_worst_case_and_not_a_release_more() -> None:
 def test_noise_agrees_with_a_calibration_of_its_own() -> None:
     """Continuous orders and the equations written out; the grid of orders costs 0.05% of epsilon at most."""
 
-    def certified(rho: float, delta: float) -> float:
+    def pure(eps: float, lam: float) -> float:
+        """D_alpha of one bit of randomised response."""
+        keep = 1 / (1 + math.exp(-eps))
+        return float(logsumexp([lam * eps, -lam * eps], b=[keep, 1 - keep])) / lam
+
+    def certified(rho: float, delta: float, held: float = 0.0, times: int = 0) -> float:
+        eps = brentq(lambda x: x * math.tanh(x / 2) - held / times, 0, 50, xtol=1e-15) if times else 0.0
+
         def at(log_lam: float) -> float:
             lam = math.exp(log_lam)
             alpha = 1 + lam
-            return rho * alpha + math.log(lam / alpha) - math.log(alpha * delta) / lam
+            bits = times * pure(float(eps), lam) if times else 0.0
+            return rho * alpha + bits + math.log(lam / alpha) - math.log(alpha * delta) / lam
 
         return float(minimize_scalar(at, bounds=(-6, 14), method="bounded", options={"xatol": 1e-10}).fun)
 
@@ -116,6 +125,10 @@ def test_noise_agrees_with_a_calibration_of_its_own() -> None:
         assert nominal_rho(eps, 1e-5) == pytest.approx(rho, rel=2e-3)
         assert nominal_rho(eps, 1e-5) <= rho * (1 + 1e-9)
         share = 0.0 if gate == "off" else 0.25
+        if gate == "above-threshold":  # pure epsilon costs less than its rho says: there is more to share
+            rho = float(
+                brentq(lambda r, e=eps: certified(0.75 * r, 1e-5, 0.25 * r, 12) - e, 1e-9, 50.0, xtol=1e-14)
+            )
         setting = replace(PP, gate=gate, gate_share=share)
         noise = calibrate_agent(n, 1e4 / n, eps, 1e-5, setting)  # kappa 2.5e-5: the linear part alone
         each = rho * (1 - share) / 12 * 0.999
@@ -141,7 +154,7 @@ def test_pure_epsilon_inverts_its_cost() -> None:
 def spreads(rounds: int, releases: int, rho: float) -> tuple[float, float]:
     """Noise of the Gaussian and of the held gate at one nominal budget."""
     setting = replace(PP, rounds=rounds, releases=releases, gate_share=0.3)
-    noise = [noise_at(rho, 7000, 0.05, replace(setting, gate=gate))[0] for gate in GATES[1:]]
+    noise = [noise_at(rho, 7000, 0.05, replace(setting, gate=gate)) for gate in GATES[1:]]
     gaussian, held = (one.gate for one in noise)
     assert gaussian is not None
     assert held is not None
@@ -167,8 +180,8 @@ def test_both_gates_are_even_at_the_switch() -> None:
 def test_a_gate_costs_its_share() -> None:
     for gate in GATES[1:]:
         setting = replace(PP, rounds=40, releases=7, gate=gate, gate_share=0.3)
-        _, worst = noise_at(1e-3, 7000, 50.0, setting)
-        noise = noise_at(1e-3, 7000, 50.0, setting)[0]
+        worst = noise_at(1e-3, 7000, 50.0, setting).worst_case
+        noise = noise_at(1e-3, 7000, 50.0, setting)
         assert noise.gate is not None
         times = 40 if gate == "gaussian" else 7
         assert times * cost(noise.gate.event).rho == pytest.approx(0.3e-3, rel=1e-9)
@@ -176,7 +189,7 @@ def test_a_gate_costs_its_share() -> None:
 
 
 def test_the_held_threshold_is_split_for_the_least_noise() -> None:
-    event = noise_at(1e-3, 7000, 0.05, replace(PP, gate="above-threshold", gate_share=0.3))[0].gate
+    event = noise_at(1e-3, 7000, 0.05, replace(PP, gate="above-threshold", gate_share=0.3)).gate
     assert event is not None
     assert isinstance(event.event, AboveThreshold)
     both = event.event.epsilon_threshold + event.event.epsilon_query
@@ -284,7 +297,7 @@ def test_a_convexity_too_small_for_the_budget_is_refused() -> None:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     calls = [0]
 
-    def count(*args: Any) -> tuple[ProvenNoise, Totals]:
+    def count(*args: Any) -> ProvenNoise:
         calls[0] += 1
         return noise_at(*args)
 

@@ -14,8 +14,10 @@ from admmnet.privacy.events import (
     EVENTS,
     AboveThreshold,
     Event,
+    GammaNorm,
     Gaussian,
     Laplace,
+    NoRecords,
     ObjectivePerturbation,
     Unprotected,
     from_parameters,
@@ -32,8 +34,12 @@ EXAMPLES: list[Event] = [
     Laplace(2e-3, 1797.4, gate_epsilon=0.037),
     AboveThreshold(0.01, 0.1, 0.16),
     Unprotected(),
+    GammaNorm(2.0 / 7000, 300.0, 105, 0.25, 1.05, 7000),
+    GammaNorm(2.0 / 50, 1e-300, 1, 0.25, 1e300, 50, penalty=2.0, logistic=True),
+    GammaNorm(2.0 / 50, 25.0, 2, 1.0, 0.5, 50, penalty=0.5),
+    NoRecords(),
 ]
-FULL: list[Event] = [EXAMPLES[1], EXAMPLES[3], EXAMPLES[6], EXAMPLES[7]]
+FULL: list[Event] = [EXAMPLES[1], EXAMPLES[3], EXAMPLES[6], EXAMPLES[7], EXAMPLES[10]]
 BAD: list[Any] = [
     math.nan,
     math.inf,
@@ -105,15 +111,17 @@ def test_zero_and_booleans_are_no_sizes(event: Event, bad: float) -> None:
             assert f": {name} must be " in refusal(event.mechanism, {**parameters(event), name: bad})
 
 
-@pytest.mark.parametrize("records", [7000.0, 7000.5, 2**53 + 1, 0, -7000, True])
-def test_records_are_counted(records: float) -> None:
-    values = {**parameters(EXAMPLES[0]), "records": records}
-    assert "records must be an integer from 1 to 2^53" in refusal("objective-perturbation", values)
+@pytest.mark.parametrize("count", [7000.0, 7000.5, 2**53 + 1, 0, -7000, True])
+def test_records_and_dimensions_are_counted(count: float) -> None:
+    for event, names in ((EXAMPLES[0], ("records",)), (EXAMPLES[10], ("records", "dimension"))):
+        for name in names:
+            message = refusal(event.mechanism, {**parameters(event), name: count})
+            assert f"{name} must be an integer from 1 to 2^53" in message
 
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=repr)
 def test_missing_and_unknown_parameters_are_named(event: Event) -> None:
-    optional = {"gated", "logistic", "gate_epsilon"}
+    optional = {"gated", "logistic", "gate_epsilon", "penalty"}
     for name in set(parameters(event)) - optional:
         rest = {key: value for key, value in parameters(event).items() if key != name}
         message = refusal(event.mechanism, rest)
@@ -125,7 +133,7 @@ def test_missing_and_unknown_parameters_are_named(event: Event) -> None:
     refusal(event.mechanism, {**parameters(event), "\x1b[2J\n" * 1000: 1.0})
 
 
-@pytest.mark.parametrize("mechanism", ["", "Gaussian", "GAUSSIAN", "none", "\x1b[2J", "x" * 10_000])
+@pytest.mark.parametrize("mechanism", ["", "Gaussian", "GAUSSIAN", "None", "\x1b[2J", "x" * 10_000])
 def test_unknown_mechanisms_are_refused(mechanism: str) -> None:
     message = refusal(mechanism, {"sensitivity": 1.0, "sigma": 1.0})
     assert message.startswith("unknown mechanism ")

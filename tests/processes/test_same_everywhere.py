@@ -45,10 +45,11 @@ def assert_same(one: Path, two: Path) -> None:
     assert (one / "metrics.csv").read_bytes() == (two / "metrics.csv").read_bytes()
 
 
-@pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm"])
+@pytest.mark.parametrize("algorithm", ["admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
 def test_five_ranks_equal_one_process(algorithm: str, tmp_path: Path) -> None:
     # epsilon 20: the gate of ipp-admm is a coin that lets some vectors pass and holds others back
-    words = ("--algorithm", algorithm, "--seed", "3", "--epsilon", "20", "--max-releases", "3")
+    words: tuple[str, ...] = ("--algorithm", algorithm, "--seed", "3", "--epsilon", "20")
+    words += ("--max-releases", "3") if algorithm == "ipp-admm" else ()
     one, five = run(0, tmp_path / "one", *words), run(5, tmp_path / "five", *words)
     assert_same(one, five)
     assert len(ledgers(one)) == 5
@@ -57,9 +58,12 @@ def test_five_ranks_equal_one_process(algorithm: str, tmp_path: Path) -> None:
         assert len(set(releases(one))) > 1
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks_that_host_several_agents(ranks: int, tmp_path: Path) -> None:
-    words = ("--algorithm", "pp-admm", "--agents", "5", "--seed", "3")
+@pytest.mark.parametrize(
+    ("ranks", "algorithm"), [(2, "pp-admm"), (3, "pp-admm"), (1, "dvp"), (2, "m-admm"), (3, "r-admm")]
+)
+def test_ranks_that_host_several_agents(ranks: int, algorithm: str, tmp_path: Path) -> None:
+    words: tuple[str, ...] = ("--algorithm", algorithm, "--agents", "5", "--seed", "3")
+    words += () if algorithm == "pp-admm" else ("--method", "proven", "--epsilon", "20")
     one, few = run(0, tmp_path / "one", *words), run(ranks, tmp_path / "few", *words)
     np.testing.assert_allclose(model(few)["theta"], model(one)["theta"], rtol=0, atol=1e-9)
     assert_same(one, few)

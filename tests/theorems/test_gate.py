@@ -160,7 +160,7 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
         gate_radius=5.0,
         gate_gap=1e-5,
     )
-    noise = noise_at(0.1, 50, 1.0, setting)[0]
+    noise = noise_at(0.1, 50, 1.0, setting)
     assert noise.gate is not None
     event = noise.gate.event
     assert isinstance(event, AboveThreshold)

@@ -21,7 +21,7 @@ G, C1 = 1.0, 0.25
 def sensitivities(n: int, m: float, beta: float) -> tuple[float, float]:
     """Of output perturbation, and of the second noise of objective perturbation."""
     output, objective = (
-        noise_at(0.01, n, m, ProvenSetting(release, 1, 1, beta, G, C1))[0].release
+        noise_at(0.01, n, m, ProvenSetting(release, 1, 1, beta, G, C1)).release
         for release in ("output", "objective")
     )
     assert len(output) == 1

@@ -1,0 +1,138 @@
+"""DVP, M-ADMM and R-ADMM of docs/algorithms.md, sec. 6, in plain NumPy and SciPy: eqs. (13) and (25) to (33)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+
+from admmnet.rng import Purpose
+from admmnet.types import Vector
+
+from .recording import shards_of
+from .reference import C1, Network, Streams, minimiser
+
+INEXACT = 1e-3
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """Settings of a run: eta, lambda, self-terms, growth and gamma."""
+
+    eta: float
+    regularisation: float
+    proximal: tuple[float, ...]
+    growth: float = 1.0
+    gamma: float = 0.0
+
+
+@dataclass(frozen=True)
+class RivalNoise:
+    """Rate a of (26), sigma2, and Phi of (27)."""
+
+    rate: float
+    sigma2: float
+    phi: float = 0.0
+
+
+def published_noise(
+    algorithm: str, n: int, m: float, penalty: float, rho: float, releases: int, beta: float
+) -> RivalNoise:
+    """Eqs. (26), (27), (13) in the papers' arithmetic."""
+    r = rho / releases
+    epsilon0 = math.sqrt(2 * (1 - INEXACT) * r)
+    phi = 0.0
+    if algorithm == "dvp":
+        lost = 2 * math.log(1 + C1 / (n * m))
+        if lost >= epsilon0:
+            phi = C1 / (n * (math.exp(epsilon0 / 4) - 1)) - m
+            lost = 2 * math.log(1 + C1 / (n * (m + phi)))
+            assert math.isclose(lost, epsilon0 / 2, rel_tol=1e-12)
+    else:
+        lost = 2.8 * C1 / (n * penalty)
+    sigma2 = beta / (math.sqrt(2 * INEXACT * r) * (m + phi))
+    return RivalNoise((epsilon0 - lost) * n / 2, sigma2, phi)
+
+
+def proven_rate(epsilon0: float, n: int, m: float) -> float:
+    """Eq. (26) of the proven forms, logistic loss."""
+    kappa = C1 / (n * m)
+    return (epsilon0 - (0.0 if 8 * kappa <= epsilon0 else math.log(1 + kappa))) * n / 2
+
+
+class RivalNetwork(Network):
+    """What the agents of a path say, one equation a method."""
+
+    def __init__(self, problem: Path, strengths: Strengths, noise: list[RivalNoise], seed: int) -> None:
+        super().__init__(shards_of(problem, 5), nx.path_graph(5), strengths.eta, strengths.regularisation)
+        self.strengths, self.noise = strengths, noise
+        self.streams = Streams(5, seed)
+        self.recycled: list[Vector] = [np.zeros(self.size)] * 5
+
+    def convexity(self, i: int) -> float:
+        return self.locals[i].share + 2 * self.eta * len(self.graph[i]) + self.strengths.proximal[i]
+
+    def argmin(
+        self, i: int, linear: Vector, eta: float, moved: Vector, phi: float, *, loss: bool = True
+    ) -> Vector:
+        """Minimise f_i + linear . theta + eta sum_j ||(theta_i + theta_j)/2 + moved - theta||^2 + self-term + ridge.
+
+        Without the loss, as in (33), gamma takes the self-term's place.
+        """
+        f, own, one = self.locals[i], self.theta[i], np.eye(self.size)
+        p = self.strengths.proximal[i] if loss else self.strengths.gamma
+        centres = [(own + self.theta[j]) / 2 + moved for j in self.graph[i]]
+
+        def value(t: Vector) -> float:
+            penalty = eta * sum(float((c - t) @ (c - t)) for c in centres)
+            rest = float(linear @ t) + penalty + p / 2 * float((t - own) @ (t - own)) + phi / 2 * float(t @ t)
+            return rest + (f.value(t) if loss else 0.0)
+
+        def gradient(t: Vector) -> Vector:
+            rest = linear + eta * np.sum([2 * (t - c) for c in centres], axis=0) + p * (t - own) + phi * t
+            return np.asarray(rest + f.gradient(t) if loss else rest)
+
+        def hessian(t: Vector) -> Vector:
+            rest = (2 * eta * len(centres) + p + phi) * one
+            return np.asarray(rest + f.hessian(t) if loss else rest)
+
+        return minimiser(value, gradient, hessian, self.size)
+
+    def release(self, i: int, theta_hat: Vector) -> Vector:
+        return theta_hat + self.streams.normal(i, Purpose.OUTPUT, self.noise[i].sigma2, self.size)
+
+    def dvp(self, i: int, t: int) -> Vector:
+        """(28)."""
+        e = self.streams.gamma_norm(i, self.noise[i].rate, self.size)
+        return self.release(i, self.argmin(i, 2 * (self.dual[i] + e / 2), self.eta, 0 * e, self.noise[i].phi))
+
+    def m_admm(self, i: int, t: int) -> Vector:
+        """(29)."""
+        eta = self.eta * self.strengths.growth**t
+        e = self.streams.gamma_norm(i, 2 * eta * len(self.graph[i]) * self.noise[i].rate, self.size)
+        return self.release(i, self.argmin(i, 2 * self.dual[i], eta, e, 0.0))
+
+    def r_admm(self, i: int, t: int) -> Vector:
+        """(31) and (32), or (33)."""
+        own, dual, zero = self.theta[i], self.dual[i], np.zeros(self.size)
+        if t % 2:
+            return self.argmin(i, self.recycled[i] + 2 * dual, self.eta, zero, 0.0, loss=False)
+        e = self.streams.gamma_norm(i, self.noise[i].rate, self.size)
+        said = self.release(i, self.argmin(i, 2 * dual + e, self.eta, zero, 0.0))
+        around = np.sum([own + self.theta[j] for j in self.graph[i]], axis=0)
+        p, degree = self.strengths.proximal[i], len(self.graph[i])
+        self.recycled[i] = -(2 * dual - self.eta * around - p * own + (2 * self.eta * degree + p) * said)
+        return said
+
+    def play(self, algorithm: str, rounds: int) -> list[list[Vector]]:
+        """All that is said in a whole run."""
+        say = {"dvp": self.dvp, "m-admm": self.m_admm, "r-admm": self.r_admm}[algorithm]
+        heard = []
+        for t in range(rounds):
+            said = [say(i, t) for i in range(5)]
+            heard.append(said)
+            self.hear(dict(enumerate(said)))
+        return heard

@@ -1,0 +1,239 @@
+"""R-ADMM's rounds between touch no record, and a rival that cannot pay touches none either."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, decisions, run
+from admmnet.agent import Agent
+from admmnet.cli import run_command_line
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.calibrate_pure import PureNoise, calibrate_pure
+from admmnet.privacy.conversion import allowance
+from admmnet.privacy.ledger import Ledger
+from admmnet.rng import Purpose
+from admmnet.runner import RunResult
+from admmnet.types import Vector
+
+from .recording import RecordingWorld, write_problem
+
+ALGORITHMS = ("dvp", "m-admm", "r-admm")
+Propose = Callable[[Agent, int], Vector | None]
+
+
+class Unreadable:
+    """Nothing can be asked of it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"{name} was read in a round that touches no record")
+
+    def __getitem__(self, key: Any) -> Any:
+        raise AssertionError(f"stream {key} was drawn from in a round that touches no record")
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_problem(tmp_path_factory.mktemp("problem"), records=203, features=5)
+
+
+def play(problem: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
+    world = RecordingWorld()
+    values: dict[str, Any] = {"topology": "path:5", "seed": 3, "rounds": 7, "epsilon": 8.0} | settings
+    return run(RunConfig(data=str(problem), out=str(folder), **values), world=world), world.said
+
+
+def lines(folder: Path) -> list[list[dict[str, Any]]]:
+    books = sorted((folder / "ledger").iterdir())
+    return [[json.loads(line) for line in book.read_text().splitlines()] for book in books]
+
+
+def unreadable_between(propose: Propose) -> Propose:
+    """Propose with neither records nor streams in rounds 1, 3, 5, ..."""
+
+    def proposing(self: Agent, round: int) -> Vector | None:
+        if round % 2 == 0:
+            return propose(self, round)
+        solver, streams = self.solver, self.streams
+        self.solver, self.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
+        try:
+            return propose(self, round)
+        finally:
+            self.solver, self.streams = solver, streams
+
+    return proposing
+
+
+@pytest.mark.parametrize("method", ["proven", "published"])
+def test_rounds_between_read_no_record_and_draw_nothing(
+    method: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = {"algorithm": "r-admm", "method": method}
+    plain, said = play(problem, tmp_path / "plain", **words)
+    monkeypatch.setattr(Agent, "propose", unreadable_between(Agent.propose))
+    blind, blind_said = play(problem, tmp_path / "blind", **words)
+    assert plain.theta.tobytes() == blind.theta.tobytes()
+    assert lines(tmp_path / "plain") == lines(tmp_path / "blind")
+    for one, two in zip(said, blind_said, strict=True):
+        for i, vector in one.items():
+            other = two[i]
+            assert vector is not None
+            assert other is not None
+            assert vector.tobytes() == other.tobytes()
+    # they do speak, and say something else than before
+    moved = [float(np.abs(np.subtract(said[t][0], said[t - 1][0])).max()) for t in (1, 3, 5)]  # type: ignore[arg-type]
+    assert min(moved) > 1e-4
+
+
+def test_the_blindfold_is_noticed(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Agent, "propose", unreadable_between(Agent.propose))
+    for algorithm in ("dvp", "m-admm"):
+        with pytest.raises(AssertionError, match="in a round that touches no record"):
+            play(problem, tmp_path / algorithm, algorithm=algorithm)
+
+
+@pytest.mark.parametrize("method", ["proven", "published"])
+def test_rounds_between_cost_nothing_and_stand_in_the_ledger(
+    method: str, problem: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result, _ = play(problem, tmp_path / "run", algorithm="r-admm", method=method)
+    for book in lines(tmp_path / "run"):
+        before: Any = None
+        seen = []
+        for line in book[1:-1]:
+            assert line["kind"] == "event"
+            if line["round"] % 2:
+                seen.append(line["round"])
+                assert (line["mechanism"], line["parameters"]) == ("none", {})
+                assert (line["rho"], line["xi"]) == (0.0, 0.0)
+                assert line["rho_published"] == (0.0 if method == "published" else None)
+                assert line["total"] == before
+            else:
+                assert line["mechanism"] in ("gamma-norm", "gaussian")
+                assert line["rho"] > 0.0
+            before = line["total"]
+        assert seen == [1, 3, 5]
+    assert [entry["releases"] for entry in result.summary["per_agent"]] == [7] * 5
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+    assert run_command_line(["ledger", "show", str(tmp_path / "run"), "--events"]) == 0
+    assert "none" in capsys.readouterr().out
+
+
+def test_a_vector_said_between_follows_from_what_was_said_before(problem: Path, tmp_path: Path) -> None:
+    """Eqs. (4), (32) and (33) from the words of all agents alone: no noise and no records are needed."""
+    eta, gamma, p = 0.05, 0.3, 0.2
+    words = {"algorithm": "r-admm", "eta": eta, "gamma": gamma, "proximal": p, "rounds": 6}
+    _, said = play(problem, tmp_path / "run", **words)
+    graph = {i: [j for j in (i - 1, i + 1) if 0 <= j < 5] for i in range(5)}
+    theta, dual, recycled = np.zeros((5, 6)), np.zeros((5, 6)), np.zeros((5, 6))
+    for t, spoken in enumerate(said):
+        heard = np.array([spoken[i] for i in range(5)])
+        for i, around in graph.items():
+            linear = 2 * dual[i] - eta * sum(theta[i] + theta[j] for j in around)
+            if t % 2 == 0:
+                recycled[i] = -(linear - p * theta[i] + (2 * eta * len(around) + p) * heard[i])
+            else:
+                expected = (gamma * theta[i] - recycled[i] - linear) / (2 * eta * len(around) + gamma)
+                np.testing.assert_allclose(heard[i], expected, rtol=1e-12, atol=1e-12)
+        theta = heard
+        dual += [eta / 2 * sum(theta[i] - theta[j] for j in around) for i, around in graph.items()]
+
+
+# a budget that ends before the rounds
+
+
+def ending_after(releases: float) -> Callable[..., PureNoise]:
+    def calibrated(*args: Any) -> PureNoise:
+        noise = calibrate_pure(*args)
+        order = noise.budget.order
+        assert order is not None
+        each = float(Totals.of([(event, 1) for event in noise.release], "proven").curve[order])
+        epsilon = releases * each - allowance(order, 0.0, noise.budget.delta)
+        return replace(noise, budget=Budget(epsilon, noise.budget.delta, "proven", order))
+
+    return calibrated
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_budget_that_ends_early_refuses_for_good(
+    algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "calibrate_pure", ending_after(2.5))
+    result, said = play(problem, tmp_path / "run", algorithm=algorithm)
+    end = 4 if algorithm == "r-admm" else 2  # r-admm's third release would be in round 4
+    for round, spoken in enumerate(said):
+        assert all((vector is not None) == (round < end) for vector in spoken.values()), round
+    assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [end] * 5
+    for book in lines(tmp_path / "run"):
+        assert {line["round"] for line in book[1:-1]} == set(range(end))
+    for i, vector in said[end - 1].items():
+        np.testing.assert_array_equal(result.theta[i], vector)
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_rival_that_cannot_pay_solves_and_draws_nothing(
+    algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "calibrate_pure", ending_after(0.5))
+    real = Agent.propose
+
+    def blindfolded(self: Agent, round: int) -> Vector | None:
+        solver, streams = self.solver, self.streams
+        self.solver, self.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
+        try:
+            return real(self, round)
+        finally:
+            self.solver, self.streams = solver, streams
+
+    monkeypatch.setattr(Agent, "propose", blindfolded)
+    result, said = play(problem, tmp_path / "run", algorithm=algorithm)
+    assert all(vector is None for spoken in said for vector in spoken.values())
+    assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [0] * 5
+    assert not result.theta.any()
+    assert all(len(book) == 2 for book in lines(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_charges_come_before_draws(
+    algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When a stream is asked, the charges of that round stand in that agent's ledger."""
+    asked: list[int] = []
+    charged: dict[str, int] = {}
+    propose, charge = Agent.propose, Ledger.charge
+
+    class Watched(dict[Purpose, np.random.Generator]):
+        def __init__(self, streams: Any, name: str, round: int) -> None:
+            super().__init__(streams)
+            self.name, self.round = name, round
+
+        def __getitem__(self, key: Purpose) -> np.random.Generator:
+            assert charged[self.name] == self.round
+            asked.append(self.round)
+            return super().__getitem__(key)
+
+    def charging(self: Ledger, round: int, *events: Any) -> None:
+        charge(self, round, *events)
+        charged[self.path.name] = round
+
+    def proposing(self: Agent, round: int) -> Vector | None:
+        streams = self.streams
+        self.streams = Watched(streams, self.ledger.path.name, round)
+        try:
+            return propose(self, round)
+        finally:
+            self.streams = streams
+
+    monkeypatch.setattr(Ledger, "charge", charging)
+    monkeypatch.setattr(Agent, "propose", proposing)
+    play(problem, tmp_path / "run", algorithm=algorithm)
+    expected = {0, 2, 4, 6} if algorithm == "r-admm" else set(range(7))
+    assert set(asked) == expected
+    assert len(asked) == 5 * 2 * len(expected)

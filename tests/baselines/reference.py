@@ -1,0 +1,330 @@
+"""The baselines in plain Python, record by record, from the equations of docs/baselines.md.
+
+Lists of floats and loops; nothing is shared with the package. Random numbers are asked for in the documented order.
+Each function yields the path of what a step releases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+Row = list[float]
+Rng = np.random.Generator
+
+
+def dot(a: Sequence[float], b: Sequence[float]) -> float:
+    return math.fsum(p * q for p, q in zip(a, b, strict=True))
+
+
+def add(a: Row, factor: float, b: Sequence[float]) -> Row:
+    return [p + factor * q for p, q in zip(a, b, strict=True)]
+
+
+def clip(value: float, low: float, high: float) -> float:
+    return low if value < low else high if value > high else value
+
+
+def grid(values: Sequence[float], sigma: float) -> Row:
+    """Round to multiples of the largest power of two up to sigma 2^-20."""
+    step = 2.0 ** (math.floor(math.log2(sigma)) - 20)
+    return [round(value / step) * step for value in values]
+
+
+def noisy(values: Sequence[float], sigma: float, rng: Rng) -> Row:
+    if sigma == 0.0:
+        return list(values)
+    draws = rng.standard_normal(len(values)).tolist()
+    return grid([value + sigma * draw for value, draw in zip(values, draws, strict=True)], sigma)
+
+
+def batches(
+    sampling: str, n: int, size: int, steps: int, rng: Rng, ordered: bool = False
+) -> Iterator[list[int]]:
+    order: list[int] = []
+    for _ in range(steps):
+        if sampling == "poisson":
+            count = int(rng.binomial(n, size / n))
+            yield sorted(rng.choice(n, count, replace=False, shuffle=False).tolist())
+        elif sampling == "fixed" and ordered:
+            yield rng.choice(n, size, replace=False, shuffle=True).tolist()
+        elif sampling == "fixed":
+            yield sorted(rng.choice(n, size, replace=False, shuffle=False).tolist())
+        else:
+            if not order:
+                order = rng.permutation(n).tolist()
+            yield order[:size]
+            order = order[size:]
+
+
+def step(kind: str, alpha: float, y: float, x: Row, v: Row, scale: float, L: float, tiny: float) -> float:
+    """(43), (44), (46): zeta of one record before it is scaled; `scale` is lambda N."""
+    score, weight = dot(x, v) / scale, L * dot(x, x) / scale
+    if kind == "ridge":
+        return (y - alpha - score) / (1.0 + weight)
+    if kind == "hinge":
+        p = clip(y * alpha, 0.0, 1.0)
+        if weight == 0.0:  # the limit: nothing but the conjugate is left, which is least at 1
+            return y * (1.0 - p)
+        return y * clip(p + (1.0 - y * score) / weight, 0.0, 1.0) - y * p
+    p = clip(y * alpha, tiny, 1.0 - tiny)
+    return -(y * math.log(p / (1.0 - p)) + score) / (1.0 / (p * (1.0 - p)) + weight)
+
+
+def shortened(zeta: float, C: float) -> float:
+    """(47)."""
+    return zeta / max(1.0, abs(zeta) / C)
+
+
+def exact_logistic(alpha: float, y: float, x: Row, v: Row, scale: float) -> float:
+    """(45) by bisection: the new alpha."""
+    margin, weight, p = y * dot(x, v) / scale, dot(x, x) / scale, y * alpha
+    low, high = -800.0, 800.0
+    for _ in range(200):
+        z = 0.5 * (low + high)
+        q = 1.0 / (1.0 + math.exp(-z)) if z > -700.0 else 0.0
+        low, high = (low, z) if z + margin + weight * (q - p) > 0.0 else (z, high)
+    return y / (1.0 + math.exp(-0.5 * (low + high)))
+
+
+def sdca(X: list[Row], y: Row, kind: str, lam: float, epochs: int, rng: Rng) -> Iterator[tuple[Row, Row]]:
+    """Yield (theta, alpha) after each epoch."""
+    n, scale = len(X), lam * len(X)
+    alpha, v = [0.0] * n, [0.0] * len(X[0])
+    for _ in range(epochs):
+        for i in rng.permutation(n).tolist():
+            if kind == "logistic":
+                new = exact_logistic(alpha[i], y[i], X[i], v, scale)
+            else:
+                new = alpha[i] + step(kind, alpha[i], y[i], X[i], v, scale, 1.0, 0.0)
+            v = add(v, new - alpha[i], X[i])
+            alpha[i] = new
+        yield [entry / scale for entry in v], list(alpha)
+
+
+def dp_scd(
+    X: list[Row],
+    y: Row,
+    kind: str,
+    lam: float,
+    *,
+    L: int,
+    C: float,
+    multiplier: float,
+    steps: int,
+    batch_rng: Rng,
+    noise_rng: Rng,
+    sampling: str,
+    dual_noise: bool,
+    tiny: float,
+) -> Iterator[tuple[Row, Row]]:
+    """(48), (49): yield (v, alpha) after each step."""
+    n, scale = len(X), lam * len(X)
+    sigma = multiplier * C * (math.sqrt(2.0) if dual_noise else 1.0)
+    alpha, v = [0.0] * n, [0.0] * len(X[0])
+    for batch in batches(sampling, n, L, steps, batch_rng):
+        total, zetas = [0.0] * len(v), []
+        for j in batch:
+            zeta = 0.0 if not any(X[j]) else shortened(step(kind, alpha[j], y[j], X[j], v, scale, L, tiny), C)
+            zetas.append(zeta)
+            total = add(total, zeta, X[j])
+        if dual_noise:
+            zetas = noisy(zetas, sigma, noise_rng)
+        for j, zeta in zip(batch, zetas, strict=True):
+            alpha[j] += zeta
+        v = add(v, 1.0, noisy(total, sigma, noise_rng))
+        yield v, list(alpha)
+
+
+def seq_dp_scd(
+    X: list[Row],
+    y: Row,
+    kind: str,
+    lam: float,
+    *,
+    L: int,
+    C: float,
+    multiplier: float,
+    steps: int,
+    batch_rng: Rng,
+    noise_rng: Rng,
+    sampling: str,
+    damped: bool,
+    tiny: float,
+) -> Iterator[tuple[Row, Row]]:
+    """(50): yield (v, alpha) after each step."""
+    n, scale = len(X), lam * len(X)
+    sigma = multiplier * 2.0 * C * math.sqrt(L * (L + 1))
+    alpha, v = [0.0] * n, [0.0] * len(X[0])
+    for batch in batches(sampling, n, L, steps, batch_rng, ordered=True):
+        zetas, start = [], v
+        for j in batch:
+            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, L if damped else 1, tiny), C)
+            zetas.append(zeta)
+            v = add(v, zeta, X[j])
+        for j, zeta in zip(batch, noisy(zetas, sigma, noise_rng), strict=True):
+            alpha[j] += zeta
+        moved = noisy([p - q for p, q in zip(v, start, strict=True)], sigma, noise_rng)
+        v = add(start, 1.0, moved)
+        yield v, list(alpha)
+
+
+def slope(kind: str, score: float, y: float) -> float:
+    if kind == "ridge":
+        return score - y
+    if kind == "hinge":
+        return -y if y * score < 1.0 else 0.0
+    return -y / (1.0 + math.exp(y * score))
+
+
+def primal_dp_scd(
+    X: list[Row],
+    y: Row,
+    kind: str,
+    lam: float,
+    *,
+    L: int,
+    C: float,
+    multiplier: float,
+    steps: int,
+    batch_rng: Rng,
+    noise_rng: Rng,
+) -> Iterator[tuple[Row, Row]]:
+    """(51), (52): yield (theta, v) after each step."""
+    n, d = len(X), len(X[0])
+    sigma = multiplier * 2.0 * C * math.sqrt(L * (L + 1))
+    bend = 1.0 if kind == "ridge" else 0.25
+    theta, v = [0.0] * d, [0.0] * n
+    for batch in batches("fixed", d, L, steps, batch_rng):
+        total, zetas = [0.0] * n, []
+        for j in batch:
+            column = [row[j] for row in X]
+            slopes = [slope(kind, v[i], y[i]) for i in range(n)]
+            gradient = dot(slopes, column) / n + lam * theta[j]
+            zetas.append(shortened(-gradient / (L * bend * dot(column, column) / n + lam), C))
+            total = add(total, zetas[-1], column)
+        for j, zeta in zip(batch, noisy(zetas, sigma, noise_rng), strict=True):
+            theta[j] += zeta
+        v = add(v, 1.0, noisy(total, sigma, noise_rng))
+        yield list(theta), v
+
+
+def sgd(
+    X: list[Row], y: Row, kind: str, lam: float, *, rate: float, L: int, chosen: Iterator[list[int]]
+) -> Iterator[Row]:
+    """(53): yield theta after each step."""
+    return dp_sgd(X, y, kind, lam, rate=rate, L=L, C=math.inf, multiplier=0.0, chosen=chosen, noise_rng=None)
+
+
+def dp_sgd(
+    X: list[Row],
+    y: Row,
+    kind: str,
+    lam: float,
+    *,
+    rate: float,
+    L: int,
+    C: float,
+    multiplier: float,
+    chosen: Iterator[list[int]],
+    noise_rng: Rng | None,
+) -> Iterator[Row]:
+    """(54): yield theta after each step; gradients record by record, clipped as vectors."""
+    theta = [0.0] * len(X[0])
+    for batch in chosen:
+        total = [0.0] * len(theta)
+        for j in batch:
+            gradient = [slope(kind, dot(X[j], theta), y[j]) * entry for entry in X[j]]
+            norm = math.sqrt(dot(gradient, gradient))
+            total = add(total, 1.0 / max(1.0, norm / C), gradient)
+        if noise_rng is not None:
+            total = noisy(total, multiplier * C, noise_rng)
+        theta = [p - rate * (q / L + lam * p) for p, q in zip(theta, total, strict=True)]
+        yield theta
+
+
+def k_noise(values: Row, rate: float, rng: Rng) -> Row:
+    """Add noise of density exp(-rate ||z||): radius first, then direction."""
+    radius = float(rng.standard_gamma(len(values))) / rate
+    direction = rng.standard_normal(len(values)).tolist()
+    norm = math.sqrt(dot(direction, direction))
+    return grid([p + radius * q / norm for p, q in zip(values, direction, strict=True)], 1.0 / rate)
+
+
+def song_sgd(
+    X: list[Row],
+    y: Row,
+    kind: str,
+    lam: float,
+    *,
+    b: int,
+    epsilon: Sequence[float],
+    schedule: str,
+    scale: float,
+    order_rng: Rng,
+    noise_rng: Rng,
+) -> Iterator[Row]:
+    """(55), (56): yield w after each step."""
+    n, w, t = len(X), [0.0] * len(X[0]), 0
+    order = order_rng.permutation(n).tolist()
+    while order:
+        batch, order, t = order[:b], order[b:], t + 1
+        total = [0.0] * len(w)
+        for j in batch:
+            total = add(total, slope(kind, dot(X[j], w), y[j]), X[j])
+        least = min(epsilon[j] for j in batch)
+        if least < math.inf:
+            total = k_noise(total, least / 2.0, noise_rng)
+        eta = scale * {"sqrt": t**-0.5, "inverse": 1.0 / (lam * t), "constant": 1.0}[schedule]
+        w = [p - eta * (lam * p + q / len(batch)) for p, q in zip(w, total, strict=True)]
+        norm = math.sqrt(dot(w, w))
+        if norm > 1.0 / lam:
+            w = [p / (lam * norm) for p in w]
+        yield w
+
+
+def simpson(x: float, y: float, a: float, cells: int = 2000) -> float:
+    """(57)."""
+    total = 0.0
+    for k in range(cells + 1):
+        beta = a * k / cells
+        weight = 1.0 if k in (0, cells) else 4.0 if k % 2 else 2.0
+        total += weight * beta * math.sinh(beta * x) * math.exp(-beta * beta * y)
+    return total / (3.0 * cells)
+
+
+def banco(
+    X: list[Row],
+    y: Row,
+    kind: str,
+    *,
+    epsilon: float | None,
+    sigma: float,
+    constant: str,
+    order_rng: Rng,
+    noise_rng: Rng,
+) -> Iterator[tuple[Row, Row]]:
+    """(57) to (59), the integral by Simpson's rule: yield w_{t+1} and the average of w_1 to w_t."""
+    d = len(X[0])
+    w, q, total = [0.0] * d, [0.0] * d, [0.0] * d
+    x = squares = 0.0
+    if epsilon is None:
+        variance, a = sigma**2, 0.6838
+    elif constant == "poster":
+        variance, a = 18.0 * d**2 / epsilon**2, min(0.6838, epsilon / 4.0)
+    else:
+        variance, a = 16.0 * math.log(4.0 / 3.0) * (d + 1) / epsilon**2, min(0.6838, epsilon / 4.0)
+    for t, j in enumerate(order_rng.permutation(len(X)).tolist(), start=1):
+        total = add(total, 1.0, w)
+        g = [-slope(kind, dot(X[j], w), y[j]) * entry for entry in X[j]]
+        g = k_noise(g, epsilon / 2.0, noise_rng) if epsilon is not None else noisy(g, sigma, noise_rng)
+        x += dot(g, q)
+        squares += dot(g, g)
+        m = simpson(x, t * (variance / 2.0 + 1.0), a)
+        q = add(q, 1.0 / math.sqrt(squares), g)
+        norm = math.sqrt(dot(q, q))
+        q = [entry / max(1.0, norm) for entry in q]
+        w = [m * entry for entry in q]
+        yield w, [entry / t for entry in total]

@@ -1,0 +1,183 @@
+"""BANCO's closed form against adaptive quadrature, its constants against moment generating functions, its refusals."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from admmnet.baselines import magnitude, run_banco, sub_exponential
+from admmnet.baselines.banco import K1
+from admmnet.errors import RequestError, RunError
+from admmnet.privacy.mechanisms import gamma_norm_noise
+from admmnet.types import Vector
+
+from .records import problem, rng
+
+
+def log_integral(A: float, B: float) -> float:
+    """Logarithm of int_0^1 s sinh(A s) exp(-B s^2) ds, the largest exponential taken out before."""
+    peak = min(1.0, A / (2.0 * B)) if B > 0.0 else 1.0
+    top = A * peak - B * peak * peak
+
+    def integrand(s: float) -> float:
+        return -0.5 * s * math.exp(A * s - B * s * s - top) * math.expm1(-2.0 * A * s)
+
+    widths = (1.0 / math.sqrt(B + 1.0), 1.0 / (A + 1.0))
+    cuts = {0.0, 1.0}
+    for centre in (0.0, peak, 1.0):
+        cuts |= {
+            min(1.0, max(0.0, centre + k * w)) for w in widths for k in (-30, -8, -3, -1, 0, 1, 3, 8, 30)
+        }
+    edges = sorted(cuts)
+    pieces = [
+        quad(integrand, low, high, epsabs=0.0, epsrel=1e-13)[0]
+        for low, high in pairwise(edges)
+        if integrand(0.5 * (low + high)) > 0.0
+    ]
+    return float(top + math.log(math.fsum(pieces)))
+
+
+@pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # 1e-13 is at rounding's edge
+@pytest.mark.parametrize("B", [1e-12, 1e-3, 0.3, 1.0, 5.0, 29.99, 30.01, 80.0, 1e3, 1e5])
+def test_magnitude_against_quadrature(B: float) -> None:
+    checked = 0
+    for a in (K1, 0.01):
+        for A in (1e-9, 1e-3, 0.3, 1.0, 4.0, 15.0, 2.0 * B, 2.1 * B, 60.0, 300.0, 700.0, 3e3, 3e4):
+            expected = log_integral(A, B) + math.log(a)
+            if not -600.0 < expected < 690.0:
+                continue
+            found = magnitude(A / a, B / a**2, a)
+            assert found > 0.0
+            assert math.log(found) == pytest.approx(expected, rel=0, abs=2e-11)  # relative error of m
+            assert magnitude(-A / a, B / a**2, a) == -found
+            checked += 1
+    assert checked >= 12
+
+
+def test_magnitude_agrees_with_the_poster_where_that_can_be_evaluated() -> None:
+    def poster(x: float, y: float, a: float) -> float:
+        root = math.sqrt(y)
+        bell = math.exp((2 * a * y + x) ** 2 / (4 * y))
+        ends = math.erf((2 * a * y + x) / (2 * root)) + math.erf((2 * a * y - x) / (2 * root))
+        bracket = math.sqrt(math.pi) * x * bell * ends + 2 * root * (1 - math.exp(2 * a * x))
+        return float(math.exp(-a * (a * y + x)) * bracket / (8 * a * y**1.5))
+
+    for x in (-3.0, 0.5, 10.0):
+        for y in (4.0, 20.0, 100.0):
+            assert magnitude(x, y, 0.5) == pytest.approx(poster(x, y, 0.5), rel=1e-8)
+
+
+def test_magnitude_is_zero_at_zero_and_leaves_float64_by_its_sign() -> None:
+    assert magnitude(0.0, 3.0, 0.5) == 0.0
+    assert magnitude(1e6, 3.0, 0.5) == np.inf
+    assert magnitude(-1e6, 3.0, 0.5) == -np.inf
+    assert magnitude(1e-320, 3.0, 0.5) >= 0.0
+
+
+def test_magnitude_has_no_seam() -> None:
+    # one formula up to a^2 y = 30, another beyond: they meet
+    for x in (1e-6, 0.1, 3.0, 60.0, 200.0):
+        below, above = (magnitude(x, 30.0 * (1.0 + side), 1.0) for side in (-1e-13, 1e-13))
+        assert above == pytest.approx(below, rel=1e-11)
+
+
+def moment(rate: float, d: int, beta: float) -> float:
+    """E exp(beta u . xi) of K(rate) as the page has it."""
+    return float((1.0 - (beta / rate) ** 2) ** (-(d + 1) / 2.0))
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_moment_generating_function_of_K_by_quadrature(d: int) -> None:
+    # radius Gamma(d, 1/rate), and the cosine c of a uniform direction with density ~ (1 - c^2)^((d - 3)/2):
+    # given c, E exp(beta r c) = (1 - beta c / rate)^-d
+    rate = 1.7
+    for beta in (0.1, 0.8, 1.2):
+        if d == 1:
+            found = 0.5 * sum((1.0 - beta * c / rate) ** -d for c in (-1.0, 1.0))
+        else:
+
+            def angle(phi: float, power: float, beta: float = beta) -> float:
+                return float((1.0 - beta * math.cos(phi) / rate) ** -power * math.sin(phi) ** (d - 2))
+
+            found = quad(angle, 0.0, math.pi, args=(d,))[0] / quad(angle, 0.0, math.pi, args=(0,))[0]
+        assert found == pytest.approx(moment(rate, d, beta), rel=1e-9)
+
+
+def test_moment_generating_function_of_the_noise_that_is_drawn() -> None:
+    """Mean of exp(beta u . xi) over 40,000 draws at beta = rate/4, d = 6; normal test, false positives 1e-6.
+
+    The second moment is finite, as 2 beta < rate. Exponents d/2 and (d + 2)/2, and 0.7 and 1.3 times the noise,
+    are refused at the same threshold.
+    """
+    rate, d, draws = 2.0, 6, 40_000
+    source, direction = rng(31), rng(32).standard_normal(d)
+    direction /= np.linalg.norm(direction)
+    along = np.array([gamma_norm_noise(source, rate, d) @ direction for _ in range(draws)])
+    beta = rate / 4.0
+
+    def plausible(sample: Vector, mean: float) -> bool:
+        variance = moment(rate, d, 2.0 * beta) - moment(rate, d, beta) ** 2
+        return abs(float(np.mean(np.exp(beta * sample))) - mean) < 4.9 * math.sqrt(variance / draws)
+
+    right = moment(rate, d, beta)
+    assert plausible(along, right)
+    assert not plausible(0.7 * along, right)
+    assert not plausible(1.3 * along, right)
+    assert not plausible(along, moment(rate, d - 1, beta))
+    assert not plausible(along, moment(rate, d + 1, beta))
+
+
+@pytest.mark.parametrize("d", [1, 5, 105])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_the_tight_constant_is_the_least_that_holds(epsilon: float, d: int) -> None:
+    variance = sub_exponential(epsilon, d)
+    betas = np.linspace(1e-3, 1.0, 400) * epsilon / 4.0
+    logarithms = -0.5 * (d + 1) * np.log1p(-4.0 * betas**2 / epsilon**2)
+    assert np.all(logarithms <= betas**2 * variance / 2.0 * (1.0 + 1e-12))
+    assert logarithms[-1] == pytest.approx(betas[-1] ** 2 * variance / 2.0)  # equality at epsilon/4
+    assert logarithms[-1] > betas[-1] ** 2 * 0.999 * variance / 2.0
+    assert sub_exponential(epsilon, d, "poster") > variance  # looser, but true
+
+
+def test_the_constants_at_the_dimension_of_the_census() -> None:
+    assert sub_exponential(1.0, 105, "poster") / sub_exponential(1.0, 105) == pytest.approx(406.7, abs=0.1)
+
+
+def test_k1_is_where_the_logarithms_bound_ends() -> None:
+    assert math.log1p(-K1) >= -K1 - K1**2
+    assert math.log1p(-K1 - 1e-4) < -(K1 + 1e-4) - (K1 + 1e-4) ** 2
+
+
+def test_noise_that_is_too_weak_ends_in_an_error_not_in_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admmnet.baselines.banco.magnitude", lambda x, y, a: math.inf)
+    with pytest.raises(RunError, match="step 1"):
+        run_banco(problem("hinge", 5, 2, 0.1), order_rng=rng(1), noise_rng=rng(2), epsilon=1.0)
+
+
+def test_it_learns() -> None:
+    # 4,000 records of a clear rule at epsilon 8, d = 2: well below the loss of the zero model, ln 2
+    p = problem("logistic", 4000, 2, 0.1, seed=33)
+    found = run_banco(p, order_rng=rng(1), noise_rng=rng(2), epsilon=8.0)
+    assert float(np.mean(p.loss.value(p.X @ found.theta, p.y))) < 0.6
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "words"),
+    [
+        ("ridge", {}, "ridge loss.*choose logistic or hinge"),
+        ("hinge", {"epsilon": None}, "either epsilon.*or sigma"),
+        ("hinge", {"sigma": 1.0}, "either epsilon.*or sigma"),
+        ("hinge", {"epsilon": 0.0}, "epsilon = 0"),
+        ("hinge", {"epsilon": None, "sigma": -1.0}, "sigma = -1"),
+        ("hinge", {"constant": "loose"}, "choose tight or poster"),
+    ],
+)
+def test_refusals(kind: Any, change: dict[str, Any], words: str) -> None:
+    settings: dict[str, Any] = {"order_rng": rng(1), "noise_rng": rng(2), "epsilon": 1.0}
+    with pytest.raises(RequestError, match=words):
+        run_banco(problem(kind, 5, 2, 0.1), **{**settings, **change})

@@ -1,0 +1,340 @@
+"""Clipping, schedules, projection, privacy of single records, convergence without noise, refusals, light imports."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import admmnet.baselines
+from admmnet.baselines import (
+    Problem,
+    duality_gap,
+    make_problem,
+    run_banco,
+    run_dp_scd,
+    run_dp_sgd,
+    run_primal_dp_scd,
+    run_sdca,
+    run_seq_dp_scd,
+    run_sgd,
+    run_song_sgd,
+)
+from admmnet.baselines.objective import Kind, feasible, primal_objective
+from admmnet.baselines.song_sgd import learning_rates
+from admmnet.baselines.steps import hinge_step, logistic_step, ridge_step
+from admmnet.errors import RequestError, RunError
+
+from .records import KINDS, problem, records, rng
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMERICS = (
+    *("objective", "steps", "kernels", "sdca", "dp_scd", "seq_dp_scd", "primal_dp_scd"),
+    *("sgd", "song_sgd", "banco"),
+)
+SCD: dict[str, Any] = {"batch": 4, "clip": 0.5, "noise_multiplier": 1.0, "steps": 3}
+RNGS: dict[str, Any] = {"batch_rng": rng(1), "noise_rng": rng(2)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dp_scd_without_noise_or_clip_reaches_the_optimum(kind: Kind) -> None:
+    p = problem(kind, 60, 4, 0.05, seed=41)
+    best = run_sdca(p, epochs=10_000, gap=1e-10, rng=rng(1)).primal
+    done = run_dp_scd(
+        p, batch=10, clip=math.inf, noise_multiplier=0.0, steps=6000, batch_rng=rng(1), noise_rng=rng(2)
+    )
+    assert primal_objective(p, done.theta) - best < 1e-5
+    assert duality_gap(p, feasible(p, done.dual)) < 1e-3
+    start = primal_objective(p, np.zeros(4))
+    assert start - best > 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sequential_steps_without_noise_need_fewer(kind: Kind) -> None:
+    p = problem(kind, 60, 4, 0.05, seed=41)
+    best = run_sdca(p, epochs=10_000, gap=1e-10, rng=rng(1)).primal
+    common: dict[str, Any] = {"batch": 20, "clip": math.inf, "noise_multiplier": 0.0, "steps": 30}
+    one = run_seq_dp_scd(p, **common, batch_rng=rng(1), noise_rng=rng(2))
+    two = run_dp_scd(p, **common, batch_rng=rng(1), noise_rng=rng(2))
+    assert primal_objective(p, one.theta) - best < 0.5 * (primal_objective(p, two.theta) - best)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "logistic"])
+def test_primal_dp_scd_without_noise_reaches_the_optimum(kind: Kind) -> None:
+    X, y = records(kind, 60, 4, 42)
+    X /= 1.001 * np.linalg.norm(X, axis=0)
+    p = make_problem(X, y, kind, 0.01, unit="columns")
+    done = run_primal_dp_scd(
+        p, batch=2, clip=math.inf, noise_multiplier=0.0, steps=4000, batch_rng=rng(1), noise_rng=rng(2)
+    )
+    slope = p.X.T @ p.loss.derivative(p.X @ done.theta, p.y) / 60 + 0.01 * done.theta
+    assert np.linalg.norm(slope) < 1e-10
+    np.testing.assert_allclose(done.v, p.X @ done.theta, atol=1e-10)
+
+
+def test_dp_sgd_without_noise_reaches_the_optimum() -> None:
+    p = problem("logistic", 60, 4, 0.05, seed=43)
+    done = run_dp_sgd(
+        p,
+        batch=60,
+        learning_rate=2.0,
+        clip=1.0,
+        noise_multiplier=0.0,
+        steps=2000,
+        batch_rng=rng(1),
+        noise_rng=rng(2),
+        sampling="fixed",
+    )
+    best = run_sdca(p, epochs=10_000, gap=1e-12, rng=rng(1))
+    np.testing.assert_allclose(done.theta, best.theta, atol=1e-5)
+
+
+def test_steps_minimise_their_subproblem() -> None:
+    # (42) over a fine grid of zeta; exact for ridge and hinge, Newton's own model for logistic
+    grid = np.linspace(-3.0, 3.0, 60_001)
+    for seed in range(30):
+        draw = rng(seed, 44)
+        s, w = float(draw.standard_normal()), float(draw.uniform(0.1, 5.0))
+        y, alpha = float(draw.choice([-1.0, 1.0])), float(draw.standard_normal())
+        bend = s * grid + w * grid**2 / 2.0
+        args = (np.array([alpha]), np.array([y]), np.array([s]), np.array([w]))
+        ridge = -(alpha + grid) * y + (alpha + grid) ** 2 / 2.0 + bend
+        assert ridge_step(*args)[0] == pytest.approx(grid[np.argmin(ridge)], abs=2e-4)
+        p = y * min(max(y * alpha, 0.0), 1.0)
+        share = y * (p + grid)
+        hinge = np.where((share >= -1e-9) & (share <= 1.0 + 1e-9), -share, np.inf) + bend
+        assert hinge_step(*args)[0] == pytest.approx(grid[np.argmin(hinge)], abs=2e-4)
+        q = min(max(y * alpha, 0.01), 0.99)
+        model = (y * math.log(q / (1.0 - q)) + s) * grid + (1.0 / (q * (1.0 - q)) + w) * grid**2 / 2.0
+        assert logistic_step(*args)[0] == pytest.approx(grid[np.argmin(model)], abs=2e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_step_is_longer_than_the_clip(kind: Kind) -> None:
+    p = problem(kind, 40, 3, 1e-3, seed=45)
+    for clip in (1e-8, 1e-3, 1.0):
+        duals = []
+        for steps in range(1, 6):
+            done = run_dp_scd(
+                p, batch=15, clip=clip, noise_multiplier=0.0, steps=steps, batch_rng=rng(1), noise_rng=rng(2)
+            )
+            duals.append(done.dual)
+        longest = np.max(np.abs(np.diff(duals, axis=0)))
+        assert longest <= clip * (1.0 + 1e-12)
+        assert longest >= clip * (0.99 if clip < 1.0 else 0.001)
+
+
+def test_noise_of_released_vectors_lies_on_the_public_grid() -> None:
+    done = run_dp_scd(problem("hinge", 40, 3, 0.1), **SCD, batch_rng=rng(1), noise_rng=rng(2))
+    step = 2.0 ** (math.floor(math.log2(done.sigma)) - 20)
+    np.testing.assert_array_equal(done.v / step, np.rint(done.v / step))
+
+
+def test_noise_alone_moves_a_model_of_null_rows() -> None:
+    # 400 records without effect: v is a sum of T noises; chi-square at a false-positive rate of 1e-6, two-sided
+    from scipy.stats import chi2
+
+    d, T = 20_000, 2
+    p = make_problem(np.zeros((4, d)), np.ones(4), "ridge", 0.1)
+    low, high = chi2.ppf(5e-7, d), chi2.isf(5e-7, d)
+    for dual_noise, factor in ((False, 1.0), (True, math.sqrt(2.0))):
+        done = run_dp_scd(
+            p,
+            batch=2,
+            clip=0.5,
+            noise_multiplier=3.0,
+            steps=T,
+            batch_rng=rng(1),
+            noise_rng=rng(2),
+            dual_noise=dual_noise,
+        )
+        scale = 1.5 * factor * math.sqrt(T)
+        assert low < float(done.v @ done.v) / scale**2 < high
+        for wrong in (0.7, 1.3):
+            assert not low < wrong**2 * float(done.v @ done.v) / scale**2 < high
+
+
+def test_schedules() -> None:
+    np.testing.assert_allclose(learning_rates("sqrt", 4, 10.0, 0.1), [10.0, 10 / 2**0.5, 10 / 3**0.5, 5.0])
+    np.testing.assert_allclose(learning_rates("inverse", 3, 1.0, 0.1), [10.0, 5.0, 10 / 3])
+    np.testing.assert_allclose(learning_rates("constant", 3, 0.3, 0.1), [0.3, 0.3, 0.3])
+
+
+def test_song_every_record_gets_at_least_what_it_asked_for() -> None:
+    p = problem("logistic", 50, 3, 0.1, seed=46)
+    wanted = rng(47).uniform(0.1, 3.0, 50)
+    done = run_song_sgd(p, batch=7, epsilon=wanted, order_rng=rng(1), noise_rng=rng(2))
+    got = done.batch_epsilon[done.batch_of]
+    assert np.all(got <= wanted)
+    assert np.any(got < wanted)
+    assert sorted(Counter(done.batch_of.tolist()).values()) == [1, 7, 7, 7, 7, 7, 7, 7]
+    for t, least in enumerate(done.batch_epsilon):
+        assert least == np.min(wanted[done.batch_of == t])
+    alone = run_song_sgd(p, batch=1, epsilon=wanted, order_rng=rng(1), noise_rng=rng(2))
+    np.testing.assert_array_equal(alone.batch_epsilon[alone.batch_of], wanted)  # nobody to share noise with
+
+
+def test_song_projects_onto_the_ball() -> None:
+    p = problem("hinge", 50, 3, 2.0, seed=46)
+    norms: list[float] = []
+    run_song_sgd(
+        p,
+        batch=1,
+        epsilon=0.5,
+        order_rng=rng(1),
+        noise_rng=rng(2),
+        observe=lambda t, w: norms.append(float(np.linalg.norm(w))),
+    )
+    assert max(norms) == pytest.approx(0.5)
+    assert min(norms) < 0.499
+
+
+@pytest.mark.parametrize("run", [run_dp_scd, run_seq_dp_scd, run_dp_sgd])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"noise_multiplier": -1.0}, "noise_multiplier = -1.0"),
+        ({"noise_multiplier": math.nan}, "noise_multiplier = nan"),
+        ({"clip": 0.0}, "clip = 0.0 .*positive"),
+        ({"clip": math.inf}, "clip = inf bounds nothing"),
+        ({"batch": 9}, "batch = 9 .* 1 to 8"),
+        ({"sampling": "all"}, "sampling = 'all'"),
+        ({"steps": 0}, "steps = 0"),
+    ],
+)
+def test_refusals_of_private_methods(run: Callable[..., Any], change: dict[str, Any], words: str) -> None:
+    extra = {"learning_rate": 0.1} if run is run_dp_sgd else {}
+    with pytest.raises(RequestError, match=words):
+        run(problem("hinge", 8, 2, 0.1), **{**SCD, **RNGS, **extra, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"sampling": "poisson"}, "poisson.*can have more"),
+        ({"dual_noise": False}, "private dual variables.*Theorem 10 does not hold"),
+        ({"bound": "contraction"}, "rows of norm 1, and one has 0."),
+        ({"bound": "tight"}, "choose published or contraction"),
+        ({"tiny": 0.5}, "tiny = 0.5"),
+    ],
+)
+def test_refusals_of_seq_dp_scd(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        run_seq_dp_scd(problem("hinge", 8, 2, 0.1), **{**SCD, **RNGS, **change})
+
+
+def test_seq_dp_scd_with_the_contraction_bound_has_the_noise_of_independent_steps() -> None:
+    X, y = records("hinge", 30, 3, 48)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X[3] = 0.0  # an absent record is no obstacle
+    p = make_problem(X, y, "hinge", 0.1)
+    done = run_seq_dp_scd(
+        p, **SCD, batch_rng=rng(1), noise_rng=rng(2), bound="contraction", sampling="poisson"
+    )
+    assert done.sigma == pytest.approx(math.sqrt(2.0) * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("run", "settings", "words"),
+    [
+        (run_song_sgd, {"batch": 2, "epsilon": 1.0}, "ridge loss.*logistic or hinge"),
+        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": 0.0}, "epsilon must be one positive"),
+        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": np.ones(7)}, "each of the 8 records"),
+        (run_song_sgd, {"kind": "hinge", "batch": 9, "epsilon": 1.0}, "batch = 9"),
+        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": 1.0, "scale": 0.0}, "scale = 0"),
+        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": 1.0, "schedule": "log"}, "schedule = 'log'"),
+    ],
+)
+def test_refusals_of_song_sgd(run: Callable[..., Any], settings: dict[str, Any], words: str) -> None:
+    p = problem(settings.pop("kind", "ridge"), 8, 2, 0.1)
+    with pytest.raises(RequestError, match=words):
+        run(p, **settings, order_rng=rng(1), noise_rng=rng(2))
+
+
+def test_refusals_of_primal_dp_scd() -> None:
+    X = np.array([[0.6, 0.0], [0.0, 0.5]])
+    with pytest.raises(RequestError, match="does not take the hinge loss"):
+        run_primal_dp_scd(make_problem(X, [1.0, -1.0], "hinge", 0.1, unit="columns"), **{**SCD, **RNGS})
+    with pytest.raises(RequestError, match="needs columns of norm at most 1"):
+        run_primal_dp_scd(make_problem(X, [1.0, -1.0], "ridge", 0.1), **{**SCD, **RNGS})
+    with pytest.raises(RequestError, match=r"from 1 to 2 \(the number of features"):
+        run_primal_dp_scd(make_problem(X, [1.0, -1.0], "ridge", 0.1, unit="columns"), **{**SCD, **RNGS})
+
+
+def test_methods_over_records_refuse_a_problem_of_unit_columns() -> None:
+    p: Problem = make_problem(np.eye(8), np.ones(8), "hinge", 0.1, unit="columns")
+    one: dict[str, Any] = {"order_rng": rng(1), "noise_rng": rng(2), "epsilon": 1.0}
+    calls: list[Callable[[], Any]] = [
+        lambda: run_dp_scd(p, **SCD, **RNGS),
+        lambda: run_seq_dp_scd(p, **SCD, **RNGS),
+        lambda: run_dp_sgd(p, learning_rate=1.0, **SCD, **RNGS),
+        lambda: run_sgd(p, batch=1, learning_rate=1.0, steps=1, rng=rng(1)),
+        lambda: run_sdca(p, epochs=1, rng=rng(1)),
+        lambda: run_song_sgd(p, batch=1, **one),
+        lambda: run_banco(p, **one),
+    ]
+    for call in calls:
+        with pytest.raises(RequestError, match="needs rows of norm at most 1"):
+            call()
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_gradient_steps_that_run_away_end_in_an_error(batch: int) -> None:
+    with pytest.raises(RunError, match="learning_rate = 1e"):
+        run_sgd(problem("ridge", 8, 2, 0.1), batch=batch, learning_rate=1e30, steps=100, rng=rng(1))
+
+
+def loaded_by(code: str) -> set[str]:
+    script = f"import sys\n{code}\nsys.stderr.write(' '.join({{n.partition('.')[0] for n in sys.modules}}))"
+    ended = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return set(ended.stderr.split())
+
+
+def test_numba_and_scipy_stay_off_everybody_elses_path() -> None:
+    run = """
+import numpy as np
+from admmnet.baselines import make_problem, run_dp_scd, run_sgd
+p = make_problem(np.eye(4), np.ones(4), "hinge", 0.1)
+one, two = np.random.default_rng(1), np.random.default_rng(2)
+run_dp_scd(p, batch=2, clip=1.0, noise_multiplier=1.0, steps=2, batch_rng=one, noise_rng=two)
+run_sgd(p, batch=2, learning_rate=0.1, steps=2, rng=one)
+"""
+    assert loaded_by(run) & {"numba", "llvmlite", "scipy", "sklearn"} == set()
+    assert "numpy" not in loaded_by("import admmnet.baselines")
+    assert "numba" in loaded_by("import admmnet.baselines.kernels")
+
+
+def test_every_public_name_is_there() -> None:
+    names = admmnet.baselines.__all__
+    assert sorted(names) == names
+    assert dir(admmnet.baselines) == names
+    assert all(callable(getattr(admmnet.baselines, name)) for name in names)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        admmnet.baselines.no_such_name  # noqa: B018
+
+
+def test_equations_are_on_the_page_once_and_all_of_them_are_cited() -> None:
+    page = (ROOT / "docs" / "baselines.md").read_text(encoding="utf-8")
+    defined = Counter(re.findall(r"^\((\d+)\) ", page, re.MULTILINE))
+    assert set(defined) == {str(number) for number in range(40, 60)}
+    assert set(defined.values()) == {1}
+    code = " ".join(
+        re.sub(r"\s*\n\s*", " ", path.read_text(encoding="utf-8"))
+        for path in (ROOT / "admmnet" / "baselines" / f"{module}.py" for module in NUMERICS)
+    )
+    cited = set(re.findall(r"\((\d\d)\)", code))
+    for first, last in re.findall(r"\((\d\d)\)(?:-| to )\((\d\d)\)", code):
+        cited |= {str(number) for number in range(int(first), int(last) + 1)}
+    assert cited <= set(defined)
+    assert set(defined) <= cited

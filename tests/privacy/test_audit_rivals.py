@@ -1,0 +1,208 @@
+"""Verification of the lines that DVP, M-ADMM and R-ADMM write: ``gamma-norm`` and ``none``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet.privacy import audit
+from admmnet.privacy.calibrate_pure import PureFacts, PureNoise, PureSetting, calibrate_pure
+from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
+from admmnet.privacy.ledger import Header, digest, encode
+
+from .ledgers import HEADER, MASKS, Lines, chained, fails, fault, forged, parsed
+from .test_audit_forged import NASTY, places, with_literal
+
+PUBLISHED = replace(HEADER, algorithm="r-admm")
+PROVEN = replace(HEADER, algorithm="r-admm", method="proven", accountant="proven")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent-000.jsonl"
+
+
+def noise_of(header: Header, *, logistic: bool = True, convexity: float = 2.0) -> PureNoise:
+    papers = header.method == "published"
+    setting = PureSetting("r-admm", papers, header.accountant, 4, 2, 9, 1e-8, 1.0, 0.25, logistic)
+    return calibrate_pure(PureFacts(7000, convexity, min(convexity, 2.0)), 1.0, 1e-4, setting)
+
+
+def book(header: Header, **others: Any) -> bytes:
+    """Ledger of an honest run: rounds 0 and 2 release, rounds 1 and 3 read no record."""
+    noise, events = noise_of(header, **others), list[tuple[int, Event]]()
+    for t in range(4):
+        events += [(t, NoRecords())] if t % 2 else [(t, event) for event in noise.release]
+    return forged(header, events)
+
+
+@pytest.mark.parametrize("header", [PUBLISHED, PROVEN], ids=["published", "proven"])
+def test_honest_ledgers_hold(path: Path, header: Header) -> None:
+    data = book(header)
+    path.write_bytes(data)
+    account, noise = audit.read(path), noise_of(header)
+    assert account.finished
+    release = [*noise.release]
+    events = [*release, NoRecords(), *release, NoRecords()]
+    assert [event for _, event, _ in account.events] == events
+    assert account.totals.rho == pytest.approx(noise.worst_case.rho, rel=1e-12)
+    norm, none = parsed(data)[1], parsed(data)[3]
+    assert norm["parameters"] == parameters(noise.release[0])
+    assert ("penalty" in norm["parameters"]) is (header is PUBLISHED)
+    assert norm["parameters"]["logistic"] is True
+    assert (none["mechanism"], none["parameters"], none["rho"]) == ("none", {}, 0.0)
+    assert none["total"] == parsed(data)[2]["total"]
+    assert parsed(data)[6]["total"] == parsed(data)[5]["total"] != none["total"]
+
+
+Change = Callable[[Lines], Any]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda p: p.update(records=7001), "line 2: records is 7001, the header's is 7000"),
+        (lambda p: p.update(curvature=0.2), "line 2: curvature is 0.2, for a logistic loss lipschitz^2/4"),
+        (lambda p: p.update(sensitivity=1.0 / 7000), "for a logistic loss lipschitz^2/4"),
+        (lambda p: p.update(rate=0.999 * p["rate"]), "line 2: rho is "),
+        (lambda p: p.update(rate=(1.0 - 1e-8) * p["rate"]), "line 2: rho is "),
+        (lambda p: p.update(penalty=2.1), "line 2: rho_published is "),
+        (lambda p: p.update(rate=-1.0), "rate must be a positive finite number, got -1.0"),
+        (lambda p: p.update(dimension=0), "dimension must be an integer from 1 to 2^53, got 0"),
+        (lambda p: p.update(dimension=9.0), "dimension must be an integer from 1 to 2^53, got 9.0"),
+        (lambda p: p.update(penalty=None), "penalty must be a positive finite number, got None"),
+        (lambda p: p.update(logistic=False), "line 2: parameters are not in the canonical form"),
+        (lambda p: p.update(more=1.0), "unknown: ['more']"),
+        (lambda p: p.pop("dimension"), "missing: dimension"),
+        (lambda p: p.pop("penalty"), "line 2: rho_published is "),
+        (lambda p: p.clear(), "gamma-norm has the parameters sensitivity, rate, dimension, curvature"),
+    ],
+)
+def test_other_numbers_are_found(path: Path, change: Callable[[Any], Any], words: str) -> None:
+    lines = parsed(book(PUBLISHED))
+    change(lines[1]["parameters"])
+    assert words in fault(path, chained(lines))
+
+
+def test_the_logistic_case_cannot_be_claimed_by_another_loss(path: Path) -> None:
+    lines = parsed(book(PROVEN, logistic=False))
+    assert not fails(path, chained(lines))
+    lines[1]["parameters"]["logistic"] = True
+    assert "line 2: rho is " in fault(path, chained(lines))
+    lines[1]["parameters"]["curvature"] = 0.26
+    assert "for a logistic loss lipschitz^2/4" in fault(path, chained(lines))
+    # nor may a logistic loss's convexity be larger than it was, where curvature costs something
+    lines = parsed(book(PROVEN, convexity=5e-4))
+    norm = noise_of(PROVEN, convexity=5e-4).release[0]
+    assert isinstance(norm, GammaNorm)
+    assert norm.rate * norm.sensitivity < 8 * 0.25 / (7000 * 5e-4), "(L) does not apply"
+    lines[1]["parameters"]["convexity"] = 1.0
+    assert "line 2: rho is " in fault(path, chained(lines))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda lines: lines[3].update(parameters={"rho": 0.0}),
+            "none has the parameters none; missing: none",
+        ),
+        (lambda lines: lines[3].update(rho=1e-300), "line 4: rho is 1e-300, recomputed 0.0"),
+        (lambda lines: lines[3].update(rho=None), "line 4: rho is None, recomputed 0.0"),
+        (lambda lines: lines[3].update(rho=0), "line 4: rho is 0, recomputed 0.0"),
+        (lambda lines: lines[3].update(rho=-0.0), "line 4: rho is -0.0, recomputed 0.0"),
+        (lambda lines: lines[3].update(rho_published=None), "line 4: rho_published is None, recomputed 0.0"),
+        (lambda lines: lines[3]["total"].update(rho=0.0), "line 4: total.rho is 0.0"),
+        (lambda lines: lines[3].update(mechanism="None"), "line 4: unknown mechanism 'None'"),
+        (lambda lines: lines[3].update(mechanism="unprotected"), "line 4: rho is 0.0"),
+        # a round that released something, passed off as one that read nothing
+        (lambda lines: lines[1].update(mechanism="none", parameters={}), "line 2: rho is "),
+        (lambda lines: lines.pop(1), "line 2: total.rho is "),
+    ],
+)
+def test_a_round_without_records_is_what_it_says(path: Path, change: Change, words: str) -> None:
+    lines = parsed(book(PUBLISHED))
+    change(lines)
+    assert words in fault(path, chained(lines))
+
+
+def test_lines_of_no_cost_can_be_left_out_by_who_hashes_again(path: Path) -> None:
+    """As every rewriting of a whole file that keeps to its budget; the digest in summary.json shows it."""
+    lines = parsed(book(PUBLISHED))
+    del lines[3]
+    lines[-1]["events"] -= 1
+    assert not fails(path, chained(lines))
+    lines = parsed(book(PUBLISHED))
+    lines[1]["parameters"]["dimension"] = 10  # enters no cost
+    assert not fails(path, chained(lines))
+
+
+@pytest.mark.parametrize("header", [PUBLISHED, PROVEN], ids=["published", "proven"])
+def test_a_ledger_beyond_its_budget_is_found(path: Path, header: Header) -> None:
+    release = [(0, event) for event in noise_of(header).release]
+    assert not fails(path, forged(header, 2 * release))
+    told = fault(path, forged(header, 3 * release))
+    assert "above the budget's" in told
+    assert ("the published rho" if header is PUBLISHED else "epsilon_spent") in told
+
+
+def test_flipped_bits_are_found(path: Path) -> None:
+    data = book(PUBLISHED)
+    for position in range(0, len(data), 7):
+        flipped = bytearray(data)
+        flipped[position] ^= MASKS[position % len(MASKS)]
+        assert fails(path, bytes(flipped)), position
+    assert not fails(path, data)
+
+
+@pytest.mark.parametrize("index", [1, 3])
+def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) -> None:
+    lines, passed = parsed(book(PUBLISHED)), set()
+    for place in places(lines[index]):
+        for literal in NASTY:
+            out: list[bytes] = []
+            for number, line in enumerate(lines[: index + 1]):
+                line = {**line, "previous": digest(out[-1])} if out else line
+                out.append(with_literal(line, place, literal) if number == index else encode(line))
+            if not fails(path, b"\n".join([*out, b""])):
+                passed.add((place, literal))
+    same = {(("parameters", "logistic"), "true"), (("parameters",), "{}")}
+    assert passed <= same, "which is what stood there"
+
+
+def test_costs_beyond_all_numbers_are_found(path: Path) -> None:
+    line = parsed(book(PUBLISHED))[1]
+    null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
+    huge: list[dict[str, Any]] = [
+        {"rate": 1e308, "sensitivity": 1e300},
+        {"rate": 1e308},
+        {"curvature": 1e300, "convexity": 1e-300},
+        {"curvature": 1e308, "penalty": 1e-300},
+        {"curvature": 1e308, "convexity": 5e-324, "penalty": 5e-324},
+    ]
+    for values in huge:
+        own = {**line["parameters"], **values}
+        del own["logistic"]
+        for header in (PUBLISHED, PROVEN):
+            for total in (line["total"], null):
+                for rho in (line["rho"], None):
+                    event = {**line, "parameters": own, "rho": rho, "rho_published": rho, "total": total}
+                    assert fails(path, chained([header.line(), event])), values
+
+
+def test_a_line_read_back_costs_what_it_cost(path: Path) -> None:
+    for header in (PUBLISHED, PROVEN):
+        for line in parsed(book(header))[1:-1]:
+            assert json.loads(encode(line)) == line
+            if line["mechanism"] == "gamma-norm":
+                values = line["parameters"]
+                kappa = 0.25 / (7000 * values["convexity"])
+                epsilon = values["rate"] * 2 / 7000
+                epsilon += 0.0 if 8 * kappa <= epsilon else math.log(1 + kappa)
+                assert line["rho"] == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-12)

@@ -1,0 +1,345 @@
+"""Calibration of DVP, M-ADMM and R-ADMM: never above the promise, hardly below it, and the papers' arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.cli import run_command_line
+from admmnet.decisions import Decision, Facts, decide
+from admmnet.defaults import fixed
+from admmnet.errors import BudgetError, RequestError
+from admmnet.privacy import audit, proven, published
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate_proven import nominal_rho, pure_epsilon
+from admmnet.privacy.calibrate_pure import PureFacts, PureNoise, PureSetting, calibrate_pure, noise_at
+from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_epsilon, loose_rho
+from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
+from admmnet.transport.local import LocalWorld
+
+ALGORITHMS = ("dvp", "m-admm", "r-admm")
+BOTH = pytest.mark.parametrize("algorithm", ALGORITHMS)
+
+
+def setting(algorithm: str, rounds: int, *, papers: bool = False, **others: Any) -> PureSetting:
+    releases = (rounds + 1) // 2 if algorithm == "r-admm" else rounds
+    form = (papers, "published" if papers else "proven")
+    values: dict[str, Any] = {"lipschitz": 1.0, "curvature": 0.25, "logistic": True} | others
+    return PureSetting(algorithm, *form, rounds, releases, 20, 1e-8, **values)
+
+
+def facts(n: int, kappa: float, curvature: float = 0.25) -> PureFacts:
+    m = curvature / (n * kappa)
+    return PureFacts(n, m, m)
+
+
+def exact(noise: PureNoise) -> tuple[GammaNorm, Gaussian]:
+    norm, inexact = noise.release
+    assert isinstance(norm, GammaNorm)
+    assert isinstance(inexact, Gaussian)
+    return norm, inexact
+
+
+def decided(records: int | list[int] = 7000, width: int = 20, **words: Any) -> Decision:
+    graph = nx.cycle_graph(5)
+    sizes = [records] * 5 if isinstance(records, int) else records
+    return decide(fixed(RunConfig(**words)), Facts(graph, dict(enumerate(sizes)), width), LocalWorld())
+
+
+def parts(decision: Decision) -> list[PureNoise]:
+    found = [noise for _, noise in sorted((decision.noise or {}).items())]
+    assert all(isinstance(noise, PureNoise) for noise in found)
+    return [noise for noise in found if isinstance(noise, PureNoise)]
+
+
+# the proven forms
+
+
+@BOTH
+@pytest.mark.parametrize("logistic", [True, False])
+def test_the_whole_promise_is_used_and_no_more(algorithm: str, logistic: bool) -> None:
+    stream, tight = np.random.default_rng(31), []
+    for _ in range(80):
+        n, rounds = int(np.exp(stream.uniform(1, 13))), int(np.exp(stream.uniform(0, 5)))
+        eps, delta = float(np.exp(stream.uniform(-3, 3))), float(10.0 ** stream.uniform(-9, -2))
+        kappa = float(np.exp(stream.uniform(-7, -1.5))) * eps / math.sqrt(rounds)
+        own = setting(algorithm, rounds, lipschitz=1.0 if logistic else 2.5, logistic=logistic)
+        noise = calibrate_pure(facts(n, kappa), eps, delta, own)
+        used = noise.worst_case.epsilon_proven(delta) / eps
+        assert used <= 1.0, (n, kappa, eps, delta, own)
+        tight.append(used)
+        norm, inexact = exact(noise)
+        # what was calibrated is what the ledger will book
+        assert proven.gamma_norm_epsilon(norm) == pytest.approx(noise.epsilon, rel=1e-12)
+        assert norm.sensitivity == pytest.approx(2 * own.lipschitz / n, rel=1e-15)
+        assert inexact.sensitivity == pytest.approx(2e-8 / noise.convexity, rel=1e-12)
+        assert (norm.dimension, norm.curvature, norm.penalty) == (20, 0.25, None)
+        assert (norm.logistic, norm.convexity) == (logistic, noise.convexity)
+    assert min(tight) >= 1.0 - 1e-6
+
+
+@BOTH
+def test_defaults_keep_the_promise_and_let_curvature_take_nothing(algorithm: str) -> None:
+    for eps, n, width, rounds, delta in product(
+        (0.05, 1.0, 20.0), (30, 7000, 10**6), (2, 105), (1, 12, 200), (1e-6, 1e-2)
+    ):
+        words: dict[str, Any] = {"algorithm": algorithm, "epsilon": eps, "rounds": rounds, "delta": delta}
+        noise = parts(decided(n, width, **words))[0]
+        used = noise.worst_case.epsilon_proven(delta) / eps
+        assert 1.0 - 1e-6 <= used <= 1.0, (eps, n, width, rounds, delta)
+        norm, _ = exact(noise)
+        assert norm.rate * norm.sensitivity == pytest.approx(noise.epsilon, rel=1e-12), "(L) applies"
+        assert noise.extra == 0.0
+
+
+@pytest.mark.parametrize("logistic", [True, False])
+def test_dvp_makes_room_with_a_ridge(logistic: bool) -> None:
+    """Without a convexity of its own, at every size: eq. (27), and the whole promise all the same."""
+    for eps, n, rounds in product((0.05, 0.5, 1.0, 10.0), (10, 200, 7000, 10**6), (1, 5, 12, 100)):
+        agent = facts(n, 1e4)
+        noise = calibrate_pure(agent, eps, 1e-4, setting("dvp", rounds, logistic=logistic))
+        k = noise.epsilon / 8 if logistic else math.expm1(noise.epsilon / 2)
+        assert noise.extra == pytest.approx(0.25 / (n * k) - agent.convexity, rel=1e-6)
+        assert noise.convexity == agent.convexity + noise.extra
+        norm, _ = exact(noise)
+        left = norm.rate * norm.sensitivity / noise.epsilon
+        assert left == pytest.approx(1.0 if logistic else 0.5, rel=1e-6)
+        used = noise.worst_case.epsilon_proven(1e-4) / eps
+        assert 1.0 - 1e-6 <= used <= 1.0, (eps, n, rounds)
+
+
+@BOTH
+def test_the_worst_case_is_the_sum_of_all_that_can_be_charged(algorithm: str) -> None:
+    for rounds, papers in product((1, 2, 7, 12), (False, True)):
+        noise = calibrate_pure(facts(7000, 1e-4), 4.0, 1e-4, setting(algorithm, rounds, papers=papers))
+        total = Totals("published" if papers else "proven")
+        releases = 0
+        for t in range(rounds):
+            reads = algorithm != "r-admm" or t % 2 == 0
+            for event in noise.release if reads else (NoRecords(),):
+                total.add(event)
+            releases += reads
+        counts = dict(noise.charges)
+        assert [counts[event] for event in noise.release] == [releases, releases]
+        assert counts.get(NoRecords(), 0) == rounds - releases
+        assert noise.worst_case.rho == pytest.approx(total.rho, rel=1e-12)
+        np.testing.assert_allclose(noise.worst_case.curve, total.curve, rtol=1e-12)
+        assert (noise.worst_case.rho_published is None) is not papers
+
+
+@BOTH
+@pytest.mark.parametrize("papers", [False, True])
+def test_the_budget_affords_the_worst_case_and_not_a_release_more(algorithm: str, papers: bool) -> None:
+    for eps, rounds in product((0.3, 4.0), (1, 12, 301)):
+        noise = calibrate_pure(facts(7000, 1e-4), eps, 1e-4, setting(algorithm, rounds, papers=papers))
+        spent = Totals("published" if papers else "proven")
+        for t in range(rounds):
+            events = noise.release if algorithm != "r-admm" or t % 2 == 0 else (NoRecords(),)
+            assert noise.budget.affords(spent, events), t
+            for event in events:
+                spent.add(event)
+        assert not noise.budget.affords(spent, noise.release)
+        assert noise.budget.affords(spent, (NoRecords(),))
+
+
+def test_pure_noise_is_cheaper_than_its_rho_says() -> None:
+    """The exact curve buys more than the nominal budget, by percents where a round's epsilon is large."""
+    for eps, more in ((0.1, 1.0), (1.0, 1.002), (10.0, 1.05)):
+        noise = calibrate_pure(facts(7000, 1e-6), eps, 1e-4, setting("m-admm", 12))
+        assert noise.epsilon > more * pure_epsilon(nominal_rho(eps, 1e-4) * 0.999 / 12)
+
+
+# the published forms
+
+
+@BOTH
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 10.0])
+def test_the_papers_arithmetic_reads_the_budget_back(algorithm: str, epsilon: float) -> None:
+    for n, rounds, m in product((500, 7000), (1, 7, 30), (2.0, 5.0)):
+        own, rho = setting(algorithm, rounds, papers=True), loose_rho(epsilon, 1e-4)
+        noise = calibrate_pure(PureFacts(n, m, 2.0), epsilon, 1e-4, own)
+        norm, inexact = exact(noise)
+        assert noise.worst_case.rho_published == pytest.approx(rho, rel=1e-12, abs=0.0)
+        assert noise.worst_case.epsilon_published(1e-4) == pytest.approx(loose_epsilon(rho, 1e-4), rel=1e-12)
+        each = rho / own.releases
+        assert published.rho(norm) == pytest.approx(0.999 * each, rel=1e-12, abs=0.0)
+        assert published.rho(inexact) == pytest.approx(0.001 * each, rel=1e-12, abs=0.0)
+        # eqs. (26) and (13) written out
+        epsilon0 = math.sqrt(2 * 0.999 * each)
+        lost = 2 * math.log(1 + 0.25 / (n * m)) if algorithm == "dvp" else 2.8 * 0.25 / (n * 2.0)
+        assert norm.rate == pytest.approx((epsilon0 - lost) * n / 2, rel=1e-12)
+        assert inexact.sigma == pytest.approx(1e-8 / m / math.sqrt(2 * 0.001 * each), rel=1e-12)
+        assert inexact.sensitivity == 2e-8 / m, "the event's is the right one"
+        assert published.rho(NoRecords()) == 0.0
+
+
+@BOTH
+def test_a_published_form_under_the_proven_accountant(algorithm: str) -> None:
+    for eps, m in product((0.3, 1.0, 10.0), (0.5, 2.0)):
+        own = replace(setting(algorithm, 12, papers=True), accountant="proven")
+        noise = calibrate_pure(PureFacts(7000, m, m), eps, 1e-4, own)
+        assert 1.0 - 1e-6 <= noise.worst_case.epsilon_proven(1e-4) / eps <= 1.0
+        assert noise.worst_case.rho_published is not None
+        assert noise.budget.accountant == "proven"
+
+
+def test_what_published_rivals_really_cost() -> None:
+    """Theorem 11 asks for less than the papers: their rounds are cheaper than they book; eq. (P3) adds to that."""
+    for algorithm, eps in product(ALGORITHMS, (1.0, 4.0)):
+        noise = calibrate_pure(facts(7000, 1e-4), eps, 1e-4, setting(algorithm, 30, papers=True))
+        norm, _ = exact(noise)
+        assert proven.gamma_norm_epsilon(norm) < published.gamma_norm_epsilon(norm)
+        assert 0.7 * eps < noise.worst_case.epsilon_proven(1e-4) < eps
+
+
+def test_published_dvp_adds_its_ridge_where_nothing_is_left() -> None:
+    own = setting("dvp", 30, papers=True)
+    for n, kappa in ((50, 0.5), (7000, 0.1), (10**6, 3.0)):
+        agent = facts(n, kappa)
+        noise = calibrate_pure(agent, 1.0, 1e-4, own)
+        epsilon0 = math.sqrt(2 * 0.999 * loose_rho(1.0, 1e-4) / 30)
+        assert 2 * math.log(1 + kappa) > epsilon0
+        assert noise.extra == pytest.approx(0.25 / (n * math.expm1(epsilon0 / 4)) - agent.convexity, rel=1e-9)
+        norm, _ = exact(noise)
+        assert norm.rate * norm.sensitivity == pytest.approx(epsilon0 / 2, rel=1e-9), "half is left"
+        assert noise.worst_case.rho_published == pytest.approx(loose_rho(1.0, 1e-4), rel=1e-9)
+    assert calibrate_pure(facts(7000, 1e-3), 1.0, 1e-4, own).extra == 0.0
+
+
+# conditions
+
+
+@pytest.mark.parametrize("algorithm", ["m-admm", "r-admm"])
+def test_the_papers_condition_is_enforced(algorithm: str) -> None:
+    own = setting(algorithm, 30, papers=True)
+    for n in (10, 7000):
+        least = rf"needs lambda/N \+ 2 eta \|B_i\| above 2 c1/n = {0.5 / n:.6g}; an agent of {n} records"
+        with pytest.raises(RequestError, match=f"{algorithm} as published {least}"):
+            calibrate_pure(PureFacts(n, 0.5 / n, 0.4 / n), 100.0, 1e-4, own)
+        calibrate_pure(PureFacts(n, 0.51 / n, 0.51 / n), 100.0, 1e-4, own)
+
+
+@pytest.mark.parametrize("algorithm", ["m-admm", "r-admm"])
+@pytest.mark.parametrize("papers", [False, True])
+def test_curvature_that_costs_a_whole_round_is_refused(algorithm: str, papers: bool) -> None:
+    own = setting(algorithm, 12, papers=papers)
+    with pytest.raises(
+        RequestError, match=r"epsilon = 0\.1 leaves .* a round, .* curvature alone .* --epsilon"
+    ) as e:
+        calibrate_pure(facts(1000, 0.4), 0.1, 1e-4, own)
+    rho = loose_rho(0.1, 1e-4) if papers else nominal_rho(0.1, 1e-4)
+    told = float(str(e.value).split(" leaves ")[1].split()[0])
+    assert told == pytest.approx(math.sqrt(2 * rho / own.releases), rel=0.02), (
+        "what the budget leaves, in fact"
+    )
+    assert noise_at(rho, facts(1000, 0.4), own) is None
+    assert noise_at(rho, facts(1000, 1e-4), own) is not None
+
+
+def calibrate_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    capsys.readouterr()
+    code = run_command_line(["calibrate", "--records", "700", *words])
+    return code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("m-admm --method published --eta 1e-5 --regularisation 0", "m-admm as published needs lambda/N"),
+        ("r-admm --method published --eta 1e-5 --regularisation 0", "r-admm as published needs lambda/N"),
+        ("m-admm --method published --epsilon 0.001", "the loss's curvature alone costs that"),
+        ("r-admm --eta 1e-6 --proximal 0", "the loss's curvature alone costs that"),
+        ("m-admm --eta 1e-320 --proximal 0", "m-admm: epsilon = 1 leaves"),
+        ("dvp --loss huber --method published", "loss = 'huber' goes with method = 'proven'"),
+        ("dvp --loss squared", "loss = 'squared' has no bound on a record's gradient"),
+        ("dvp --release output", "release = 'output' goes with pp-admm and ipp-admm"),
+        ("r-admm --gate gaussian", "gate = 'gaussian' goes with algorithm = 'ipp-admm'"),
+        ("m-admm --accountant published", "accountant = 'published' goes with method = 'published'"),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_refusals_are_requests(words: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, err = calibrate_command(capsys, "--algorithm", *words.split())
+    assert code == 2, err
+    assert told in err
+    assert err.count("\n") == 1
+
+
+@BOTH
+@pytest.mark.parametrize("epsilon", ["1e-320", "1e-200", "1e-170"])
+@pytest.mark.parametrize("method", ["proven", "published"])
+def test_a_budget_that_affords_nothing(
+    algorithm: str, method: str, epsilon: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, err = calibrate_command(capsys, "--algorithm", algorithm, "--method", method, "--epsilon", epsilon)
+    assert code in ((4,) if method == "proven" else (2, 4))
+    assert "internal error" not in err
+    assert "--epsilon" in err
+
+
+# budgets of single agents, and accounts
+
+
+@BOTH
+def test_every_agent_keeps_its_own_budget(algorithm: str) -> None:
+    budgets = {"1": {"epsilon": 0.5}, "3": {"delta": 1e-6}}
+    noise = parts(decided(algorithm=algorithm, epsilon=2.0, budgets=budgets, rounds=8))
+    for i, one in enumerate(noise):
+        eps, delta = (0.5 if i == 1 else 2.0), (1e-6 if i == 3 else 1e-4)
+        assert (one.budget.epsilon, one.budget.delta) == (eps, delta)
+        assert 1.0 - 1e-6 <= one.worst_case.epsilon_proven(delta) / eps <= 1.0
+    assert noise[0].rate == noise[2].rate == noise[4].rate
+    assert noise[1].rate < 0.4 * noise[0].rate
+    assert noise[1].rate < noise[3].rate < noise[0].rate
+
+
+@BOTH
+def test_what_was_spent_is_taken_off(algorithm: str) -> None:
+    own, agent = setting(algorithm, 12), facts(7000, 1e-4)
+    order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
+    for share in (0.1, 0.5, 0.9):
+        spent = Totals("proven")
+        spent.add(Gaussian(math.sqrt(2 * share * nominal_rho(1.0, 1e-4)), 1.0))
+        noise = calibrate_pure(agent, 1.0, 1e-4, own, spent, order)
+        together = float(spent.curve[order] + noise.worst_case.curve[order])
+        assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
+        assert noise.budget.order == order
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((260, 4))
+    path = tmp_path_factory.mktemp("data") / "people.npz"
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(260) > 0, 1, -1))
+    return str(path)
+
+
+@BOTH
+def test_runs_share_an_account(algorithm: str, people: str, tmp_path: Path) -> None:
+    account = tmp_path / "account"
+    words: dict[str, Any] = {"data": people, "topology": "path:3", "rounds": 5, "seed": 1}
+    words |= {"account": str(account)}
+    sums = np.zeros(3)
+    for number, (name, epsilon) in enumerate(((algorithm, 1.0), ("pp-admm", 2.0), (algorithm, 4.0))):
+        folder = tmp_path / f"run{number}"
+        run(RunConfig(algorithm=name, epsilon=epsilon, out=str(folder), **words))
+        for i, ledger in enumerate(read_run(folder).ledgers.values()):
+            book = audit.read(account / f"agent-{i:03d}.jsonl", account=True)
+            order = int(np.argmin(np.abs(ORDERS - book.header["order"])))
+            used = float(book.totals.curve[order]) / allowance(order, epsilon, 1e-4)
+            assert 1.0 - 1e-9 <= used <= 1.0 + 1e-12, "what the run before left, and no more"
+            assert book.totals.epsilon_proven(1e-4) <= epsilon
+            sums[i] += ledger.totals.rho
+            assert book.totals.rho == pytest.approx(sums[i], rel=1e-12)
+            assert book.runs == number + 1
+    with pytest.raises(BudgetError, match=r"the account has spent epsilon .* nothing is left"):
+        run(RunConfig(algorithm=algorithm, epsilon=4.0, out=str(tmp_path / "last"), **words))

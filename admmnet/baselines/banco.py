@@ -1,0 +1,224 @@
+"""BANCO: parameter-free SGD from locally private subgradients. Jun, Orabona 2019; docs/baselines.md (57)-(59).
+
+Each record adds noise to its own negative subgradient, before anybody else sees it. Magnitude and direction of the
+model are learnt apart; neither has a learning rate. The loss is the mean loss alone, lambda plays no part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from admmnet.baselines.batches import Indices
+from admmnet.baselines.checks import check_positive, check_unit
+from admmnet.baselines.dp_scd import Observer
+from admmnet.baselines.objective import Problem, is_sparse
+from admmnet.errors import RequestError, RunError
+from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
+from admmnet.types import Vector
+
+K1 = 0.6838
+"""k_1 of the paper: ln(1 + x) >= x - x^2 for x >= -0.6838, and no further down."""
+_FLAT = 30.0  # a^2 y up to which (57) is integrated: beyond, its closed form loses less than two digits
+_NODES = 128  # integrate (57) to full precision wherever it is within float64 and a^2 y <= 30
+_EXP_MAX = 709.7
+_BLOCK = 2**20  # numbers of X that are made dense at a time
+
+Constant = Literal["tight", "poster"]
+
+
+@dataclass(frozen=True)
+class BancoResult:
+    """Outcome of the pass.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (d,)
+        Average of w_1 to w_T.
+    last : ndarray, shape (d,)
+        w_{T+1}.
+    steps : int
+        T, the number of records.
+    """
+
+    theta: Vector = field(repr=False)
+    last: Vector = field(repr=False)
+    steps: int
+
+
+def sub_exponential(epsilon: float, d: int, constant: Constant = "tight") -> float:
+    """sigma^2 of docs/baselines.md (59) for the noise K(epsilon/2) on R^d.
+
+    The least number with E exp(beta u.xi) <= exp(beta^2 sigma^2 / 2) for every unit u and |beta| <= epsilon/4
+    (tight), or the poster's 18 d^2 / epsilon^2, which is larger. The poster gives the range of beta as |beta| <=
+    1/b with "b = epsilon/4". That must be 1/b = epsilon/4, so b = 4/epsilon: E exp(beta u.xi) is
+    (1 - 4 beta^2 / epsilon^2)^(-(d + 1)/2), which is infinite from |beta| = epsilon/2 on, while 4/epsilon,
+    the poster's bound on |beta|, is beyond that for every epsilon up to sqrt 8.
+    """
+    if constant == "poster":
+        return 18.0 * d * d / epsilon**2
+    return 16.0 * math.log(4.0 / 3.0) * (d + 1) / epsilon**2
+
+
+@cache
+def _rule() -> tuple[Vector, Vector]:
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return (nodes + 1.0) / 2.0, weights / 2.0
+
+
+def magnitude(x: float, y: float, a: float) -> float:
+    """Magnitude m = (1/2a) int_{-a}^{a} beta exp(beta x - beta^2 y) d beta, docs/baselines.md (57).
+
+    Odd in x, positive for x > 0, with a relative error of about 1e-12. With A = a |x| and B = a^2 y it is
+    a int_0^1 s sinh(A s) exp(-B s^2) ds. The closed form of the paper cancels where B is small and overflows where
+    A or A^2 / B is large. So up to B = 30 the integral is a sum of positive terms, by Gauss' rule; beyond, it is
+    the closed form with its largest exponential taken out, in terms of erfcx(z) = exp(z^2) erfc(z).
+
+    Parameters
+    ----------
+    x : float
+        Sum of g_s . q_s.
+    y : float
+        t (sigma^2 / 2 + G^2), positive.
+    a : float
+        Half the width of the interval, positive.
+
+    Returns
+    -------
+    float
+        m; inf with the sign of x where it is beyond float64.
+    """
+    A, B = a * abs(x), a * a * y
+    if A == 0.0:
+        return 0.0
+    if B <= _FLAT:
+        s, weights = _rule()
+        terms = s * np.exp(-A * (1.0 - s) - B * s * s) * -np.expm1(-2.0 * A * s)
+        exponent, rest = A, 0.5 * float(weights @ terms)
+    else:
+        exponent, rest = _closed(A, B)
+    logarithm = exponent + math.log(rest) + math.log(a) if rest > 0.0 else -math.inf
+    return math.copysign(math.exp(logarithm) if logarithm < _EXP_MAX else math.inf, x)
+
+
+def _closed(A: float, B: float) -> tuple[float, float]:
+    """(E, r) with int_0^1 s sinh(A s) exp(-B s^2) ds = exp(E) r, for B > 30.
+
+    The integral is (1/4B) [exp(-B - A) - exp(-B + A) + (A/2) sqrt(pi/B) exp(A^2/4B) (erf(u) + erf(l))] with
+    u, l = sqrt B +- A / (2 sqrt B), and exp(A^2/4B - u^2) = exp(-B - A), exp(A^2/4B - l^2) = exp(-B + A).
+    """
+    from scipy.special import erfcx  # scipy takes its time to import
+
+    root = math.sqrt(B)
+    u, low = root + A / (2.0 * root), root - A / (2.0 * root)
+    height = A / 2.0 * math.sqrt(math.pi) / root
+    if low < 0.0:  # the integrand grows up to s = 1
+        bracket = math.expm1(-2.0 * A) + height * (erfcx(-low) - math.exp(-2.0 * A) * erfcx(u))
+        return A - B, bracket / (4.0 * B)
+    top, side = A * A / (4.0 * B), math.exp(-low * low)  # it peaks within
+    ends = side * math.expm1(-2.0 * A) - height * (side * erfcx(low) + math.exp(-u * u) * erfcx(u))
+    return top, (ends + 2.0 * height) / (4.0 * B)
+
+
+def run_banco(
+    problem: Problem,
+    *,
+    order_rng: np.random.Generator,
+    noise_rng: np.random.Generator,
+    epsilon: float | None = None,
+    sigma: float | None = None,
+    constant: Constant = "tight",
+    observe: Observer | None = None,
+) -> BancoResult:
+    """Run one pass from w_1 = q_1 = 0.
+
+    Draws ``order_rng.permutation(N)``; then for each record from `noise_rng` `gamma_norm_noise` of rate
+    epsilon / 2 (``standard_gamma(d)``, ``standard_normal(d)``), or ``standard_normal(d)`` with `sigma`.
+
+    Parameters
+    ----------
+    problem : Problem
+        Records and loss; logistic or hinge, rows of norm at most 1, so that G = 1.
+    order_rng, noise_rng : numpy.random.Generator
+        Randomness of the order, which is independent of the records, and of the noise.
+    epsilon : float or None
+        Noise K(epsilon/2): each record is epsilon-locally differentially private.
+    sigma : float or None
+        Gaussian noise instead, of standard deviation sigma on each entry, calibrated by the caller to a
+        sensitivity of 2; or 0 for no noise. Exactly one of the two must be given.
+    constant : {"tight", "poster"}
+        Which sigma^2 of `sub_exponential`; nothing to do with Gaussian noise, whose own is exact.
+    observe : callable or None
+        Called with t and w_{t+1}.
+
+    Returns
+    -------
+    BancoResult
+        The average of w_1 to w_T, and w_{T+1}.
+
+    Raises
+    ------
+    RequestError
+        The ridge loss, whose gradients have no bound; a setting out of range.
+    RunError
+        The magnitude left float64.
+    """
+    check_unit(problem, "rows", "banco")
+    if not problem.loss.lipschitz() <= 1.0:
+        raise RequestError(
+            f"banco does not take the {problem.kind} loss: a record's gradient must have norm at most 1; "
+            "choose logistic or hinge"
+        )
+    if (epsilon is None) == (sigma is None):
+        raise RequestError("banco takes either epsilon, for Laplace-type noise, or sigma, for Gaussian noise")
+    if constant not in ("tight", "poster"):
+        raise RequestError(f"constant = {constant!r} is not known; choose tight or poster")
+    if sigma is not None and not 0.0 <= sigma < math.inf:
+        raise RequestError(f"sigma = {sigma!r} is not allowed: it must be finite and 0 or more")
+    n, d = problem.records, problem.features
+    if epsilon is not None:
+        check_positive("epsilon", epsilon)
+        variance, a = sub_exponential(epsilon, d, constant), min(K1, epsilon / 4.0)
+    else:
+        variance, a = float(sigma or 0.0) ** 2, K1
+    order, block = order_rng.permutation(n), max(1, _BLOCK // d)
+    w, q, total = np.zeros(d), np.zeros(d), np.zeros(d)
+    reward = squares = 0.0
+    for t, (row, label) in enumerate(_records(problem, order, block), start=1):
+        total += w
+        score = np.array([row @ w])
+        g = -problem.loss.derivative(score, label)[0] * row
+        g = _sanitised(g, epsilon, sigma, noise_rng)
+        reward += float(g @ q)  # x of (57)
+        squares += float(g @ g)
+        m = magnitude(reward, t * (variance / 2.0 + 1.0), a)
+        if not math.isfinite(m):
+            raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
+        if squares > 0.0:
+            q = q + g / math.sqrt(squares)
+            q /= max(1.0, math.sqrt(float(q @ q)))
+        w = m * q
+        if observe is not None:
+            observe(t, w)
+    return BancoResult(total / n, w, n)
+
+
+def _records(problem: Problem, order: Indices, block: int) -> Iterator[tuple[Vector, Vector]]:
+    """Yield rows and labels in an order, sparse ones made dense a block at a time."""
+    for first in range(0, len(order), block):
+        part = order[first : first + block]
+        rows, labels = problem.X[part], problem.y[part]
+        yield from zip(rows.toarray() if is_sparse(rows) else rows, labels[:, None], strict=True)
+
+
+def _sanitised(g: Vector, epsilon: float | None, sigma: float | None, rng: np.random.Generator) -> Vector:
+    if epsilon is not None:
+        return round_to_grid(g + gamma_norm_noise(rng, epsilon / 2.0, len(g)), 2.0 / epsilon)
+    if sigma:
+        return round_to_grid(g + sigma * rng.standard_normal(len(g)), sigma)
+    return g

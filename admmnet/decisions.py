@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from typing import TypeVar
 
 import networkx as nx
 
@@ -39,6 +40,7 @@ from admmnet.privacy.calibrate_pure import (
     calibrate_pure,
     least_convexity_pure,
 )
+from admmnet.privacy.conversion import best_order
 from admmnet.together import together
 from admmnet.transport import World
 
@@ -49,7 +51,8 @@ GATE_GAP = 0.02
 MOST_PENALTY = 1e6
 """Largest penalty of ``m-admm`` in any round: rounding errors of a solve grow with it."""
 AnyNoise = Noise | ProvenNoise | PureNoise
-Past = Mapping[int, tuple[Totals, int] | tuple[()]]
+Accounts = Mapping[int, AccountFile]
+Part = TypeVar("Part", ProvenNoise, PureNoise)
 
 
 @dataclass(frozen=True)
@@ -105,15 +108,12 @@ def decide(
     if not config.private:
         config = _regularised(config, ADMM_REGULARISATION)
         return Decision(config, _given(config, facts), None)
-    past: Past = {
-        i: (accounts[i].totals, accounts[i].order) if accounts and i in accounts else ()
-        for i in _mine(facts, world)
-    }
+    accounts = accounts or {}
     if config.algorithm in PURE:
-        return _pure(config, facts, world, past)
+        return _pure(config, facts, world, accounts)
     if config.method == "published":
         return together(world, lambda: _published(config, facts, world))
-    return _proven(config, facts, world, past)
+    return _proven(config, facts, world, accounts)
 
 
 def loss_of(config: RunConfig) -> Loss:
@@ -162,21 +162,33 @@ def _published(config: RunConfig, facts: Facts, world: World) -> Decision:
     return Decision(config, _given(config, facts), noise)
 
 
-def _nominal(config: RunConfig, facts: Facts, world: World, past: Past) -> list[float]:
+def _past(account: AccountFile | None) -> tuple[Totals, int] | tuple[()]:
+    return () if account is None else (account.totals, account.order)
+
+
+def _continuing(account: AccountFile | None, calculate: Callable[..., Part]) -> Part:
+    """Noise on top of what an account has spent; a new account's one order is the best for this first plan."""
+    if account is not None and account.fresh:
+        plan = calculate()
+        account.order = best_order(plan.worst_case.curve, plan.budget.delta)
+    return calculate(*_past(account))
+
+
+def _nominal(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> list[float]:
     """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left."""
 
     def mine() -> list[float]:
         plain = cache(nominal_rho)
-        return [plain(*budget_of(config, i), *past[i]) for i in _mine(facts, world)]
+        return [plain(*budget_of(config, i), *_past(accounts.get(i))) for i in _mine(facts, world)]
 
     return [value for block in world.gather(together(world, mine)) for value in block]
 
 
-def _proven(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision:
+def _proven(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> Decision:
     config = _regularised(config, 0.0)
     setting, agents = _setting(config), range(len(facts.graph))
     # all agents' budgets are needed for the one penalty
-    rho = _nominal(config, facts, world, past)
+    rho = _nominal(config, facts, world, accounts)
     kept = 1.0 - (setting.gate_share if setting.gate != "off" else 0.0)
     wanted = [_wanted(config, setting, facts, i, rho[i] * kept) for i in agents]
     share = float(config.regularisation) / len(agents)
@@ -190,13 +202,14 @@ def _proven(config: RunConfig, facts: Facts, world: World, past: Past) -> Decisi
             m = share + 2.0 * chosen.eta * degrees[i] + chosen.proximal[i]
             gap = GATE_GAP * 2.0 * setting.lipschitz * config.gate_radius / facts.counts[i]
             own = replace(setting, gate_gap=gap)
-            noise[i] = calculated(facts.counts[i], m, *budget_of(config, i), own, *past[i])
+            facts_of = (facts.counts[i], m, *budget_of(config, i), own)
+            noise[i] = _continuing(accounts.get(i), partial(calculated, *facts_of))
         return noise
 
     return Decision(replace(config, eta=chosen.eta), chosen, together(world, calculate))
 
 
-def _pure(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision:
+def _pure(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> Decision:
     """DVP, M-ADMM, R-ADMM: docs/algorithms.md, sec. 6."""
     published, loss, rounds = config.method == "published", loss_of(config), int(config.rounds)
     config = _regularised(config, ADMM_REGULARISATION if published else 0.0)
@@ -219,7 +232,7 @@ def _pure(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision
     if published:
         chosen = _given(config, facts)
     else:
-        rho = _nominal(config, facts, world, past)
+        rho = _nominal(config, facts, world, accounts)
         wanted = [_wanted_pure(setting, facts.counts[i], rho[i]) for i in range(len(degrees))]
         chosen = strength(wanted, degrees, share, config)
 
@@ -232,7 +245,8 @@ def _pure(config: RunConfig, facts: Facts, world: World, past: Past) -> Decision
         for i in _mine(facts, world):
             penalty = 2.0 * chosen.eta * degrees[i]
             agent = PureFacts(facts.counts[i], share + penalty + chosen.proximal[i], penalty)
-            noise[i] = calculated(agent, *budget_of(config, i), setting, *past[i])
+            facts_of = (agent, *budget_of(config, i), setting)
+            noise[i] = _continuing(accounts.get(i), partial(calculated, *facts_of))
         return noise
 
     return Decision(replace(config, eta=chosen.eta), chosen, together(world, calculate))

@@ -9,11 +9,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from admmnet.config import RunConfig
+from admmnet.contradictions import BASELINE_OWNERS
+from admmnet.errors import RequestError
 from admmnet.privacy.calibrate_proven import sigma_objective
 from admmnet.privacy.proven import LOGISTIC
+
+if TYPE_CHECKING:
+    from admmnet.baselines.plan import BaselineSettings
 
 ROUNDS, PURE_ROUNDS = 12, 6
 """T of the proven methods; of the proven rivals, whose noise is larger (R-ADMM: as many rounds that read records)."""
@@ -40,7 +45,18 @@ class Strength:
 
 
 def fixed(config: RunConfig) -> RunConfig:
-    """Replace every ``auto`` that depends on nothing but the settings; what a method does not use stays."""
+    """Replace every ``auto`` that depends on nothing but the settings; what a method does not use stays.
+
+    Raises
+    ------
+    RequestError
+        If the method is a baseline, which has no network: see ``fixed_baseline``.
+    """
+    if config.baseline:
+        raise RequestError(
+            f"algorithm = {config.algorithm!r} has no network to plan for: admmnet baseline {config.algorithm} "
+            "--dry-run prints its noise and cost"
+        )
     published = config.method == "published"
     gated = config.algorithm == "ipp-admm" and config.gate != "off"
     own = PURE_ROUNDS * (2 if config.algorithm == "r-admm" else 1) if config.algorithm in PURE else ROUNDS
@@ -123,10 +139,90 @@ def strength(
     typical = COUPLING * median(wanted) * len(degrees) / (2.0 * sum(degrees))
     eta = typical if config.eta == "auto" else float(config.eta)
     if config.proximal == "auto":
-        proximal = tuple(
-            max(m - regularisation - 2.0 * eta * degree, 0.0)
-            for m, degree in zip(wanted, degrees, strict=True)
-        )
+        missing = [m - regularisation - 2.0 * eta * d for m, d in zip(wanted, degrees, strict=True)]
+        # what rounding leaves is no self-term
+        proximal = tuple(p if p > 1e-12 * m else 0.0 for p, m in zip(missing, wanted, strict=True))
     else:
         proximal = (float(config.proximal),) * len(degrees)
     return Strength(eta, proximal)
+
+
+# baselines
+
+BATCH, PASSES = 500, 10
+"""Batch and epochs of the baselines: of the order of what Damaskinos et al. (2021) found best."""
+
+
+def fixed_baseline(config: RunConfig, records: int, features: int) -> RunConfig:
+    """Replace every ``auto`` of a baseline's settings; what the method does not have stays.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Settings of a baseline.
+    records, features : int
+        N and d, public.
+    """
+    published = config.method == "published"
+    shuffled = "shuffled" if published else "fixed" if config.algorithm == "seq-dp-scd" else "poisson"
+    values: dict[str, Any] = {
+        "regularisation": baseline_regularisation(config),
+        "batch": _batch(config.algorithm, records, features),
+        "epochs": PASSES,
+        "clip": 1.0,
+        "learning_rate": _LEARNING_RATES.get(config.algorithm, 1.0),
+        "sampling": "shuffled" if config.algorithm == "sgd" else shuffled,
+        "dual_noise": published,
+        "accounting": "pld",
+        "schedule": "sqrt",
+        "noise": "laplace",
+    }
+    wanted = {name for name in values if config.algorithm in BASELINE_OWNERS.get(name, (config.algorithm,))}
+    if config.algorithm == "banco":
+        wanted.discard("regularisation")
+    return replace(config, **{name: values[name] for name in wanted if getattr(config, name) == "auto"})
+
+
+def baseline_regularisation(config: RunConfig) -> float:
+    """Weight lambda of a baseline: as given, or that of Damaskinos et al. (2021) for its loss."""
+    auto = 1e-5 if config.loss == "hinge" else 1e-4
+    return auto if config.regularisation == "auto" else float(config.regularisation)
+
+
+_LEARNING_RATES = {"sgd": 1.0, "dp-sgd": 1.0, "song-sgd": 1.0}
+
+
+def _batch(algorithm: str, records: int, features: int) -> int:
+    if algorithm == "sgd":
+        return 1
+    if algorithm == "primal-dp-scd":
+        return max(1, features // 10)
+    return max(1, min(BATCH, records // 10))
+
+
+def baseline_settings(config: RunConfig) -> BaselineSettings:
+    """Settings of a baseline for its plan, without ``auto``; those it does not have get harmless values."""
+    from admmnet.baselines.plan import BaselineSettings
+
+    plain: dict[str, Any] = {
+        "regularisation": 1e-4,
+        "batch": 1,
+        "epochs": 1,
+        "clip": 1.0,
+        "learning_rate": 1.0,
+        "sampling": "shuffled",
+        "dual_noise": config.algorithm == "seq-dp-scd",
+        "accounting": "pld",
+        "schedule": "constant",
+        "noise": "laplace",
+    }
+    values = {name: getattr(config, name) for name in plain}
+    return BaselineSettings(
+        algorithm=config.algorithm,
+        loss=config.loss,
+        method=str(config.method),
+        accountant=str(config.accountant),
+        epsilon=config.epsilon,
+        delta=config.delta,
+        **{name: plain[name] if value == "auto" else value for name, value in values.items()},
+    )

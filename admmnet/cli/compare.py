@@ -13,7 +13,7 @@ import click
 from admmnet.cli.run import setting_flags
 from admmnet.compare.watch import Watch
 from admmnet.compare.words import OWN, listed, parse_epsilons, parse_seeds
-from admmnet.config_file import read_values, parse_flag
+from admmnet.config_file import parse_flag, read_values
 from admmnet.errors import AdmmnetError, RunError
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from admmnet.compare.tuning import Choice, choose
 from admmnet.compare.watch import Watch
 from admmnet.compare.words import Values, said
 from admmnet.compare.work import CheckTask, CostTask, RunTask, Survey, SurveyTask
-from admmnet.errors import RequestError
+from admmnet.errors import AdmmnetError, RequestError
 from admmnet.report.compare_plot import REMEDY, drawable, save_comparison
 
 SIMULATION = "the seeds can regenerate the noise: a comparison is a simulation, not a private release"
@@ -144,8 +144,6 @@ class _Session:
         for number, answer in self._work(phase, tasks, done):
             if isinstance(answer, Failure):
                 self.failed.append(Failed(cells[number].words, answer.message, answer.trace))
-            elif not cells[number].trial:
-                self._take(cells[number])
 
     def tune(self) -> None:
         """Run the trials and choose; a case with a failed trial stays without a choice."""
@@ -200,21 +198,14 @@ class _Session:
     def run(self) -> None:
         """Run what is missing."""
         cells = self._cells()
-        missing = []
-        for cell in cells:
-            if (summary := self._summary(cell)) is None:
-                missing.append(cell)
-            else:
-                self.rows[cell] = row_of(cell, summary)
+        missing = [cell for cell in cells if self._summary(cell) is None]
         try:
             self._run("runs", missing, len(cells) - len(missing))
-        finally:  # an interrupted grid has its table, too
+        finally:  # an interrupted grid has its table, too: of every run that finished, heard of or not
+            for cell in cells:
+                if (summary := self._summary(cell)) is not None:
+                    self.rows[cell] = row_of(cell, summary)
             write_whole(self.folder / "compare.csv", to_csv(self._sorted()))
-
-    def _take(self, cell: Cell) -> None:
-        summary = self._summary(cell)
-        assert summary is not None  # its process has said so
-        self.rows[cell] = row_of(cell, summary)
 
     def _sorted(self) -> list[Row]:
         order = {entry: number for number, entry in enumerate(self.grid.entries)}
@@ -260,5 +251,8 @@ class _Session:
         curves, rules = curves_of(result.lines), rules_of(result)
         if not curves:
             return replace(result, undrawn="no picture was drawn: nothing that has an epsilon has finished")
-        save_comparison(pictures, curves, rules, *titles(result, grid))
+        try:
+            save_comparison(pictures, curves, rules, *titles(result, grid))
+        except AdmmnetError as error:  # the table is worth having without it
+            return replace(result, failed=(*result.failed, Failed("the picture", str(error))))
         return replace(result, pictures=tuple(pictures))

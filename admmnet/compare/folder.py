@@ -63,7 +63,8 @@ def settings_of(grid: Grid) -> dict[str, Any]:
             if grid.candidates[entry] != ((),)
         },
         "tune_seeds": comparison.tune_seeds,
-        **grid.common,
+        # where the records lie does not matter: their sha256 is compared
+        **{name: value for name, value in grid.common.items() if name != "data_dir"},
     }
     found: dict[str, Any] = json.loads(json.dumps(settings, default=str))
     return found
@@ -80,6 +81,8 @@ def read_agreeing(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | No
     try:
         content: dict[str, Any] = json.loads((folder / FILE).read_text(encoding="utf-8"))
         _check(folder, content["settings"], settings)
+    except NotADirectoryError:
+        raise RequestError(f"{folder} is no folder: name another one with -o") from None
     except FileNotFoundError:
         if folder.is_dir() and any(path.name != f"{FILE}.new" for path in folder.iterdir()):
             raise RequestError(

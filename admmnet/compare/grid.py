@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from admmnet.compare.words import OWN, Entry, Values, parse_entries, parse_tune, said, short
-from admmnet.config import RunConfig
+from admmnet.compare.words import OWN, Entry, Values, having, parse_entries, parse_tune, said, short
+from admmnet.config import BASELINES, RunConfig
 from admmnet.errors import AdmmnetError, RequestError
 
 TRIAL_SEEDS = 1_000_000
@@ -22,15 +22,15 @@ class Comparison:
     ----------
     algorithms : sequence of str
         Each NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT; the method is ``proven`` and the accountant the
-        method's unless said.
+        method's unless said. Baselines, too.
     epsilons : sequence of float
-        Budgets epsilon; ``admm`` has none and runs once a seed.
+        Budgets epsilon; ``admm``, ``sdca`` and ``sgd`` have none and run once a seed.
     seeds : sequence of int
         One run each.
     out : str
         Folder of the comparison.
     settings : mapping
-        Further settings of ``RunConfig``, the same for all.
+        Further settings of ``RunConfig``, the same for all methods that have them.
     resplit : bool
         Whether every seed also draws its own test set and shards: the data seed is the seed.
     tune : sequence of str
@@ -95,7 +95,7 @@ class Grid:
     common : dict
         All settings that the runs share, by name.
     sample : RunConfig
-        Settings of the first run.
+        Settings of the first run, on the network if any method is.
 
     Raises
     ------
@@ -113,7 +113,9 @@ class Grid:
         self._check_tuning()
         for cell in self.cells_to_check():
             self.config(cell)  # refuses what is contradictory
-        self.sample = self.config(next(self.cells_to_check()))
+        cells = list(self.cells_to_check())
+        network = (cell for cell in cells if cell.case.entry.algorithm not in BASELINES)
+        self.sample = self.config(next(network, cells[0]))
         self.common = {
             f.name: comparison.settings.get(f.name, f.default if f.default is not MISSING else {})
             for f in fields(RunConfig)
@@ -193,7 +195,8 @@ class Grid:
             If they contradict each other.
         """
         case = cell.case
-        values = {name: value for name, value in self.comparison.settings.items() if name != "transport"}
+        given = {name: value for name, value in self.comparison.settings.items() if name != "transport"}
+        values = having(given, case.entry, self.entries)
         values |= dict(cell.values)
         values |= {"algorithm": case.entry.algorithm, "seed": cell.seed, "data_seed": case.data_seed}
         if case.entry.private:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.columns import Rows
@@ -56,9 +58,14 @@ def hold_out(records: Records, data_seed: int) -> Records:
         records,
         shards=shards,
         counts={agent: len(y) for agent, (_, y) in shards.items()},
-        X_test=np.vstack(tests),
+        X_test=tests[0] if len(tests) == 1 else np.vstack(tests),
         y_test=validation,
     )
+
+
+def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
+    """Arrays that hold rows, dense or CSR."""
+    return (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (X,)
 
 
 class Shelf:
@@ -75,7 +82,7 @@ class Shelf:
         self._kept: list[tuple[tuple[DataSettings, int, tuple[int, ...], bool], Records]] = []
 
     def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
-        """As ``admmnet.data.load``."""
+        """As ``admmnet.data.load``; of one holder, as ``load_whole`` of the baselines, which may be sparse."""
         return self._get(settings, agents, mine, held=False)
 
     def validation(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
@@ -89,9 +96,14 @@ class Shelf:
                 return records
         if held:
             records = hold_out(self.load(settings, agents, mine), settings.data_seed)
+        elif agents == 1:
+            from admmnet.baselines.driver import load_whole
+
+            records = load_whole(settings, agents, mine)
         else:
             records = load(settings, agents, mine)
         for X, y in (*records.shards.values(), (records.X_test, records.y_test)):
-            X.flags.writeable = y.flags.writeable = False  # runs share them
+            for part in (*arrays_of(X), y):
+                part.flags.writeable = False  # runs share them
         self._kept = [*self._kept, (key, records)][-self._size :]
         return records

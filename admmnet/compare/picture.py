@@ -38,7 +38,11 @@ def _dash(entry: Entry) -> str:
 def rules_of(result: CompareResult) -> list[Rule]:
     """Horizontal lines: the larger class, the pooled optimum, and admm if it was compared."""
     rules = [("larger class", result.larger_class, "solid"), ("no privacy, pooled", result.pooled, "solid")]
-    rules += [("admm, no privacy", line.error, "dashed") for line in result.lines if line.epsilon is None]
+    rules += [
+        (f"{line.entry.algorithm}, no privacy", line.error, "dashed")
+        for line in result.lines
+        if line.epsilon is None
+    ]
     return [Rule(label, value, dash) for label, value, dash in rules if value is not None]
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
-from admmnet.config import ALGORITHMS, metadata
+from admmnet.config import ALGORITHMS, BASELINES, OPEN, metadata
 from admmnet.config_file import parse_flag
+from admmnet.contradictions import has_setting
 from admmnet.errors import RequestError
 
 Values = tuple[tuple[str, Any], ...]
 """Settings by name, in one order."""
 
+_NAMES = ALGORITHMS + BASELINES
 OWN = ("algorithm", "method", "accountant", "epsilon", "seed", "account", "out", "transport", "budgets")
 """Settings of a run that a comparison fills in itself, or cannot have."""
 TUNABLE = tuple(
     name
     for name, (_, meta) in metadata().items()
-    if name == "regularisation" or (meta["table"] in ("algorithm", "privacy") and name not in (*OWN, "delta"))
+    if name == "regularisation"
+    or (meta["table"] in ("algorithm", "baseline", "privacy") and name not in (*OWN, "delta"))
 )
 """Settings that may be tried: those that change neither the data, nor the problem, nor the promise."""
 
@@ -35,7 +38,7 @@ class Entry:
     @property
     def private(self) -> bool:
         """Whether it has an epsilon."""
-        return self.algorithm != "admm"
+        return self.algorithm not in OPEN
 
     @property
     def text(self) -> str:
@@ -60,15 +63,17 @@ def parse_entry(text: str) -> Entry:
         If it is of another form or the name is unknown.
     """
     name, *rest = text.split(":")
-    if name not in ALGORITHMS or len(rest) > 2 or not all(part in ("proven", "published") for part in rest):
+    if name not in _NAMES or len(rest) > 2 or not all(part in ("proven", "published") for part in rest):
         raise RequestError(
             f"--algorithms {text!r} is not allowed: it must be NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT, as in "
-            f"pp-admm,ipp-admm:published:proven; names: {', '.join(ALGORITHMS)}; the rest: proven, published"
+            f"pp-admm,ipp-admm:published:proven; names: {', '.join(_NAMES)}; the rest: proven, published"
         )
-    if name == "admm":
+    if name in OPEN:
         if rest not in ([], ["published"]):
-            raise RequestError(f"--algorithms {text}: admm has no privacy, and so no such form: write admm")
-        return Entry("admm", "published", "published")
+            raise RequestError(
+                f"--algorithms {text}: {name} has no privacy, and so no such form: write {name}"
+            )
+        return Entry(name, "published", "published")
     method = rest[0] if rest else "proven"
     return Entry(name, method, rest[1] if len(rest) == 2 else method)
 
@@ -167,7 +172,19 @@ def parse_tune(
             raise RequestError(f"--tune {part}: {target} is not compared; there are {compared}")
         for entry in meant:
             own[entry][name] = values
-    return {entry: _combined(common | own[entry]) for entry in entries}
+    return {entry: _combined(having(common, entry, entries) | own[entry]) for entry in entries}
+
+
+Some = TypeVar("Some")
+
+
+def having(values: Mapping[str, Some], entry: Entry, entries: Sequence[Entry]) -> dict[str, Some]:
+    """Common settings that a method has; those that no method has stay, to be refused with the reason."""
+    return {
+        name: value
+        for name, value in values.items()
+        if has_setting(entry.algorithm, name) or not any(has_setting(e.algorithm, name) for e in entries)
+    }
 
 
 def _means(target: str, entry: Entry) -> bool:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from admmnet.compare.cost import Worst, tuning_cost
-from admmnet.compare.holdout import Shelf
+from admmnet.compare.holdout import Shelf, arrays_of
 from admmnet.config import RunConfig
 from admmnet.data import Records
 from admmnet.decisions import ADMM_REGULARISATION, loss_of
-from admmnet.defaults import fixed
+from admmnet.defaults import baseline_regularisation, fixed
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.observer import test_error
 from admmnet.planning import data_settings, located, prepare
@@ -23,9 +23,12 @@ from admmnet.privacy.ledger import finite
 from admmnet.runner import run
 from admmnet.solve import LocalSolver
 from admmnet.transport.local import LocalWorld
+from admmnet.types import Vector
 
 TOLERANCE = 1e-8
 """Gradient norm of the pooled optimum."""
+GAP, EPOCHS = 1e-3, 1000
+"""Duality gap of a baseline's pooled optimum, and the most passes to reach it."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,11 @@ class SurveyTask:
         """Return the survey."""
         from threadpoolctl import threadpool_limits
 
-        config, graph = located(fixed(self.config), LocalWorld())
-        records = shelf.load(data_settings(config), len(graph), range(len(graph)))
+        config, agents = self.config, 1
+        if not config.baseline:
+            config, graph = located(fixed(config), LocalWorld())
+            agents = len(graph)
+        records = shelf.load(data_settings(config), agents, range(agents))
         if records.task != "classification":
             raise RequestError(
                 f"compare counts wrong predictions, and {records.name} has real targets: make classes with "
@@ -84,7 +90,7 @@ class SurveyTask:
         return Survey(
             config.data_seed,
             records.name,
-            len(graph),
+            agents,
             sum(records.counts.values()),
             len(records.y_test),
             len(records.feature_names),
@@ -108,8 +114,10 @@ class CheckTask:
         for words, config, trial in self.cells:
             try:
                 # what is decided depends on the seed through the graph alone
-                own, graph = located(config, LocalWorld())
-                key = (replace(own, seed=0, topology_seed=0), sorted(graph.edges), trial)
+                key: tuple[Any, ...] = (replace(config, seed=0), trial)
+                if not config.baseline:
+                    own, graph = located(config, LocalWorld())
+                    key = (replace(own, seed=0, topology_seed=0), sorted(graph.edges), trial)
                 if key not in seen:
                     seen.append(key)
                     worst_case(config, shelf, trial=trial)
@@ -163,6 +171,11 @@ def worst_case(config: RunConfig, shelf: Shelf, *, trial: bool) -> Worst:
     RequestError, BudgetError
         If the run is refused.
     """
+    if config.baseline:
+        from admmnet.baselines.driver import prepare_baseline
+
+        own = prepare_baseline(config, _source(shelf, trial=trial)).plan
+        return {} if own.budget is None else {0: own.worst_case}
     plan = prepare(config, LocalWorld(), _source(shelf, trial=trial))
     return {agent: noise.worst_case for agent, noise in (plan.noise or {}).items()}
 
@@ -170,17 +183,30 @@ def worst_case(config: RunConfig, shelf: Shelf, *, trial: bool) -> Worst:
 def pooled_rows(records: Records) -> tuple[Any, Any]:
     """All training records together: X (n, d) and y (n,)."""
     parts = [records.shards[agent] for agent in sorted(records.shards)]
+    if len(parts) == 1:
+        return parts[0]
     return np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
 def references(records: Records, config: RunConfig) -> tuple[float, float]:
-    """Test errors of the larger class, and of the pooled optimum with regularisation 1e-4/N."""
+    """Test errors of the larger class, and of the pooled optimum: with regularisation 1e-4/N, or a baseline's."""
     X, y = pooled_rows(records)
     larger = 1.0 if y.mean() > 0.0 else -1.0
-    solver = LocalSolver(X, y, loss_of(config))
-    theta = solver.solve(np.zeros(X.shape[1]), ADMM_REGULARISATION / len(records.shards), TOLERANCE).theta
+    if config.baseline:
+        theta = _optimum(X, y, config)
+    else:
+        solver = LocalSolver(X, y, loss_of(config))
+        theta = solver.solve(np.zeros(X.shape[1]), ADMM_REGULARISATION / len(records.shards), TOLERANCE).theta
     wrong = float(np.mean(records.y_test != larger))
     return wrong, test_error(records.X_test, records.y_test, theta)
+
+
+def _optimum(X: Any, y: Vector, config: RunConfig) -> Vector:
+    """Minimise a baseline's objective by SDCA, without privacy, to a duality gap of ``GAP``."""
+    from admmnet.baselines import make_problem, run_sdca
+
+    problem = make_problem(X, y, kind_of_loss(config.loss), baseline_regularisation(config))
+    return run_sdca(problem, epochs=EPOCHS, gap=GAP, rng=np.random.default_rng(0)).theta
 
 
 def digest(records: Records) -> str:
@@ -188,8 +214,10 @@ def digest(records: Records) -> str:
     found = hashlib.sha256(repr((records.feature_names, sorted(records.counts.items()))).encode())
     for agent in sorted(records.shards):
         for part in records.shards[agent]:
-            found.update(np.ascontiguousarray(part).data)
-    found.update(np.ascontiguousarray(records.X_test).data)
+            for array in arrays_of(part):
+                found.update(np.ascontiguousarray(array).data)
+    for array in arrays_of(records.X_test):
+        found.update(np.ascontiguousarray(array).data)
     found.update(np.ascontiguousarray(records.y_test).data)
     return found.hexdigest()
 

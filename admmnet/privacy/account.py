@@ -74,6 +74,11 @@ class AccountFile:
             self._file.close()  # and with it the lock
             raise
 
+    @property
+    def fresh(self) -> bool:
+        """Whether no run has begun here; the order may still be chosen, from public facts."""
+        return not self._previous
+
     def _drop_torn_line(self) -> None:
         """Cut an incomplete last line: a charge is on the disk whole before its release is sent.
 

@@ -219,10 +219,13 @@ def calibrate_pure(
     if noise is None:
         each = nominal / setting.releases
         left = math.sqrt(2.0 * each) if setting.published else pure_epsilon(each)
+        # eq. (P9): the papers of M-ADMM and R-ADMM count the penalty alone
+        alone = setting.published and setting.algorithm != "dvp"
+        what, remedy = ("penalty", "--eta") if alone else ("convexity", "--eta, --regularisation")
         raise RequestError(
-            f"{setting.algorithm}: epsilon = {epsilon:g} leaves {left:.3g} a round, "
-            f"and the loss's curvature alone costs that at a convexity of {facts.convexity:.3g}: raise --eta, "
-            "--regularisation or --epsilon, or lower --rounds"
+            f"{setting.algorithm}: epsilon = {epsilon:g} leaves {left:.3g} a round, and the loss's curvature alone "
+            f"costs that at a {what} of {facts.penalty if alone else facts.convexity:.3g}: raise {remedy} "
+            "or --epsilon, or lower --rounds"
         )
     budget = budget_after(noise.worst_case, epsilon, delta, setting.accountant, spent, order)
     return replace(noise, budget=budget)

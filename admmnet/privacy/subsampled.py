@@ -2,18 +2,28 @@
 
 The library's import takes a second: it is imported where it is used. Its add-or-remove relation is what is called
 zero-out here: the records number N and the batch size is nominal, so that a record without effect is an absent one.
+
+A step is known by the *profiles* of its worst pair: the divergences sup P(S) - e^x Q(S), x >= 0, both ways round.
+With g(x) the profile of N(1/sigma, 1) and N(0, 1), q the rate, e^x' = 1 + (e^x - 1)/q, c = 1 - (1 - q) e^x, they are
+
+- ``poisson``: q g(x') with the record against without, c g(x + ln(q/c)) the other way round, 0 where c <= 0;
+- ``fixed``: q g(x') both ways (Balle, Barthe, Gaboardi 2018, Theorem 9; composition: Zhu, Dong, Wang 2022);
+- ``shown``: q g(x) both ways: a coin that everybody sees, then a Gaussian.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from admmnet.errors import BudgetError
+from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import SubsampledGaussian
@@ -23,80 +33,98 @@ LEAST_LAMBDA, MOST_LAMBDA = 0.05, 1e3
 """Orders less 1 between which a subsampled curve is calculated; outside, monotony and the unsampled bound serve."""
 TOLERANCE = 5e-5
 """Relative accuracy of a calibrated noise multiplier, from above."""
+_LEAST = math.ulp(0.0)  # no cost rounds to zero
+_ROUNDING = 1e-14  # the library's sums of logarithms are exact to less, a step
+_FINE = 20.0  # points of the grid of losses to a step's mean absolute loss: epsilon within 2e-4, from above
+_MOST_POINTS, _MOST_STEP_POINTS = 2.0**20, 2.0**16  # of that grid, after all steps and for one; else it is coarser
+_TAIL = 1e-5  # share of delta that is spent on losses beyond the grid
+_MOST_LOSS = 1e4  # mean loss of all steps beyond which the Renyi bound does
+_FFT = 1e-15  # error of delta a step by the transform: at most 3e-17 was seen, up to a million steps
+_LEVELS = 2.0**13  # readings are rounded up to a power of e^(1/8192): a transform's last bits differ by machine
+
+Profile = Callable[[Vector], Vector]
 
 
 def passes(event: SubsampledGaussian) -> int:
-    """How many batches a record is in at most, for shuffled partitions: one an epoch."""
-    return math.ceil(event.steps * event.rate * (1.0 - 1e-12))
+    """How many batches a record is in at most, for shuffled partitions: one an epoch of ceil(N / L) steps."""
+    return math.ceil(event.steps / max(1, math.ceil((1.0 - 1e-12) / event.rate)))
 
 
 def rho(event: SubsampledGaussian) -> float:
     """Plain zCDP of all steps together, without amplification: no better rho holds for all orders."""
-    return (passes(event) if event.sampling == "shuffled" else event.steps) / (
-        2.0 * event.noise_multiplier**2
-    )
+    parts = passes(event) if event.sampling == "shuffled" else event.steps
+    return max(0.5 * parts * (1.0 / event.noise_multiplier) ** 2, _LEAST)
 
 
 @lru_cache(maxsize=256)
 def curve(event: SubsampledGaussian) -> Vector:
     """Renyi curve at ``conversion.ORDERS`` of all steps together, shape (601,), read-only."""
-    unsampled = ORDERS / (2.0 * event.noise_multiplier**2)
-    if event.sampling == "shuffled":
-        result = passes(event) * unsampled  # Theorem 12: no amplification
-    elif event.sampling == "shown":
-        result = event.steps * _shown(event)  # Theorem 12
-    else:
-        result = np.minimum(event.steps * unsampled, amplified(event))
+    result = rho(event) * ORDERS  # Theorem 12: all there is for shuffled partitions
+    with np.errstate(all="ignore"):
+        if event.sampling == "shown" and event.rate < 1.0:
+            result = np.minimum(result, event.steps * _shown(event))
+        elif event.sampling != "shuffled" and event.rate < 1.0:
+            result = np.minimum(result, amplified(event))
+        result = np.maximum(result, _LEAST)
     result.flags.writeable = False
     return result
 
 
 def _shown(event: SubsampledGaussian) -> Vector:
-    exponent = LAMBDAS * ORDERS / (2.0 * event.noise_multiplier**2)
-    inside = np.logaddexp(
-        math.log1p(-event.rate) if event.rate < 1.0 else -np.inf, math.log(event.rate) + exponent
-    )
-    return np.asarray(np.maximum(inside, 0.0) / LAMBDAS)
+    """ln(1 - q + q exp(lam alpha / (2 sigma^2))) / lam, exact also where the exponent is small."""
+    exponent = LAMBDAS * ORDERS * 0.5 * (1.0 / event.noise_multiplier) ** 2
+    small = np.log1p(event.rate * np.expm1(np.minimum(exponent, 1.0)))
+    large = np.logaddexp(math.log1p(-event.rate), math.log(event.rate) + exponent)
+    return np.asarray(np.where(exponent < 1.0, small, large) / LAMBDAS)
 
 
 def amplified(event: SubsampledGaussian) -> Vector:
     """Curve of all steps where batches are hidden; inf where it is not calculated."""
     inner = (LAMBDAS >= LEAST_LAMBDA) & (LAMBDAS <= MOST_LAMBDA)
+    lam = LAMBDAS[inner]
+    values = _library_curve(event, ORDERS[inner])
     if event.sampling == "fixed":
-        # the library is quick at whole orders alone; lambda D is convex, so chords lie above it
-        known = np.unique(np.rint(np.geomspace(2.0, MOST_LAMBDA + 2.0, 80)))
-        products = np.concatenate(([0.0], (known - 1.0) * _library_curve(event, known)))
-        values = np.interp(LAMBDAS[inner], np.concatenate(([0.0], known - 1.0)), products) / LAMBDAS[inner]
-    else:
-        values = _library_curve(event, ORDERS[inner])
+        # A moment is 1 + alpha lam (I + J), I and J the integrals over x >= 0 of e^(lam x) and e^(-alpha x) times the
+        # profiles. I is the one of Poisson batches, and J <= I where both profiles are the same: A <= 2 A_poisson - 1.
+        values = values + np.log1p(-np.expm1(-lam * values)) / lam
     result = np.full_like(ORDERS, np.inf)
-    result[inner] = values
-    result[LAMBDAS < LEAST_LAMBDA] = values[0]  # a Renyi divergence grows with its order
+    result[inner] = event.steps * (values + _ROUNDING * (1.0 + 1.0 / lam))
+    result[LAMBDAS < LEAST_LAMBDA] = result[inner][0]  # a Renyi divergence grows with its order
     return np.where(np.isfinite(result), result, np.inf)
 
 
 def _library_curve(event: SubsampledGaussian, orders: Vector) -> Vector:
-    import dp_accounting
-    from dp_accounting.rdp import RdpAccountant
+    """Curve of one Poisson step."""
+    library, rdp = _library(""), _library(".rdp")
+    accountant = rdp.RdpAccountant(orders=list(orders))
+    step = library.PoissonSampledDpEvent(event.rate, library.GaussianDpEvent(event.noise_multiplier))
+    try:
+        with _quiet():
+            accountant.compose(step)
+    except (ValueError, ArithmeticError):  # numbers beyond its reach: the unsampled bound is left
+        return np.full_like(orders, np.inf)
+    found = np.asarray(accountant.rdp, dtype=float)
+    return np.where(found >= 0.0, found, np.where(found > -1e-9, 0.0, np.inf))
 
-    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    if event.sampling == "fixed":
-        relation = dp_accounting.NeighboringRelation.REPLACE_ONE
-    accountant = RdpAccountant(orders=list(orders), neighboring_relation=relation)
-    accountant.compose(_library_event(event))
-    return np.asarray(accountant.rdp, dtype=float)
+
+def _library(module: str) -> Any:
+    try:
+        return import_module(f"dp_accounting{module}")
+    except ImportError as error:
+        raise RequestError(
+            "steps on sampled batches are accounted for by dp-accounting: pip install 'admmnet[baselines]'"
+        ) from error
 
 
-def _library_event(event: SubsampledGaussian) -> Any:
-    import dp_accounting
-
-    step: Any = dp_accounting.GaussianDpEvent(event.noise_multiplier)
-    if event.sampling == "fixed":
-        batch, records = event.rate.as_integer_ratio()  # the library needs nothing but their ratio
-        step = dp_accounting.SampledWithoutReplacementDpEvent(records, batch, step)
-    else:
-        step = dp_accounting.PoissonSampledDpEvent(event.rate, step)
-    return dp_accounting.SelfComposedDpEvent(step, event.steps)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the library: that a series does not converge shows as an infinite result."""
+    logger = logging.getLogger("absl")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def epsilon_proven(event: SubsampledGaussian, delta: float, arithmetic: str = "pld") -> float:
@@ -109,38 +137,139 @@ def epsilon_proven(event: SubsampledGaussian, delta: float, arithmetic: str = "p
     delta : float
         Of the pair.
     arithmetic : str
-        ``rdp``: the Renyi curve alone. ``pld``: also the privacy loss distribution of Poisson steps, and the exact
-        Gaussian of shuffled ones, the least of them.
+        ``rdp``: by the Renyi curve. ``pld``: by the distribution of the privacy loss, exact for Gaussians, else from
+        above to about 3e-4 relative; by the Renyi curve where that is out of its reach.
+
+    Returns
+    -------
+    float
+        Never below the least epsilon that holds.
+
+    Raises
+    ------
+    RequestError
+        dp-accounting is needed and missing.
     """
-    best = renyi_epsilon(curve(event), delta)
-    if arithmetic == "pld" and event.sampling == "poisson":
-        return min(best, _pld_epsilon(event, delta))
-    if arithmetic == "pld" and event.sampling == "shuffled":
-        return min(best, gaussian_epsilon(math.sqrt(passes(event)) / event.noise_multiplier, delta))
-    return best
+    if arithmetic == "pld":
+        found = _loss_epsilon(event, delta)
+        if math.isfinite(found):
+            return found
+    return renyi_epsilon(curve(event), delta)
 
 
 def epsilon_published(event: SubsampledGaussian, delta: float) -> float:
-    """What D21 books: Renyi amplification by sampling, whatever the sampling was and whoever saw it."""
-    hidden = SubsampledGaussian(event.noise_multiplier, event.rate, event.steps, "poisson")
+    """What D21 books: Renyi amplification of Poisson batches, whatever the sampling was and whoever saw it.
+
+    Their noise multiplier is relative to C, that of ``fixed`` events to 2 C.
+    """
+    scale = 2.0 if event.sampling == "fixed" else 1.0
+    hidden = SubsampledGaussian(scale * event.noise_multiplier, event.rate, event.steps, "poisson")
     return renyi_epsilon(curve(hidden), delta)
 
 
-@lru_cache(maxsize=256)
-def _pld_epsilon(event: SubsampledGaussian, delta: float) -> float:
-    from dp_accounting.pld import PLDAccountant
+def gaussian_profile(x: Vector, mu: float) -> Vector:
+    """Return g: the profile of N(mu, 1) and N(0, 1) at x >= 0, docs/privacy.md eq. (P5)."""
+    from scipy.special import erfc, erfcx
 
-    accountant = PLDAccountant()
-    try:
-        accountant.compose(_library_event(event))
-        found = float(accountant.get_epsilon(delta))
-    except (
-        ValueError,
-        ArithmeticError,
-        MemoryError,
-    ):  # too little noise for its grid: the Renyi bound is left
+    near, far = x / mu - 0.5 * mu, x / mu + 0.5 * mu
+    second = np.exp(-0.5 * near * near) * erfcx(far / math.sqrt(2.0))  # scaled so that nothing overflows
+    return np.asarray(np.maximum(0.5 * (erfc(near / math.sqrt(2.0)) - second), 0.0))
+
+
+def profiles(event: SubsampledGaussian) -> list[tuple[Profile, Profile]]:
+    """Profiles of one step's worst pairs, of a rate below 1: each pair in both directions."""
+    q, mu = event.rate, 1.0 / event.noise_multiplier
+
+    def present(x: Vector) -> Vector:
+        far = x - math.log(q) + np.log1p(-(1.0 - q) * np.exp(-np.maximum(x, 1.0)))
+        return q * gaussian_profile(np.where(x < 1.0, np.log1p(np.expm1(np.minimum(x, 1.0)) / q), far), mu)
+
+    def absent(x: Vector) -> Vector:
+        c = q - (1.0 - q) * np.expm1(np.minimum(x, 700.0))
+        inside = np.where(c > 0.0, c, q)
+        return np.where(c > 0.0, inside * gaussian_profile(x + np.log(q / inside), mu), 0.0)
+
+    if event.sampling == "poisson":
+        return [(present, absent), (absent, present)]
+    if event.sampling == "fixed":
+        return [(present, present)]
+    return [(lambda x: q * gaussian_profile(x, mu),) * 2]
+
+
+@lru_cache(maxsize=256)
+def _loss_epsilon(event: SubsampledGaussian, delta: float) -> float:
+    """Epsilon by the distribution of the privacy loss; inf where that is out of reach."""
+    if event.sampling == "shuffled" or event.rate == 1.0:
+        mu_squared = 2.0 * rho(event)
+        return gaussian_epsilon(math.sqrt(mu_squared), delta) if mu_squared < 2.0 * _MOST_LOSS else math.inf
+    error, square = _FFT * event.steps, (1.0 / event.noise_multiplier) ** 2
+    mean = event.steps * event.rate * min(0.5 * square, event.rate * math.expm1(min(square, 50.0)))
+    if not (error < 0.5 * delta and mean < _MOST_LOSS and 1e-18 < square < _MOST_LOSS):
         return math.inf
-    return found if found >= 0.0 else math.inf
+    worst = 0.0
+    with np.errstate(all="ignore"):
+        for forward, backward in profiles(event):
+            worst = max(worst, _composed(forward, backward, event.steps, mean, delta, delta - error))
+    return math.exp(math.ceil(math.log(worst) * _LEVELS) / _LEVELS) if 0.0 < worst < math.inf else worst
+
+
+def _composed(
+    forward: Profile, backward: Profile, steps: int, mean: float, delta: float, reduced: float
+) -> float:
+    """Epsilon at the reduced delta of so many steps with these profiles, rounded upwards on a grid of losses."""
+    distance = float(forward(np.zeros(1))[0])
+    if steps * distance <= delta:  # total variation adds up
+        return 0.0
+    up, down = (_reach(profile, _TAIL * delta / steps) for profile in (forward, backward))
+    width = 2.0 * distance / _FINE
+    width = max(width, (up + down) / _MOST_STEP_POINTS, (2.0 * mean + 16.0 * math.sqrt(2.0 * mean)) / _MOST_POINTS)
+    least, masses, beyond = connected(forward, backward, width, math.ceil(up / width), math.ceil(down / width))
+    pmf = _library(".pld.pld_pmf").create_pmf(dict(enumerate(masses.tolist(), least)), width, beyond, True)
+    try:
+        return float(pmf.self_compose(steps, min(1e-15, _TAIL * delta)).get_epsilon_for_delta(reduced))
+    except (ValueError, ArithmeticError, MemoryError):  # the Renyi bound is left
+        return math.inf
+
+
+def connected(
+    forward: Profile, backward: Profile, width: float, up: int, down: int
+) -> tuple[int, Vector, float]:
+    """Pair on a grid of losses whose profile is no less than the given ones, and the same on the grid.
+
+    "Connect the dots", Doroshenko et al. 2022, Algorithm 1. Masses at negative losses are computed from the profile
+    of the other direction, times e^loss: differences of numbers near 1 would lose all their digits.
+
+    Returns
+    -------
+    int
+        Least loss, in units of the width.
+    ndarray
+        Masses at it and the losses that follow.
+    float
+        Mass at an infinite loss.
+    """
+
+    def masses(values: Vector) -> Vector:
+        falls = values[:-1] - values[1:]
+        return np.maximum((math.exp(width) * falls - np.append(falls[1:], 0.0)) / math.expm1(width), 0.0)
+
+    ahead = forward(width * np.arange(up + 1.0))
+    above = masses(ahead)
+    below = masses(backward(width * np.arange(down + 1.0))) * np.exp(-width * np.arange(1.0, down + 1.0))
+    beyond = float(ahead[-1])
+    none = max(0.0, 1.0 - float(np.sum(above)) - float(np.sum(below)) - beyond)
+    return -down, np.concatenate((below[::-1], [none], above)), beyond
+
+
+def _reach(profile: Profile, tail: float) -> float:
+    """Loss at which a profile has fallen to a tail, from above, to 5 %."""
+    low, high = 0.0, 1e-12
+    while float(profile(np.array([high]))[0]) > tail:
+        low, high = high, 4.0 * high
+    while low > 0.0 and high > 1.05 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if float(profile(np.array([middle]))[0]) > tail else (low, middle)
+    return high
 
 
 def noise_multiplier(
@@ -151,7 +280,7 @@ def noise_multiplier(
     sampling: str,
     reading: Callable[[SubsampledGaussian, float], float] = epsilon_proven,
 ) -> float:
-    """Least noise multiplier whose epsilon is at most the target, to 1e-4 relative and never below.
+    """Least noise multiplier whose epsilon is at most the target, to 1e-3 relative and never below.
 
     Parameters
     ----------
@@ -166,6 +295,11 @@ def noise_multiplier(
     reading : callable
         Epsilon of an event at a delta; it falls as the noise grows.
 
+    Returns
+    -------
+    float
+        Relative to the sensitivity that the sampling's event has: C, or 2 C where ``fixed``.
+
     Raises
     ------
     BudgetError
@@ -175,9 +309,9 @@ def noise_multiplier(
 
     @cache
     def excess(log: float) -> float:
-        """Logarithm of epsilon over its target, between -1e3 and 1e3, at a logarithm of the noise multiplier."""
+        """Logarithm of epsilon over its target, between -3 and 3, at a logarithm of the noise multiplier."""
         found = reading(SubsampledGaussian(math.exp(log), rate, steps, sampling), delta)
-        return min(math.log(found / epsilon), 1e3) if found > 0.0 else -1e3
+        return min(max(math.log(found / epsilon), -3.0), 3.0) if found > 0.0 else -3.0
 
     low = high = 0.0
     while excess(high) > 0.0:

@@ -63,18 +63,21 @@ def drawable(paths: Sequence[Path], *, asked: bool) -> bool:
     Parameters
     ----------
     paths : sequence of Path
-        The files.
+        The files; the first one's folder will be made.
     asked : bool
-        Whether a person has asked for them: then a missing library is an error.
+        Whether a person has asked for the last one: then its folder must be there, and so must the library.
 
     Raises
     ------
     RequestError
-        If an ending is not one of ``SUFFIXES``, or matplotlib is missing though the picture was asked for.
+        If an ending is not one of ``SUFFIXES``, or the folder or matplotlib is missing for a picture asked for.
     """
     for path in paths:
         if path.suffix.lower() not in SUFFIXES:
             raise RequestError(f"{path}: a picture ends in {', '.join(SUFFIXES)}, got {path.suffix!r}")
+    last = paths[-1]
+    if asked and last.parent != paths[0].parent and not last.parent.is_dir():
+        raise RequestError(f"{last}: there is no folder {last.parent}: make it, or name another file")
     found = find_spec("matplotlib") is not None
     if asked and not found:
         raise RequestError(f"drawing needs matplotlib: {REMEDY}")

@@ -128,6 +128,7 @@ def test_tuning_is_told(command: Compare, people: str, tmp_path: Path) -> None:
         (("--epsilons", "1e-300"), 4, "pp-admm at epsilon 1e-300, seed 0: "),
         (("--tune", "epsilon=1:2"), 2, "--tune 'epsilon=1:2' is not allowed"),
         (("--plot", "x.jpg"), 2, "a picture ends in .png, .svg, .pdf, got '.jpg'"),
+        (("--plot", "nowhere/x.png"), 2, "there is no folder nowhere"),
         (("--jobs", "0"), 2, "--jobs 0 is not allowed"),
         (("--jobs", "many"), 2, "--jobs"),
         (("--data", "nowhere.csv"), 2, "nowhere.csv does not exist"),

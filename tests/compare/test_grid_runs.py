@@ -375,3 +375,25 @@ def test_a_grid_knows_its_cells(people: str) -> None:
     grid = Grid(Comparison(**GRID, out="x", settings=COMMON | {"data": people}))
     cells = [cell for case in grid.cases() for cell in grid.possible(case)]
     assert len(cells) == len({grid.folder(cell) for cell in cells}) == RUNS
+
+
+def test_the_same_records_may_lie_elsewhere(made: CompareResult, people: str, tmp_path: Path) -> None:
+    folder = copied(made, tmp_path)
+    before = states(folder)
+    moved = again(made, people, folder, settings={"data_dir": str(tmp_path)})
+    assert (states(folder), moved.rows) == (before, made.rows)
+
+
+def test_a_picture_that_cannot_be_drawn_costs_no_table(
+    made: CompareResult, people: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = copied(made, tmp_path)
+    (folder / "compare.png").unlink()
+    (folder / "compare.png").mkdir()
+    result = again(made, people, folder)
+    assert result.rows == made.rows
+    assert result.pictures == ()
+    (failed,) = result.failed
+    assert failed.words == "the picture"
+    assert "compare.png: cannot be written" in failed.message

@@ -7,12 +7,17 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal
 
-from admmnet.errors import RequestError
 from admmnet.settings import checked, setting
 
 Auto = Literal["auto"]
 ALGORITHMS = ("admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
+"""Methods of the network."""
+BASELINES = ("sdca", "dp-scd", "seq-dp-scd", "primal-dp-scd", "sgd", "dp-sgd", "song-sgd", "banco")
+"""Methods of one holder of all records, for comparison: `admmnet baseline`."""
+OPEN = ("admm", "sdca", "sgd")
+"""Methods without privacy."""
 LOSSES = ("logistic", "smoothed-hinge", "huber", "squared")
+BASELINE_LOSSES = ("logistic", "hinge", "squared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,16 +225,74 @@ class RunConfig:
     )
     out: str | None = setting(None, "run", "run folder (default: runs/<time>-<algorithm>)", metavar="DIR")
 
+    batch: int | Auto = setting(
+        "auto",
+        "baseline",
+        "baselines: nominal number of records (primal-dp-scd: features) of a step",
+        low=1,
+        high=1_000_000_000,
+    )
+    epochs: int | Auto = setting(
+        "auto", "baseline", "baselines: passes over the records", low=1, high=1_000_000
+    )
+    clip: float | Auto = setting(
+        "auto",
+        "baseline",
+        "baselines: most that a record moves a step: of a coordinate, or its gradient's norm",
+        low=0.0,
+        open_low=True,
+        high=1e6,
+    )
+    learning_rate: float | Auto = setting(
+        "auto", "baseline", "baselines: step size of gradient descent", low=0.0, open_low=True, high=1e9
+    )
+    sampling: str = setting(
+        "auto",
+        "baseline",
+        "baselines: how batches arise; auto: by the method",
+        choices=("auto", "poisson", "fixed", "shuffled"),
+    )
+    dual_noise: bool | Auto = setting(
+        "auto", "baseline", "baselines: dp-scd with noise on the dual variables, too, as in its paper"
+    )
+    accounting: str = setting(
+        "auto",
+        "baseline",
+        "baselines: how the proven accountant reads sampled steps; auto: pld",
+        choices=("auto", "pld", "rdp"),
+    )
+    schedule: str = setting(
+        "auto",
+        "baseline",
+        "baselines: step size at step t: learning rate c, c/sqrt(t), or c/(regularisation t)",
+        choices=("auto", "constant", "sqrt", "inverse"),
+    )
+    noise: str = setting(
+        "auto",
+        "baseline",
+        "baselines: noise of banco; auto: laplace",
+        choices=("auto", "laplace", "gaussian"),
+    )
+
     def __post_init__(self) -> None:
         """Check every value."""
-        for name, meta in metadata().items():
-            object.__setattr__(self, name, checked(name, getattr(self, name), meta))
-        _check_together(self)
+        from admmnet.contradictions import check_together  # it knows the settings, too
+
+        for name in metadata():
+            object.__setattr__(
+                self, name, checked(name, getattr(self, name), _described(name, self.baseline))
+            )
+        check_together(self)
+
+    @property
+    def baseline(self) -> bool:
+        """Whether one holder has all records."""
+        return self.algorithm in BASELINES
 
     @property
     def private(self) -> bool:
         """Whether the method has a privacy budget."""
-        return self.algorithm != "admm"
+        return self.algorithm not in OPEN
 
 
 @cache
@@ -238,96 +301,11 @@ def metadata() -> dict[str, tuple[str, Mapping[str, Any]]]:
     return {f.name: (str(f.type), f.metadata) for f in fields(RunConfig)}
 
 
-def _check_together(config: RunConfig) -> None:
-    if config.test is not None and config.test_fraction is not None:
-        raise RequestError("test and test_fraction exclude each other: give one of them")
-    if config.method is None:
-        object.__setattr__(config, "method", "proven" if config.private else "published")
-    if config.accountant is None:
-        object.__setattr__(config, "accountant", config.method)
-    for wrong, message in _contradictions(config):
-        if wrong:
-            raise RequestError(message)
-    if (
-        isinstance(config.max_releases, int)
-        and isinstance(config.rounds, int)
-        and config.max_releases > config.rounds
-    ):
-        raise RequestError(
-            f"max_releases = {config.max_releases} is not allowed: it must be at most rounds = {config.rounds}"
-        )
-    for agent, table in config.budgets.items():
-        where = f"[privacy.agents.{agent}]"
-        # 03 would be a budget that no agent looks up
-        number = agent.isdecimal() and agent == str(int(agent))
-        if not number or not isinstance(table, dict) or not set(table) <= {"epsilon", "delta"}:
-            raise RequestError(
-                f"{where} must be a table of an agent's number with the keys epsilon and delta"
-            )
-        for key, value in table.items():
-            checked(f"{where} {key}", value, metadata()[key])
-
-
-_OWNERS = {
-    "gate_share": "ipp-admm",
-    "gate_threshold": "ipp-admm",
-    "max_releases": "ipp-admm",
-    "growth": "m-admm",
-    "gamma": "r-admm",
-}
-"""Settings of one algorithm alone; they stay ``auto`` for the others."""
-
-
-def _contradictions(config: RunConfig) -> list[tuple[bool, str]]:
-    published = config.method == "published"
-    return [
-        (
-            not config.private and not published,
-            "algorithm admm has no privacy, and so no proven form: drop method",
-        ),
-        (
-            not published and config.accountant == "published",
-            "accountant = 'published' goes with method = 'published': a proven method has no published arithmetic",
-        ),
-        (
-            config.release is not None and (published or config.algorithm not in ("pp-admm", "ipp-admm")),
-            f"release = {config.release!r} goes with pp-admm and ipp-admm, method = 'proven'",
-        ),
-        (
-            config.gate != "auto" and (published or config.algorithm != "ipp-admm"),
-            f"gate = {config.gate!r} goes with algorithm = 'ipp-admm' and method = 'proven'",
-        ),
-        *(
-            (
-                getattr(config, name) != "auto" and config.algorithm != owner,
-                f"{name} goes with algorithm = {owner!r}",
-            )
-            for name, owner in _OWNERS.items()
-        ),
-        *(
-            (
-                getattr(config, name) != "auto" and config.gate == "off",
-                f"{name} goes with a gate, not gate = 'off'",
-            )
-            for name, owner in _OWNERS.items()
-            if owner == "ipp-admm"
-        ),
-        (
-            config.loss == "squared" and config.private,
-            "loss = 'squared' has no bound on a record's gradient, which every privacy proof needs: use 'huber', whose "
-            "residuals are clipped, or algorithm = 'admm'",
-        ),
-        (
-            config.loss in ("smoothed-hinge", "huber") and published and config.private,
-            f"loss = {config.loss!r} goes with method = 'proven': the papers' proofs ask for a loss that is twice "
-            "differentiable",
-        ),
-        (
-            config.loss_width != "auto" and config.loss not in ("smoothed-hinge", "huber"),
-            "loss_width goes with loss = 'smoothed-hinge' and 'huber'",
-        ),
-        (
-            config.account is not None and published,
-            "account goes with method = 'proven': it adds up proven costs",
-        ),
-    ]
+def _described(name: str, baseline: bool) -> tuple[str, Mapping[str, Any]]:
+    """Annotation and metadata of a setting for one of the two kinds of methods."""
+    kind, meta = metadata()[name]
+    if name == "algorithm":
+        return kind, {**meta, "choices": ALGORITHMS + BASELINES}
+    if baseline and name == "loss":
+        return kind, {**meta, "choices": BASELINE_LOSSES}
+    return kind, {**meta, "low": 1} if baseline and name == "agents" else meta

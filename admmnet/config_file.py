@@ -11,7 +11,7 @@ from admmnet.config import RunConfig, metadata
 from admmnet.errors import RequestError
 from admmnet.settings import of_kind
 
-TABLES = ("data", "network", "problem", "algorithm", "privacy", "run")
+TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run")
 
 
 def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None) -> RunConfig:
@@ -20,7 +20,7 @@ def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None)
     Parameters
     ----------
     path : path or None
-        File with the tables [data], [network], [problem], [algorithm], [privacy], [run].
+        File with the tables [data], [network], [problem], [algorithm], [baseline], [privacy], [run].
     flags : mapping
         Setting name to value; None counts as not given.
 
@@ -35,6 +35,13 @@ def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None)
 
 
 def read_values(path: Path) -> dict[str, Any]:
+    """Return the settings of a TOML file by name, unchecked but for their tables and keys.
+
+    Raises
+    ------
+    RequestError
+        If the file is missing or not TOML, or a key is unknown or in the wrong table.
+    """
     try:
         with path.open("rb") as file:
             tables = tomllib.load(file)
@@ -63,13 +70,18 @@ def _key(name: str) -> str:
 
 
 def to_toml(config: RunConfig) -> str:
-    """Return the settings as TOML: ``load_config`` reads them back. ``out`` is left out, it is where the file lies."""
+    """Return the settings that the method has as TOML: ``load_config`` reads them back.
+
+    ``out`` is left out, it is where the file lies.
+    """
     import tomli_w
+
+    from admmnet.contradictions import has_setting
 
     tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     for name, (_, meta) in metadata().items():
         value = getattr(config, name)
-        if name != "out" and value is not None and value != {}:
+        if name != "out" and value is not None and value != {} and has_setting(config.algorithm, name):
             tables[meta["table"]][_key(name)] = value
     return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
 
@@ -94,4 +106,6 @@ def parse_flag(name: str, text: str) -> Any:
         except ValueError:
             value = text
         return of_kind(name, value, kind.split(" ")[0], meta, auto="Auto" in kind)
+    if kind.startswith("bool") and text in ("true", "false"):
+        return text == "true"
     return text

@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from admmnet.config import RunConfig
-from admmnet.contradictions import BASELINE_OWNERS
+from admmnet.contradictions import has_setting
 from admmnet.errors import RequestError
 from admmnet.privacy.calibrate_proven import sigma_objective
 from admmnet.privacy.proven import LOGISTIC
@@ -149,8 +149,11 @@ def strength(
 
 # baselines
 
-BATCH, PASSES = 500, 10
-"""Batch and epochs of the baselines: of the order of what Damaskinos et al. (2021) found best."""
+BATCH, PASSES, MOST_PASSES = 500, 10, 1000
+"""Batch and epochs of the baselines, of the order of what Damaskinos et al. (2021) found best; SDCA stops at a gap."""
+REACH, SHOWN_REACH = 0.01, 0.003
+"""Most that a record moves theta in a step of a coordinate method: the clip over lambda N. The second where noise is
+calibrated for batches that are seen, which is several times as large."""
 
 
 def fixed_baseline(config: RunConfig, records: int, features: int) -> RunConfig:
@@ -163,24 +166,22 @@ def fixed_baseline(config: RunConfig, records: int, features: int) -> RunConfig:
     records, features : int
         N and d, public.
     """
-    published = config.method == "published"
-    shuffled = "shuffled" if published else "fixed" if config.algorithm == "seq-dp-scd" else "poisson"
+    published, weight = config.method == "published", baseline_regularisation(config)
+    dual_noise = published if config.dual_noise == "auto" else bool(config.dual_noise)
     values: dict[str, Any] = {
-        "regularisation": baseline_regularisation(config),
-        "batch": _batch(config.algorithm, records, features),
-        "epochs": PASSES,
-        "clip": 1.0,
-        "learning_rate": _LEARNING_RATES.get(config.algorithm, 1.0),
-        "sampling": "shuffled" if config.algorithm == "sgd" else shuffled,
-        "dual_noise": published,
+        "regularisation": weight,
+        "batch": _batch(config, records, features),
+        "epochs": MOST_PASSES if config.algorithm == "sdca" else PASSES,
+        "clip": _clip(config, weight * records, dual_noise),
+        "learning_rate": _LEARNING_RATES.get((config.algorithm, config.loss), 1.0),
+        "sampling": "shuffled" if published or config.algorithm == "seq-dp-scd" else "poisson",
+        "dual_noise": dual_noise,
         "accounting": "pld",
         "schedule": "sqrt",
         "noise": "laplace",
     }
-    wanted = {name for name in values if config.algorithm in BASELINE_OWNERS.get(name, (config.algorithm,))}
-    if config.algorithm == "banco":
-        wanted.discard("regularisation")
-    return replace(config, **{name: values[name] for name in wanted if getattr(config, name) == "auto"})
+    own = {name: value for name, value in values.items() if has_setting(config.algorithm, name)}
+    return replace(config, **{name: value for name, value in own.items() if getattr(config, name) == "auto"})
 
 
 def baseline_regularisation(config: RunConfig) -> float:
@@ -189,15 +190,34 @@ def baseline_regularisation(config: RunConfig) -> float:
     return auto if config.regularisation == "auto" else float(config.regularisation)
 
 
-_LEARNING_RATES = {"sgd": 1.0, "dp-sgd": 1.0, "song-sgd": 1.0}
+_LEARNING_RATES = {
+    ("sgd", "logistic"): 0.1,
+    ("sgd", "hinge"): 0.1,
+    ("sgd", "squared"): 0.1,
+    ("dp-sgd", "logistic"): 4.0,
+    ("dp-sgd", "hinge"): 4.0,
+    ("song-sgd", "logistic"): 10.0,
+    ("song-sgd", "hinge"): 10.0,
+}
+"""Those of DP-SGD are 1 / c1 (of the hinge loss, as logistic); the others are of the best order on Adult."""
 
 
-def _batch(algorithm: str, records: int, features: int) -> int:
-    if algorithm == "sgd":
-        return 1
-    if algorithm == "primal-dp-scd":
-        return max(1, features // 10)
-    return max(1, min(BATCH, records // 10))
+def _batch(config: RunConfig, records: int, features: int) -> int:
+    few = {"sgd": 1, "primal-dp-scd": 5}
+    if config.method == "published":
+        few["seq-dp-scd"] = 5  # its noise grows with the batch
+    most = features if config.algorithm == "primal-dp-scd" else max(1, records // 10)
+    return min(few.get(config.algorithm, BATCH), most)
+
+
+def _clip(config: RunConfig, scale: float, dual_noise: bool) -> float:
+    """Clip of a step, ``scale`` = lambda N."""
+    if config.algorithm == "primal-dp-scd":
+        return 0.1
+    if config.algorithm not in ("dp-scd", "seq-dp-scd"):
+        return 1.0
+    shown = config.algorithm == "seq-dp-scd" or (dual_noise and config.accountant == "proven")
+    return min(1.0, (SHOWN_REACH if shown else REACH) * scale)
 
 
 def baseline_settings(config: RunConfig) -> BaselineSettings:

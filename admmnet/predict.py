@@ -6,6 +6,7 @@ records that the run was trained on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -191,8 +192,10 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
     if chosen != "test" and model.config.seed is None and not public:
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
-    require_classes(rows, "evaluate")
     assert rows.y is not None  # labels were asked for
+    if _real(model, rows):
+        return _evaluate_real(model, rows, chosen)
+    require_classes(rows, "evaluate")
     with _one_thread():
         errors = np.array([test_error(rows.X, rows.y, model.vector(i)) for i in range(len(model.theta))])
         consensus = test_error(rows.X, rows.y, model.consensus)
@@ -226,6 +229,36 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         else None,
         "confusion": {name: int(np.sum(which)) for name, which in counts.items()},
         "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors.tolist())],
+    }
+
+
+def _real(model: Model, rows: NewRows) -> bool:
+    """Whether rows have real targets, and the model was trained on such."""
+    return rows.task == "regression" and model.config.baseline and model.config.loss == "squared"
+
+
+def _evaluate_real(model: Model, rows: NewRows, part: Part) -> dict[str, Any]:
+    """Mean squared errors of scaled targets, and what that is in the target's own unit."""
+    assert rows.y is not None
+    assert rows.target is not None  # `_real` has looked
+    with _one_thread():
+        vectors = [model.consensus, *(model.vector(i) for i in range(len(model.theta)))]
+        consensus, *errors = (float(np.mean(np.square(rows.X @ theta - rows.y))) for theta in vectors)
+    return {
+        "run": str(model.folder),
+        "data": {"name": rows.name, "part": part, "rows": len(rows.y), "negative": None, "positive": None},
+        "metric": "mean-squared-error",
+        "error": {
+            "consensus": consensus,
+            "mean": float(np.mean(errors)),
+            "std": float(np.std(errors)),
+            "root_in_units": math.sqrt(consensus) * rows.target.reach,
+        },
+        "variance": float(np.var(rows.y)),
+        "majority_error": None,
+        "log_loss": None,
+        "confusion": None,
+        "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)],
     }
 
 
@@ -263,7 +296,8 @@ class Predictions:
     probability : ndarray, shape (m,)
         Of the positive label, 1 / (1 + exp(-score)).
     prediction : tuple of str
-        The positive label value where the score is positive, else the negative one.
+        The positive label value where the score is positive, else the negative one; of real targets the
+        value in the target's own unit.
     """
 
     row: NDArray[np.intp]
@@ -296,12 +330,15 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     """
     theta = model.vector(agent)
     rows = rows_for(model, new, labelled=False)
-    require_classes(rows, "predict")
+    real = _real(model, rows)
+    if not real:
+        require_classes(rows, "predict")
     with _one_thread():
         score = rows.X @ theta
     # scores of other losses are no log-odds
     logistic = model.config.loss == "logistic"
     probability = np.exp(-np.logaddexp(0.0, -score)) if logistic else np.full_like(score, np.nan)
-    return Predictions(
-        rows.which + 1, score, probability, tuple(rows.labels[s > 0.0] for s in score.tolist())
-    )
+    words = tuple(rows.labels[s > 0.0] for s in score.tolist())
+    if real and rows.target is not None:
+        words = tuple(repr(value) for value in rows.target.unscaled(score).tolist())
+    return Predictions(rows.which + 1, score, probability, words)

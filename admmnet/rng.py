@@ -19,6 +19,7 @@ class Purpose(IntEnum):
     OBJECTIVE = 0
     OUTPUT = 1
     GATE = 2
+    BATCH = 3
 
 
 def agent_streams(agent: int, seed: int | None) -> dict[Purpose, np.random.Generator]:

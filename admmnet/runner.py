@@ -55,11 +55,11 @@ def run(
     *,
     world: World | None = None,
     loader: Loader | None = None,
-    on_start: Callable[[Plan], None] | None = None,
+    on_start: Callable[[Any], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
     debug: bool = False,
 ) -> RunResult:
-    """Train one model on the network and write the run folder.
+    """Train one model on the network, or a baseline in one place, and write the run folder.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def run(
     loader : callable, optional
         Where the records come from, as in ``prepare``.
     on_start : callable, optional
-        Called with the plan before the first round.
+        Called before the first round with the ``Plan``; of a baseline, with ``baselines.driver.Prepared``.
     on_round : callable, optional
-        Called after every round with its number and the test error of the consensus.
+        Called after every round (epoch of a baseline) with its number and the test error of the consensus.
     debug : bool
         Whether an error that ends all MPI ranks comes with its traceback.
 
@@ -88,7 +88,7 @@ def run(
     BudgetError
         If the budget affords no round.
     RunError
-        If a solve misses its certificate or a ledger cannot be written.
+        If a solve misses its certificate, steps of a baseline run away, or a ledger cannot be written.
     """
     from threadpoolctl import threadpool_limits
 
@@ -97,6 +97,10 @@ def run(
     # more threads a process than one are slower on few cores, and change the last bits
     with all_or_none(world, debug=debug), threadpool_limits(limits=1):
         try:
+            if config.baseline:
+                from admmnet.baselines.driver import run_baseline  # few runs need it
+
+                return run_baseline(config, world, loader, on_start, on_round)
             return _run(
                 config,
                 world,

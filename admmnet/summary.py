@@ -17,7 +17,8 @@ from admmnet.config import RunConfig
 from admmnet.data import Records
 from admmnet.decisions import AnyNoise
 from admmnet.observer import Observer
-from admmnet.privacy.ledger import finite
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.ledger import Ledger, finite
 from admmnet.transport import World
 from admmnet.version import __version__
 
@@ -63,11 +64,6 @@ def summarise(
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if seeded else 0
     errors = observer.rows[:, 0]
-
-    def largest(key: str) -> float | None:
-        values = [entry[key] for entry in entries]
-        return None if any(value is None for value in values) else max(values)
-
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -82,21 +78,8 @@ def summarise(
             "test": len(data.y_test),
             "features": len(data.feature_names),
         },
-        "privacy": {
-            "epsilon_target": largest("epsilon_target"),
-            "delta": largest("delta"),
-            "accountant": config.accountant if config.private else None,
-            "account": config.account,
-            "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
-            "adjacency": "replace-one",
-            "unit": "record",
-            "epsilon_proven": largest("epsilon_proven"),
-            "epsilon_spent": largest("epsilon_spent"),
-            "epsilon_published": largest("epsilon_published"),
-            "rho_proven": largest("rho_proven"),
-            "rho_spent": largest("rho"),
-            "rho_published": largest("rho_published"),
-        },
+        "privacy": privacy_of(config, entries, "replace-one"),
+        "metric": "error",
         "test_error": {
             "mean": finite(float(errors.mean())),
             "std": finite(float(errors.std())),
@@ -113,34 +96,79 @@ def summarise(
         },
         "ledgers": digests,
         "notes": list(notes),
-        "versions": {
-            "admmnet": __version__,
-            "python": platform.python_version(),
-            "numpy": np.__version__,
-            "networkx": nx.__version__,
-        },
+        "versions": {**versions_of(), "networkx": nx.__version__},
+    }
+
+
+def versions_of() -> dict[str, str]:
+    """Versions of what every run uses."""
+    return {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def privacy_of(config: RunConfig, entries: Sequence[Mapping[str, Any]], adjacency: str) -> dict[str, Any]:
+    """What a run promises and has spent: the largest figures of its agents' entries."""
+
+    def largest(key: str) -> float | None:
+        values = [entry[key] for entry in entries]
+        return None if any(value is None for value in values) else max(values)
+
+    return {
+        "epsilon_target": largest("epsilon_target"),
+        "delta": largest("delta"),
+        "accountant": config.accountant if config.private else None,
+        "account": config.account,
+        "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
+        "adjacency": adjacency,
+        "unit": "record",
+        "epsilon_proven": largest("epsilon_proven"),
+        "epsilon_spent": largest("epsilon_spent"),
+        "epsilon_published": largest("epsilon_published"),
+        "rho_proven": largest("rho_proven"),
+        "rho_spent": largest("rho"),
+        "rho_published": largest("rho_published"),
+    }
+
+
+def entry_of(
+    agent: int,
+    ledger: Ledger,
+    promise: tuple[Budget, Totals] | None,
+    *,
+    records: int,
+    degree: int,
+    releases: int,
+    error: float,
+) -> dict[str, Any]:
+    """Figures of one agent; ``promise`` are its budget and the worst case of its plan, None without privacy."""
+    totals, (budget, worst) = ledger.totals, promise or (None, None)
+    delta = None if budget is None else budget.delta
+    return {
+        "agent": agent,
+        "records": records,
+        "degree": degree,
+        "releases": releases,
+        "rho": finite(totals.rho),
+        "rho_proven": None if worst is None else finite(worst.rho),
+        "rho_published": finite(totals.rho_published),
+        "epsilon_target": None if budget is None else budget.epsilon,
+        "delta": delta,
+        "epsilon_proven": None if worst is None or delta is None else finite(worst.epsilon_proven(delta)),
+        "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
+        "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
+        "account_epsilon_spent": finite(ledger.account_epsilon()),
+        "refused_at": ledger.refused_at,
+        "test_error": finite(error),
     }
 
 
 def _agent_entry(agent: Agent, noise: Mapping[int, AnyNoise] | None, observer: Observer) -> dict[str, Any]:
-    totals, plan = agent.ledger.totals, None if noise is None else noise[agent.id]
-    delta = None if plan is None else plan.budget.delta
-    return {
-        "agent": agent.id,
-        "records": agent.records,
-        "degree": agent.state.degree,
-        "releases": agent.releases,
-        "rho": finite(totals.rho),
-        "rho_proven": None if plan is None else finite(plan.worst_case.rho),
-        "rho_published": finite(totals.rho_published),
-        "epsilon_target": None if plan is None else plan.budget.epsilon,
-        "delta": delta,
-        "epsilon_proven": None
-        if plan is None or delta is None
-        else finite(plan.worst_case.epsilon_proven(delta)),
-        "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
-        "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
-        "account_epsilon_spent": finite(agent.ledger.account_epsilon()),
-        "refused_at": agent.ledger.refused_at,
-        "test_error": finite(float(observer.rows[agent.id, 0])),
-    }
+    plan = None if noise is None else noise[agent.id]
+    return entry_of(
+        agent.id,
+        agent.ledger,
+        None if plan is None else (plan.budget, plan.worst_case),
+        records=agent.records,
+        degree=agent.state.degree,
+        releases=agent.releases,
+        error=float(observer.rows[agent.id, 0]),
+    )

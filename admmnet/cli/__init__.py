@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from admmnet.cli.account import account
+from admmnet.cli.baseline import baseline
 from admmnet.cli.calibrate import calibrate
 from admmnet.cli.compare import compare
 from admmnet.cli.evaluate import evaluate, predict
@@ -29,7 +30,7 @@ def command_line() -> None:
     """
 
 
-for command in (run, compare, calibrate, evaluate, predict, ledger, account, topology):
+for command in (run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology):
     command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")

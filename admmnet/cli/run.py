@@ -21,7 +21,9 @@ def setting_flags(function: Callable[..., None]) -> Callable[..., None]:
     for name, kind, meta in reversed(flag_fields()):
         flag = "--" + name.replace("_", "-")
         names = [flag, _SHORT[name]] if name in _SHORT else [flag]
-        if kind == "bool":
+        if kind.startswith("bool"):
+            if "Auto" in kind:  # without either word it is by the method
+                names = [f"{flag}/--no-{flag.removeprefix('--')}"]
             function = click.option(*names, name, is_flag=True, default=None, help=meta["help"])(function)
             continue
         word = "|".join(meta["choices"]) or meta["metavar"] or ("N" if kind.startswith("int") else "X")
@@ -57,6 +59,11 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     from admmnet.runner import run as run_network
 
     settings = settings_of(config, flags)
+    if settings.baseline:
+        from admmnet.cli.baseline import train
+
+        train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
+        return
     world = open_world(settings.transport)
     speaks = world.rank == 0 and not quiet
     from admmnet.cli.progress import Progress

@@ -93,20 +93,103 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
         f"test error: {percent(error['consensus'])} of the consensus (the agents' average vector), "
         f"{percent(error['mean'])} +- {percent(error['std'])} over agents"
     )
-    if privacy["epsilon_target"] is None:
-        print("privacy:    none; vectors are sent as they are")
-    else:
-        print(
-            f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
-            f"accountant; proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record, replace-one"
-        )
+    _print_privacy(privacy, "none; vectors are sent as they are")
     if privacy["account"] is not None:
         print(
             f"account:    {privacy['account']}: epsilon {number(privacy['account_epsilon_spent'])} spent over all runs"
         )
+    _print_end(summary, folder)
+
+
+def _print_privacy(privacy: Mapping[str, Any], none: str) -> None:
+    if privacy["epsilon_target"] is None:
+        print(f"privacy:    {none}")
+        return
+    print(
+        f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
+        f"accountant; proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record, "
+        f"{privacy['adjacency']}"
+    )
+
+
+def _print_end(summary: Mapping[str, Any], folder: Path) -> None:
     print(f"run folder: {folder}   (admmnet ledger show {folder})")
     for note in summary["notes"]:
         print(f"note: {note}", file=sys.stderr)
+
+
+def print_baseline(summary: Mapping[str, Any], folder: Path) -> None:
+    """Print the closing table of a baseline: one row, its privacy, the notes and where everything lies."""
+    privacy, facts, error = summary["privacy"], summary["baseline"], summary["test_error"]
+    wrong = summary["metric"] == "error"
+    weight = "" if facts["regularisation"] is None else f", regularisation {facts['regularisation']:g}"
+    grid = table(
+        f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {facts['loss']} loss{weight}, "
+        f"{summary['seconds']['total']:.1f} s",
+        *(
+            "records",
+            "features",
+            "epochs",
+            "steps",
+            "batch",
+            "noise multiplier",
+            "eps proven",
+            "eps published",
+        ),
+        "test error" if wrong else "test MSE",
+    )
+    grid.add_row(
+        *(f"{summary['data'][name]:,}" for name in ("train", "features")),
+        f"{facts['epochs']:,}",
+        f"{summary['steps']:,}",
+        "-" if facts["batch"] is None else f"{facts['batch']:,}",
+        number(facts["noise_multiplier"]),
+        number(privacy["epsilon_proven"]),
+        number(privacy["epsilon_published"]),
+        percent(error["consensus"]) if wrong else number(error["consensus"]),
+    )
+    console().print(grid)
+    if wrong:
+        print(f"test error: {percent(error['consensus'])} of {summary['data']['test']:,} test records")
+    else:
+        print(
+            f"test error: mean square {number(error['consensus'])} of the targets scaled to [-1, 1]; root mean square "
+            f"{number(error['root_in_units'])} in the target's own unit"
+        )
+    _print_privacy(privacy, "none; the model is a function of the records without noise")
+    _print_end(summary, folder)
+
+
+def print_plan(facts: Mapping[str, Any]) -> None:
+    """Print what a baseline would draw and what that costs."""
+    print(
+        f"{facts['algorithm']} ({facts['method']}) on {facts['data']}: {facts['records']:,} records, "
+        f"{facts['features']:,} features, {facts['loss']} loss, {facts['steps']:,} steps"
+    )
+    if facts["epsilon_target"] is None:
+        print("no privacy: there is no noise")
+        return
+    grid = table("", "mechanism", "parameters", "rho", "eps alone", "rho published")
+    grid.columns[0].justify = grid.columns[1].justify = "left"
+    grid.columns[1].no_wrap = False
+    for charge in facts["charges"]:
+        values = (f"{name} {short(value)}" for name, value in charge["parameters"].items())
+        grid.add_row(
+            charge["mechanism"],
+            ", ".join(values),
+            *(number(charge[name]) for name in ("rho", "epsilon_alone", "rho_published")),
+        )
+    console().print(grid)
+    print(
+        f"budget ({facts['epsilon_target']:g}, {facts['delta']:g}) by the {facts['accountant']} accountant; "
+        f"worst case: epsilon {number(facts['epsilon_proven'], 6)} proven, "
+        f"{number(facts['epsilon_published'], 6)} published, a record, {facts['adjacency']}"
+    )
+
+
+def short(value: Any) -> str:
+    """Return a parameter of an event: a number with few digits, or its word."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def print_accounts(accounts: Mapping[str, Account], delta: float | None, *, runs: bool = False) -> None:
@@ -161,7 +244,7 @@ def print_events(account: Account) -> None:
     grid.columns[-1].justify, grid.columns[-1].no_wrap = "left", False
     for round, event, line in account.events:
         total = line["total"]
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in parameters(event).items())
+        shown = ", ".join(f"{name} {short(value)}" for name, value in parameters(event).items())
         grid.add_row(
             str(round),
             event.mechanism,

@@ -224,6 +224,21 @@ class _Session:
                     found.append(line_of(entry, epsilon, rows))
         return tuple(found)
 
+    def _relations(self) -> tuple[str, ...]:
+        """Say which epsilons are not for replace-one, the relation of the network."""
+        weaker = [
+            cell.case.entry.text
+            for cell, row in self.rows.items()
+            if cell.case.entry.private and row.adjacency == "zero-out"
+        ]
+        if not weaker:
+            return ()
+        names = ", ".join(entry.text for entry in self.grid.entries if entry.text in weaker)
+        return (
+            f"the epsilons of {names} are for zero-out, a record against none; for replace-one, the relation of the "
+            "network methods, they can be twice as large",
+        )
+
     def end(self, pictures: list[Path] | None) -> CompareResult:
         """Sum up and draw."""
         grid = self.grid
@@ -241,7 +256,7 @@ class _Session:
             self.lines(),
             tuple(self.choices.values()),
             tuple(self.failed),
-            tuple(dict.fromkeys((*notes, SIMULATION))),
+            tuple(dict.fromkeys((*notes, *self._relations(), SIMULATION))),
             (),
             None,
         )

@@ -204,8 +204,9 @@ def references(records: Records, config: RunConfig) -> tuple[float, float]:
 def _optimum(X: Any, y: Vector, config: RunConfig) -> Vector:
     """Minimise a baseline's objective by SDCA, without privacy, to a duality gap of ``GAP``."""
     from admmnet.baselines import make_problem, run_sdca
+    from admmnet.baselines.fit import kind_of
 
-    problem = make_problem(X, y, kind_of_loss(config.loss), baseline_regularisation(config))
+    problem = make_problem(X, y, kind_of(config.loss), baseline_regularisation(config))
     return run_sdca(problem, epochs=EPOCHS, gap=GAP, rng=np.random.default_rng(0)).theta
 
 

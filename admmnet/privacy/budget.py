@@ -19,7 +19,7 @@ from admmnet.privacy.conversion import (
     loose_epsilon,
     loose_rho,
 )
-from admmnet.privacy.events import Event, Gaussian, NoRecords, SubsampledGaussian
+from admmnet.privacy.events import Event, GammaNormVector, Gaussian, NoRecords, SubsampledGaussian
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -43,8 +43,8 @@ class Totals:
         Sum of (sensitivity / sigma)^2 over Gaussian events; inf once there was another kind of event.
     rho_published : float or None
         Published total; None once an event has no published cost.
-    alone : SubsampledGaussian or None
-        The only event so far, if it is of that kind: its epsilon has a tighter reading than its curve.
+    alone : SubsampledGaussian, GammaNormVector or None
+        The only event so far, if it is of a baseline's kinds: its epsilons have readings of their own.
     """
 
     def __init__(self, method: str = "published") -> None:
@@ -54,7 +54,7 @@ class Totals:
         self.curve = np.zeros_like(ORDERS)
         self.mu_squared = 0.0
         self.rho_published: float | None = 0.0 if method == "published" else None
-        self.alone: SubsampledGaussian | None = None
+        self.alone: SubsampledGaussian | GammaNormVector | None = None
 
     @classmethod
     def of(cls, charges: Iterable[tuple[Event, int]], method: str) -> Totals:
@@ -72,7 +72,7 @@ class Totals:
         """Add the cost of an event, ``count`` times."""
         cost, claim = proven.cost(event), self.claim(event)
         first = not self.rho and count == 1
-        self.alone = event if first and isinstance(event, SubsampledGaussian) else None
+        self.alone = event if first and isinstance(event, SubsampledGaussian | GammaNormVector) else None
         self.rho = _plus(self.rho, count * cost.rho)
         self.xi = _plus(self.xi, count * cost.xi)
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
@@ -89,15 +89,17 @@ class Totals:
         if not self.rho:
             return 0.0
         renyi = epsilon(self.curve, delta)
-        if self.alone is not None:
+        if isinstance(self.alone, SubsampledGaussian):
             return min(renyi, subsampled.epsilon_proven(self.alone, delta))
         if math.isfinite(self.mu_squared):
             return min(renyi, gaussian_epsilon(math.sqrt(self.mu_squared), delta))
         return renyi
 
     def epsilon_published(self, delta: float) -> float | None:
-        """Published epsilon of the events so far, eq. (P3); of sampled steps by D21's own accounting."""
+        """Published epsilon of the events so far, eq. (P3); of a baseline by its own paper's accounting."""
         if self.alone is not None and self.method == "published":
+            if isinstance(self.alone, GammaNormVector):
+                return self.alone.rate * self.alone.sensitivity  # pure epsilon, whatever delta is
             return subsampled.epsilon_published(self.alone, delta)
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
 
@@ -153,7 +155,9 @@ class Budget:
         """Whether the totals plus these events stay within the budget, slack 1e-12 relative."""
         need: float | None
         events = tuple(events)
-        if self.accountant == "published" and any(isinstance(event, SubsampledGaussian) for event in events):
+        if self.accountant == "published" and any(
+            isinstance(event, SubsampledGaussian | GammaNormVector) for event in events
+        ):
             claim = Totals.of([(event, 1) for event in events], "published").epsilon_published(self.delta)
             return not spent.rho and claim is not None and claim <= self.epsilon * (1.0 + SLACK)
         if self.accountant == "published":

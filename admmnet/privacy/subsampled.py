@@ -30,7 +30,7 @@ from admmnet.privacy.events import SubsampledGaussian
 from admmnet.types import Vector
 
 LEAST_LAMBDA, MOST_LAMBDA = 0.05, 1e3
-"""Orders less 1 between which a subsampled curve is calculated; outside, monotony and the unsampled bound serve."""
+"""Orders less 1 between which a subsampled curve is calculated; beyond, the unsampled bound is left."""
 TOLERANCE = 5e-5
 """Relative accuracy of a calibrated noise multiplier, from above."""
 _LEAST = math.ulp(0.0)  # no cost rounds to zero
@@ -47,7 +47,8 @@ Profile = Callable[[Vector], Vector]
 
 def passes(event: SubsampledGaussian) -> int:
     """How many batches a record is in at most, for shuffled partitions: one an epoch of ceil(N / L) steps."""
-    return math.ceil(event.steps / max(1, math.ceil((1.0 - 1e-12) / event.rate)))
+    batches = min((1.0 - 1e-12) / event.rate, float(event.steps))  # N/L, rounding apart
+    return math.ceil(event.steps / max(1, math.ceil(batches)))
 
 
 def rho(event: SubsampledGaussian) -> float:
@@ -79,18 +80,40 @@ def _shown(event: SubsampledGaussian) -> Vector:
 
 
 def amplified(event: SubsampledGaussian) -> Vector:
-    """Curve of all steps where batches are hidden; inf where it is not calculated."""
-    inner = (LAMBDAS >= LEAST_LAMBDA) & (LAMBDAS <= MOST_LAMBDA)
-    lam = LAMBDAS[inner]
-    values = _library_curve(event, ORDERS[inner])
+    """Curve of all steps where batches are hidden; inf beyond the orders for which it is calculated."""
+    known = 1.0 + _known_orders()
+    lam = known - 1.0
+    values = _library_curve(event, known)
     if event.sampling == "fixed":
         # A moment is 1 + alpha lam (I + J), I and J the integrals over x >= 0 of e^(lam x) and e^(-alpha x) times the
         # profiles. I is the one of Poisson batches, and J <= I where both profiles are the same: A <= 2 A_poisson - 1.
         values = values + np.log1p(-np.expm1(-lam * values)) / lam
-    result = np.full_like(ORDERS, np.inf)
-    result[inner] = event.steps * (values + _ROUNDING * (1.0 + 1.0 / lam))
-    result[LAMBDAS < LEAST_LAMBDA] = result[inner][0]  # a Renyi divergence grows with its order
-    return np.where(np.isfinite(result), result, np.inf)
+    values = event.steps * (values + _ROUNDING * (1.0 + 1.0 / lam))
+    good = np.isfinite(values)
+    if not good.any():
+        return np.full_like(ORDERS, np.inf)
+    # lam D is 0 at 0 and convex in lam: chords lie above it
+    x, y = _minorant(np.append(0.0, lam[good]), np.append(0.0, (lam * values)[good]))
+    return np.where(LAMBDAS <= x[-1], np.interp(LAMBDAS, x, y) / LAMBDAS, np.inf)
+
+
+@cache
+def _known_orders() -> Vector:
+    """Orders less 1 at which the library is asked: at whole orders it is exact, between them it may be far above."""
+    whole = np.unique(np.rint(np.geomspace(1.0, MOST_LAMBDA, 80)))
+    return np.union1d(whole, np.geomspace(LEAST_LAMBDA, 10.0, 40))
+
+
+def _minorant(x: Vector, y: Vector) -> tuple[Vector, Vector]:
+    """Corners of the largest convex function below these points, x rising."""
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1 and (y[i] - y[kept[-2]]) * (x[kept[-1]] - x[kept[-2]]) <= (
+            y[kept[-1]] - y[kept[-2]]
+        ) * (x[i] - x[kept[-2]]):
+            kept.pop()
+        kept.append(i)
+    return x[kept], y[kept]
 
 
 def _library_curve(event: SubsampledGaussian, orders: Vector) -> Vector:

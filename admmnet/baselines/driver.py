@@ -1,0 +1,454 @@
+"""A baseline from settings to run folder, in the network's format (docs/run-folder.md, docs/baselines.md).
+
+One holder has all training records. The order is the network's: plan from public facts, charge, write through, draw.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from admmnet import records
+from admmnet.baselines.plan import BaselinePlan, epochs_of, plan_baseline, steps_each
+from admmnet.config import RunConfig
+from admmnet.config_file import to_toml
+from admmnet.data import ENCODING, DataSettings, Records, load, load_sparse, require_classes
+from admmnet.data.settings import form_of
+from admmnet.defaults import baseline_settings, fixed_baseline
+from admmnet.errors import RequestError
+from admmnet.observer import test_error
+from admmnet.planning import Loader, data_settings
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.events import parameters
+from admmnet.privacy.ledger import Header, Ledger, finite
+from admmnet.rng import Purpose, agent_streams
+from admmnet.runner import RunResult
+from admmnet.summary import entry_of, privacy_of, versions_of
+from admmnet.transport import World
+from admmnet.types import Vector
+from admmnet.version import __version__
+
+if TYPE_CHECKING:
+    from admmnet.baselines.fit import Fitted
+    from admmnet.baselines.objective import Problem
+
+SPARSE = 0.1
+"""Share of entries other than 0 up to which rows stay sparse: denser ones are faster in dense form."""
+MEASURED = 100
+"""Epochs from which only every so many are measured: SDCA makes short ones at its end."""
+OURS = {"dp_accounting": "dp-accounting", "numba": "numba"}
+"""Libraries whose versions a result depends on, where they were used."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything decided before the first draw.
+
+    Attributes
+    ----------
+    config : RunConfig
+        Settings without ``auto``, but for those that the method does not have.
+    data : Records
+        All training records in the one shard 0, dense or sparse, and the test records.
+    plan : BaselinePlan
+        Steps, noise, and what they cost.
+    notes : tuple of str
+        To be shown once.
+    """
+
+    config: RunConfig
+    data: Records
+    plan: BaselinePlan
+    notes: tuple[str, ...]
+
+    @property
+    def preprocessing(self) -> str:
+        """As that of the records; primal-dp-scd scales columns by all records besides."""
+        return "data-dependent" if self.config.algorithm == "primal-dp-scd" else self.data.preprocessing
+
+
+def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+    """As ``admmnet.data.load`` for one holder; the rows of a libsvm file with few entries stay sparse (CSR)."""
+    wide = not settings.named and form_of(settings.data) in (".libsvm", ".svm") and settings.project is None
+    if not wide:
+        return load(settings, 1, [0])
+    found = load_sparse(settings)
+    X, X_test = found.X, found.X_test
+    if X.nnz > SPARSE * X.shape[0] * X.shape[1]:
+        X, X_test = X.toarray(), X_test.toarray()
+    return Records(
+        name=found.name,
+        shards={0: (X, found.y)},
+        counts={0: len(found.y)},
+        X_test=X_test,
+        y_test=found.y_test,
+        feature_names=found.feature_names,
+        preprocessing=found.preprocessing,
+        notes=found.notes,
+        encoding=found.encoding,
+        target=found.target,
+    )
+
+
+def prepare_baseline(config: RunConfig, loader: Loader | None = None) -> Prepared:
+    """Load the records, replace every ``auto``, and plan; nothing is computed from records.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Settings of a baseline.
+    loader : callable, optional
+        Where the records come from: ``load_whole`` unless given; it is asked for one agent of one.
+
+    Raises
+    ------
+    RequestError
+        If settings or data are wrong.
+    BudgetError
+        If the budget affords no step.
+    """
+    data = (loader or load_whole)(data_settings(config), 1, [0])
+    if config.private and config.seed is None and not config.data_dependent:
+        _refuse_dependent(config, data)
+    if config.loss != "squared":
+        require_classes(data, f"--loss {config.loss}")
+    count, width = data.counts[0], len(data.feature_names)
+    config = fixed_baseline(config, count, width)
+    plan = plan_baseline(baseline_settings(config), count, width)
+    return Prepared(config, data, plan, _notes(config, data))
+
+
+def _refuse_dependent(config: RunConfig, data: Records) -> None:
+    """Refuse what reads private records and is charged by nobody."""
+    if data.preprocessing != "public-bounds":
+        raise RequestError(
+            f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "
+            "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
+        )
+    if config.algorithm == "primal-dp-scd":
+        raise RequestError(
+            "primal-dp-scd scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
+            "accept it with --data-dependent"
+        )
+
+
+def _notes(config: RunConfig, data: Records) -> tuple[str, ...]:
+    notes = list(data.notes)
+    if not config.private:
+        return tuple(notes)
+    count = data.counts[0]
+    if config.delta > 0.1 / count:
+        notes.append(
+            f"delta = {config.delta:g} is above 0.1 / {count} records: a mechanism that leaks a whole record could "
+            "satisfy it"
+        )
+    if config.accountant == "published":
+        notes.append(
+            "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
+            "epsilon_proven is what is proven; --accountant proven calibrates by it"
+        )
+    if config.algorithm == "primal-dp-scd":
+        notes.append("columns were scaled by their norms over all records: no figure covers that")
+    if config.seed is not None:
+        notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
+    return tuple(notes)
+
+
+def run_baseline(
+    config: RunConfig,
+    world: World,
+    loader: Loader | None = None,
+    on_start: Callable[[Prepared], None] | None = None,
+    on_round: Callable[[int, float], None] | None = None,
+) -> RunResult:
+    """Train a baseline and write its run folder; called by ``admmnet.run``.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Settings of a baseline.
+    world : World
+        Must be one process.
+    loader : callable, optional
+        As in ``prepare_baseline``.
+    on_start : callable, optional
+        Called before the first draw with what was decided.
+    on_round : callable, optional
+        Called after every epoch with its number and the test error.
+
+    Returns
+    -------
+    RunResult
+        theta has shape (1, d).
+
+    Raises
+    ------
+    RequestError
+        If settings or data are wrong, or there are several processes.
+    BudgetError
+        If the budget affords no step.
+    RunError
+        If steps run away, or the ledger cannot be written.
+    """
+    from admmnet.baselines.fit import fit_baseline
+
+    if world.size > 1:
+        error = RequestError(
+            f"algorithm = {config.algorithm!r} runs in one process, and the launcher started {world.size}: leave out "
+            f"mpirun, or take admmnet baseline {config.algorithm}, which the first rank runs"
+        )
+        error.shared = True
+        raise error
+    start = time.perf_counter()
+    prepared = prepare_baseline(config, loader)
+    config, data, plan = prepared.config, prepared.data, prepared.plan
+    folder = Path(config.out) if config.out is not None else records.default_folder(config.algorithm)
+    records.create_folder(folder)
+    (folder / "config.toml").write_text(to_toml(config), encoding="utf-8")
+    if on_start is not None:
+        on_start(prepared)
+    X, y = data.shards[0]
+    with ExitStack() as opened:
+        ledger = _ledger(prepared, folder)
+        opened.callback(ledger.close)  # keeps what was charged, whatever happens
+        meter = _Meter(prepared, folder, on_round)
+        opened.callback(meter.close)
+        charged = time.perf_counter()
+        ledger.charge(0, *plan.events)
+        ledger.commit()  # on its way to the disk before anything is drawn
+        fitting = time.perf_counter()
+        streams = agent_streams(0, config.seed)
+        fitted = fit_baseline(
+            plan, X, y, streams, sampling_stream=streams[Purpose.BATCH], on_epoch=meter.observe
+        )
+        ended, measuring = time.perf_counter(), meter.seconds
+        meter.finish(fitted.theta)
+        ledger.finish()
+    seconds = {"solve": ended - fitting - measuring, "exchange": fitting - charged}
+    if data.encoding is not None:
+        records.write_json(folder / ENCODING, data.encoding)
+    records.write_model(folder / "model.npz", fitted.theta[None], data.feature_names)
+    seconds["total"] = time.perf_counter() - start
+    summary = _summarise(prepared, fitted, ledger, meter, seconds)
+    records.write_json(folder / "summary.json", summary)
+    return RunResult(folder, summary, fitted.theta[None])
+
+
+def _ledger(prepared: Prepared, folder: Path) -> Ledger:
+    config, plan, budget = prepared.config, prepared.plan, prepared.plan.budget
+    header = Header(
+        agent=0,
+        neighbours=(),
+        records=plan.records,
+        epsilon=budget.epsilon if budget else None,
+        delta=budget.delta if budget else None,
+        accountant=str(config.accountant),
+        order=budget.alpha if budget else None,
+        method=str(config.method),
+        algorithm=config.algorithm,
+        noise="private" if config.seed is None else "seeded",
+        preprocessing=prepared.preprocessing,
+        version=__version__,
+        adjacency=plan.adjacency,
+    )
+    return Ledger(records.ledger_path(folder, 0, 1), header, budget, durable=config.seed is None)
+
+
+def metric_of(data: Records) -> str:
+    """Name of the test figure: share of wrong predictions, or mean squared error of real targets."""
+    return "error" if data.target is None else "mean-squared-error"
+
+
+def test_figure(data: Records, theta: Vector) -> float:
+    """Error on the test records: wrong predictions, or mean square of the scaled residuals; nan without any."""
+    if data.target is None:
+        return test_error(data.X_test, data.y_test, theta)
+    residuals = data.X_test @ theta - data.y_test
+    return float(np.mean(np.square(residuals))) if len(residuals) else math.nan
+
+
+test_figure.__test__ = False  # type: ignore[attr-defined]
+
+
+class _Meter:
+    """Figures after every epoch, of what the method releases; of training records in seeded runs only.
+
+    Attributes
+    ----------
+    epochs : int
+        How many there were.
+    seconds : float
+        Time that measuring took.
+    """
+
+    def __init__(
+        self, prepared: Prepared, folder: Path, on_round: Callable[[int, float], None] | None
+    ) -> None:
+        self._data, self._plan, self._told = prepared.data, prepared.plan, on_round
+        self._problem: Problem | None = None
+        if prepared.config.seed is not None:
+            from admmnet.baselines.fit import kind_of
+            from admmnet.baselines.objective import make_problem
+
+            X, y = prepared.data.shards[0]
+            settings = prepared.plan.settings
+            self._problem = make_problem(X, y, kind_of(settings.loss), settings.regularisation)
+        self.epochs, self._written, self.seconds = 0, 0, 0.0
+        self._file = records.MetricsFile(folder / "metrics.csv", seeded=self._problem is not None)
+
+    def observe(self, epoch: int, theta: Vector) -> None:
+        """Count an epoch, and measure it unless there are very many."""
+        self.epochs = epoch + 1
+        if epoch < MEASURED or epoch % MEASURED == 0:
+            self._measure(theta)
+
+    def finish(self, theta: Vector) -> None:
+        """Measure the model if its epoch was left out."""
+        if self._written < self.epochs:
+            self._measure(theta)
+
+    def _measure(self, theta: Vector) -> None:
+        start, epoch = time.perf_counter(), self.epochs - 1
+        error = test_figure(self._data, theta)
+        loss, objective = self.training(theta)
+        row = np.array([error, self.releases(), 0.0, loss, objective, 0.0])
+        self._file.write(epoch, (-1, 0), np.stack([row, row]))
+        self._written = self.epochs
+        self.seconds += time.perf_counter() - start
+        if self._told is not None:
+            self._told(epoch, error)
+
+    def releases(self) -> int:
+        """Vectors shown so far: one a step, or without privacy one an epoch."""
+        if self._plan.budget is None:
+            return self.epochs
+        return min(self._plan.steps, self.epochs * steps_each(self._plan))
+
+    def training(self, theta: Vector) -> tuple[float, float]:
+        """Mean loss and objective of the training records; nan in private runs, which show neither."""
+        if self._problem is None:
+            return math.nan, math.nan
+        from admmnet.baselines.objective import primal_objective
+
+        objective = primal_objective(self._problem, theta)
+        return objective - 0.5 * self._problem.regularisation * float(theta @ theta), objective
+
+    def close(self) -> None:
+        """Close metrics.csv."""
+        self._file.close()
+
+
+def _summarise(
+    prepared: Prepared, fitted: Fitted, ledger: Ledger, meter: _Meter, seconds: dict[str, float]
+) -> dict[str, Any]:
+    config, data, plan = prepared.config, prepared.data, prepared.plan
+    seeded = config.seed is not None
+    error = test_figure(data, fitted.theta)
+    entry = entry_of(
+        0,
+        ledger,
+        None if plan.budget is None else (plan.budget, plan.worst_case),
+        records=data.counts[0],
+        degree=0,
+        releases=meter.releases(),
+        error=error,
+    )
+    units = {}
+    if data.target is not None:
+        units["root_in_units"] = finite(math.sqrt(error) * data.target.reach)
+    kept = ("total", "solve", "exchange") if seeded else ("total", "exchange")
+    return {
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "agents": 1,
+        "rounds": meter.epochs,
+        "steps": fitted.work,
+        "topology": None,
+        "transport": "local",
+        "seeded": seeded,
+        "data": {
+            "name": data.name,
+            "train": data.counts[0],
+            "test": len(data.y_test),
+            "features": len(data.feature_names),
+        },
+        "privacy": privacy_of(config, [entry], plan.adjacency),
+        "metric": metric_of(data),
+        "test_error": {
+            "mean": finite(error),
+            "std": 0.0,
+            "consensus": finite(error),
+            **units,
+            "records": "public by assumption: nobody is charged for these figures",
+        },
+        **({"train_loss": finite(meter.training(fitted.theta)[0])} if seeded else {}),
+        "per_agent": [entry],
+        "bytes_sent": 0,
+        # how long a fit takes may depend on the records: private runs say whole seconds
+        "seconds": {name: round(seconds[name], 3 if seeded else 0) for name in kept},
+        "baseline": _facts(prepared, fitted, seeded=seeded),
+        "ledgers": {f"ledger/{ledger.path.name}": records.sha256(ledger.path)},
+        "notes": list(prepared.notes),
+        "versions": versions_of() | {name: version(name) for key, name in OURS.items() if key in sys.modules},
+    }
+
+
+def _facts(prepared: Prepared, fitted: Fitted, *, seeded: bool) -> dict[str, Any]:
+    """What the settings alone do not say: the plan's numbers, and diagnostics of seeded runs."""
+    config, plan = prepared.config, prepared.plan
+    facts = {
+        "loss": config.loss,
+        "regularisation": None if config.regularisation == "auto" else config.regularisation,
+        "epochs": round(fitted.work / plan.records, 1) if config.algorithm == "sdca" else epochs_of(plan),
+        "batch": None if config.batch == "auto" else config.batch,
+        "sampling": None if config.sampling == "auto" else config.sampling,
+        "rate": plan.rate,
+        "noise_multiplier": plan.noise_multiplier,
+    }
+    return facts | ({"diagnostics": dict(fitted.diagnostics)} if seeded else {})
+
+
+def plan_facts(prepared: Prepared) -> dict[str, Any]:
+    """What a baseline would draw and what that costs, for JSON."""
+    config, plan, data = prepared.config, prepared.plan, prepared.data
+    budget, worst, settings = plan.budget, plan.worst_case, plan.settings
+    charges = []
+    for event in plan.events if budget is not None else ():
+        alone = Totals.of([(event, 1)], str(config.method))
+        charges.append(
+            {
+                "mechanism": event.mechanism,
+                "parameters": parameters(event),
+                "rho": finite(alone.rho),
+                "epsilon_alone": finite(alone.epsilon_proven(config.delta)),
+                "rho_published": finite(alone.rho_published),
+            }
+        )
+    return {
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "accountant": config.accountant if config.private else None,
+        "data": data.name,
+        "records": plan.records,
+        "features": plan.features,
+        "loss": settings.loss,
+        "epochs": epochs_of(plan),
+        "steps": plan.steps,
+        "rate": plan.rate,
+        "noise_multiplier": plan.noise_multiplier,
+        "adjacency": plan.adjacency,
+        "epsilon_target": None if budget is None else budget.epsilon,
+        "delta": None if budget is None else budget.delta,
+        "epsilon_proven": None if budget is None else finite(worst.epsilon_proven(budget.delta)),
+        "epsilon_published": None if budget is None else finite(worst.epsilon_published(budget.delta)),
+        "charges": charges,
+    }

@@ -1,0 +1,355 @@
+"""A baseline's run folder: every method end to end, seeds, what private runs keep to themselves, real targets."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import CheckFailed, RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
+from admmnet.baselines import dp_scd as dp_scd_module
+from admmnet.baselines import driver, fit
+from admmnet.baselines.driver import load_whole, prepare_baseline
+from admmnet.config import BASELINES
+from admmnet.contradictions import BASELINE_OWNERS, has_setting
+from admmnet.data import DataSettings, load
+from admmnet.transport.local import LocalWorld
+from admmnet.types import Vector
+from tests.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
+
+METHODS: dict[str, dict[str, Any]] = {
+    "sdca": {},
+    "dp-scd": {},
+    "dp-scd published": {"method": "published"},
+    "dp-scd dual noise": {"dual_noise": True, "loss": "hinge"},
+    "seq-dp-scd": {"loss": "hinge"},
+    "primal-dp-scd published": {"method": "published", "loss": "squared"},
+    "sgd": {"loss": "hinge"},
+    "dp-sgd": {"accounting": "rdp"},
+    "dp-sgd fixed": {"sampling": "fixed"},
+    "song-sgd": {},
+    "banco": {},
+    "banco gaussian": {"noise": "gaussian", "loss": "hinge"},
+}
+KEYS = {
+    *(
+        "algorithm",
+        "method",
+        "agents",
+        "rounds",
+        "topology",
+        "transport",
+        "seeded",
+        "data",
+        "privacy",
+        "metric",
+    ),
+    *("test_error", "train_loss", "per_agent", "bytes_sent", "seconds", "ledgers", "notes", "versions"),
+}
+FILES = {"config.toml", "summary.json", "metrics.csv", "model.npz", "ledger"}
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((200, 4))
+    path = tmp_path_factory.mktemp("data") / "people.npz"
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(200) > 0, 1, -1))
+    return str(path)
+
+
+def settings(people: str, out: Path, algorithm: str, **others: Any) -> RunConfig:
+    given: dict[str, Any] = {"data": people, "epsilon": 8.0, "delta": 1e-3, "seed": 3, "out": str(out)}
+    if has_setting(algorithm, "epochs") and algorithm != "sdca":
+        given["epochs"] = 3
+    return RunConfig(algorithm=algorithm, **given | others)
+
+
+def made(name: str, people: str, out: Path, **others: Any) -> RunResult:
+    return run(settings(people, out, name.split(" ")[0], **METHODS[name] | others))
+
+
+def test_every_baseline_is_tried() -> None:
+    assert {name.split(" ")[0] for name in METHODS} == set(BASELINES)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
+    result = made(name, people, tmp_path / "run")
+    folder, summary = read_run(tmp_path / "run"), result.summary  # verifies the ledger
+    assert folder.summary == summary
+    assert set(summary) >= KEYS
+    assert {path.name for path in result.folder.iterdir()} == FILES
+    (account,) = folder.ledgers.values()
+    (entry,) = summary["per_agent"]
+    privacy, algorithm = summary["privacy"], name.split(" ")[0]
+    private = algorithm not in ("sdca", "sgd")
+    assert account.finished
+    assert len(account.events) == 1
+    assert account.header["neighbours"] == []
+    assert account.header["adjacency"] == privacy["adjacency"]
+    zero_out = (
+        "dp-scd",
+        "dp-scd published",
+        "dp-scd dual noise",
+        "seq-dp-scd",
+        "dp-sgd",
+        "primal-dp-scd published",
+    )
+    assert privacy["adjacency"] == ("zero-out" if name in zero_out else "replace-one")
+    assert (account.header["preprocessing"] == "data-dependent") == (algorithm == "primal-dp-scd")
+    assert (summary["agents"], summary["topology"], summary["transport"]) == (1, None, "local")
+    assert (entry["agent"], entry["records"], entry["degree"], summary["bytes_sent"]) == (0, 150, 0, 0)
+    figures = [privacy[key] for key in ("epsilon_target", "delta", "epsilon_proven", "epsilon_spent")]
+    if private:
+        assert figures[:2] == [8.0, 1e-3]
+        assert figures[2] == figures[3] == pytest.approx(account.totals.epsilon_proven(1e-3))
+        reached = figures[2] if privacy["accountant"] == "proven" else privacy["epsilon_published"]
+        assert reached <= 8.0
+        assert reached > 7.9 or name == "dp-sgd"  # calibrated by rdp, and then read by the tighter pld
+        assert (privacy["epsilon_published"] is None) == (summary["method"] == "proven")
+    else:
+        assert figures == [None] * 4
+        assert privacy["accountant"] is None
+    with np.load(result.folder / "model.npz", allow_pickle=False) as archive:
+        theta, names = archive["theta"], archive["feature_names"]
+    assert theta.shape == (1, 5)
+    assert theta.any()
+    assert list(names) == ["x1", "x2", "x3", "x4", "intercept"]
+    data = load(DataSettings(data=people), 1, [0])
+    wrong = float(np.mean((data.X_test @ theta[0] > 0) != (data.y_test > 0)))
+    assert summary["test_error"]["consensus"] == summary["test_error"]["mean"] == entry["test_error"] == wrong
+    with (result.folder / "metrics.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["agent"] for row in rows] == ["-1", "0"] * summary["rounds"]
+    assert [int(row["round"]) for row in rows[::2]] == list(range(summary["rounds"]))
+    assert float(rows[-1]["test_error"]) == wrong
+    assert (
+        int(rows[-1]["releases"]) == entry["releases"] == (summary["steps"] if private else summary["rounds"])
+    )
+    assert float(rows[-1]["train_loss"]) == pytest.approx(summary["train_loss"], rel=1e-9)
+    assert all(float(row["objective"]) >= float(row["train_loss"]) for row in rows)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_resolved_settings_give_the_same_bytes(name: str, people: str, tmp_path: Path) -> None:
+    first = made(name, people, tmp_path / "one")
+    config = load_config(tmp_path / "one" / "config.toml", {"out": str(tmp_path / "two")})
+    left = [key for key in BASELINE_OWNERS if getattr(config, key) == "auto"]
+    assert left == [key for key in BASELINE_OWNERS if not has_setting(config.algorithm, key)]
+    second = run(config)
+    for file in ("config.toml", "metrics.csv", "model.npz", "ledger/agent-000.jsonl"):
+        assert (first.folder / file).read_bytes() == (second.folder / file).read_bytes(), file
+    other = made(name, people, tmp_path / "three", seed=4)
+    assert (other.theta != first.theta).any()
+
+
+def test_no_setting_of_the_network_is_kept(people: str, tmp_path: Path) -> None:
+    made("dp-scd", people, tmp_path / "run")
+    text = (tmp_path / "run" / "config.toml").read_text()
+    assert "[network]" not in text
+    assert "[baseline]" in text
+    for word in ("rounds", "eta", "gate", "answer", "split"):
+        assert f"\n{word}" not in text
+
+
+def test_both_arithmetics_are_reported(people: str, tmp_path: Path) -> None:
+    paper = made("dp-scd published", people, tmp_path / "one").summary["privacy"]
+    mixed = made("dp-scd published", people, tmp_path / "two", accountant="proven").summary["privacy"]
+    # shuffled batches, shown: nothing is amplified, whatever the paper books
+    assert paper["epsilon_published"] <= 8.0 < paper["epsilon_proven"]
+    assert mixed["epsilon_proven"] <= 8.0
+    assert mixed["epsilon_published"] < mixed["epsilon_proven"]
+
+
+# before the first draw
+
+
+def test_charges_are_written_before_anything_is_drawn(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+    original: Callable[..., Any] = fit.fit_baseline
+
+    def watched(plan: Any, X: Any, y: Any, streams: Any, **others: Any) -> Any:
+        lines = (tmp_path / "run/ledger/agent-000.jsonl").read_text().splitlines()
+        seen.append([json.loads(line)["kind"] for line in lines])
+        seen.append([str(generator.bit_generator.state) for generator in streams.values()])
+        return original(plan, X, y, streams, **others)
+
+    fresh = [str(generator.bit_generator.state) for generator in driver.agent_streams(0, 3).values()]
+    monkeypatch.setattr(fit, "fit_baseline", watched)
+    made("dp-scd", people, tmp_path / "run")
+    assert seen == [["header", "event"], fresh]
+
+
+def test_a_run_that_dies_leaves_its_charge(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*given: Any, **others: Any) -> Any:
+        raise RunError("gradient steps ran away")
+
+    monkeypatch.setattr(fit, "fit_baseline", failing)
+    with pytest.raises(RunError, match="ran away"):
+        made("dp-sgd", people, tmp_path / "run")
+    folder = read_run(tmp_path / "run")
+    (account,) = folder.ledgers.values()
+    assert folder.summary is None
+    assert not account.finished
+    assert len(account.events) == 1
+
+
+def test_a_changed_ledger_is_found(people: str, tmp_path: Path) -> None:
+    made("dp-scd", people, tmp_path / "run")
+    path = tmp_path / "run/ledger/agent-000.jsonl"
+    path.write_text(path.read_text().replace('"steps":', '"steps":1'))
+    with pytest.raises(CheckFailed, match=r"agent-000.jsonl: line 2"):
+        read_run(tmp_path / "run")
+
+
+# private runs
+
+
+def test_a_private_run_tells_nothing_but_what_was_released(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: dict[str, list[float]] = {"dual": [], "noise": [], "steps": []}
+    original: Callable[..., Any] = dp_scd_module.run_dp_scd
+    noisy: Callable[..., Vector] = dp_scd_module.with_noise
+
+    def fitting(problem: Any, **others: Any) -> Any:
+        result = original(problem, **others)
+        kept["dual"] += result.dual.tolist()
+        return result
+
+    def adding(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:
+        result = noisy(x, sigma, rng)
+        kept["steps"] += x.tolist()
+        kept["noise"] += (result - x).tolist()
+        return result
+
+    monkeypatch.setattr(dp_scd_module, "run_dp_scd", fitting)
+    monkeypatch.setattr(dp_scd_module, "with_noise", adding)
+    monkeypatch.setattr("admmnet.baselines.run_dp_scd", fitting, raising=False)
+    # a clip that cuts nothing: dual variables would else be multiples of a public number
+    result = made("dp-scd", people, tmp_path / "run", seed=None, clip=5.0)
+    told = everything_told(result.folder, json.dumps(result.summary))
+    for name, values in kept.items():
+        found = np.array(values)
+        assert np.count_nonzero(found) > 50, name
+        assert leaks(found, told) == [], name
+        assert words_in_bytes(result.folder, found) == [], name
+    assert len(told.full) > 10
+    assert {path.name for path in result.folder.iterdir()} == FILES
+    assert keys_of(result.summary) & {*FORBIDDEN, "diagnostics"} == set()
+    header = (result.folder / "metrics.csv").read_text().splitlines()[0]
+    assert header == "round,agent,test_error,releases,bytes_sent"
+    assert read_run(result.folder).ledgers["ledger/agent-000.jsonl"].header["noise"] == "private"
+    assert not any("simulation" in note for note in result.summary["notes"])
+
+
+@pytest.mark.parametrize("name", ["dp-scd", "dp-sgd", "song-sgd", "banco"])
+def test_private_noise_is_never_the_same(name: str, people: str, tmp_path: Path) -> None:
+    one, two = (made(name, people, tmp_path / str(k), seed=None) for k in (1, 2))
+    assert (one.theta != two.theta).all()
+    first, second = ((r.folder / "ledger/agent-000.jsonl").read_bytes() for r in (one, two))
+    assert first == second  # the cost is the same: it depends on public facts alone
+
+
+def test_diagnostics_are_those_of_simulations(people: str, tmp_path: Path) -> None:
+    seeded = made("sdca", people, tmp_path / "one").summary
+    assert 0.0 <= seeded["baseline"]["diagnostics"]["duality_gap"] <= 1e-6
+    assert "diagnostics" not in made("sdca", people, tmp_path / "two", seed=None).summary["baseline"]
+
+
+def test_what_reads_private_records_is_refused(people: str, tmp_path: Path) -> None:
+    published = METHODS["primal-dp-scd published"]
+    with pytest.raises(RequestError, match=r"scales columns .* --data-dependent"):
+        run(settings(people, tmp_path / "run", "primal-dp-scd", **published, seed=None))
+    with pytest.raises(RequestError, match="discovered from the private records"):
+        made("dp-scd", people, tmp_path / "run", seed=None, normalise="columns")
+    assert not (tmp_path / "run").exists()
+    accepted = made("dp-scd", people, tmp_path / "run", seed=None, normalise="columns", data_dependent=True)
+    assert (accepted.folder / "encoding.json").is_file()
+
+
+# real targets, sparse rows, the library
+
+
+def ages(folder: Path) -> dict[str, Any]:
+    stream = np.random.default_rng(5)
+    X = stream.standard_normal((300, 3))
+    y = 40.0 + 6.0 * X[:, 0] - 3.0 * X[:, 1] + stream.standard_normal(300)
+    np.savez(folder / "ages.npz", X=X, y=y)
+    return {
+        "data": str(folder / "ages.npz"),
+        "schema": {"targets": [0.0, 100.0], "centre": 40.0},
+        "loss": "squared",
+    }
+
+
+@pytest.mark.parametrize("algorithm", ["sdca", "dp-scd", "dp-sgd", "seq-dp-scd", "sgd"])
+def test_real_targets(algorithm: str, tmp_path: Path) -> None:
+    given = ages(tmp_path)
+    config = settings(given.pop("data"), tmp_path / "run", algorithm, epsilon=100.0, **given)
+    result = run(config)
+    data = load(DataSettings(data=config.data, schema=config.schema), 1, [0])
+    error = float(np.mean((data.X_test @ result.theta[0] - data.y_test) ** 2))
+    told = result.summary["test_error"]
+    assert result.summary["metric"] == "mean-squared-error"
+    assert told["consensus"] == pytest.approx(error, rel=1e-12)
+    assert told["root_in_units"] == pytest.approx(60.0 * math.sqrt(error), rel=1e-12)
+    assert error < 0.6 * float(np.mean(data.y_test**2))  # better than always saying the centre
+    assert read_run(result.folder).summary is not None
+
+
+def test_real_targets_need_the_squared_loss(tmp_path: Path) -> None:
+    given = ages(tmp_path) | {"loss": "logistic"}
+    with pytest.raises(RequestError, match="--loss logistic needs two classes"):
+        run(settings(given.pop("data"), tmp_path / "run", "dp-scd", **given))
+    assert not (tmp_path / "run").exists()
+
+
+def test_rows_of_few_entries_stay_sparse(tmp_path: Path) -> None:
+    stream, width = np.random.default_rng(7), 60
+    dense, lines = np.zeros((120, width)), []
+    for row in dense:
+        chosen = np.sort(stream.choice(width, 3, replace=False))
+        row[chosen] = 1.0
+        label = 1 if chosen[0] < 15 else -1
+        lines.append(f"{label} " + " ".join(f"{k + 1}:1" for k in chosen))
+    few, many = tmp_path / "few.svm", tmp_path / "many.svm"
+    few.write_text("\n".join(lines) + "\n")
+    many.write_text("1 1:1 2:1\n-1 1:1 3:1\n" * 4)
+    assert type(load_whole(DataSettings(data=str(many), features=3), 1, [0]).shards[0][0]) is np.ndarray
+    given = DataSettings(data=str(few), features=width)
+    sparse, same = load_whole(given, 1, [0]), load(given, 1, [0])
+    assert sparse.shards[0][0].format == "csr"  # type: ignore[attr-defined]
+    np.testing.assert_allclose(sparse.shards[0][0].toarray(), same.shards[0][0], rtol=1e-15)  # type: ignore[attr-defined]
+    for algorithm in ("dp-scd", "dp-sgd", "sdca"):
+        config = settings(str(few), tmp_path / algorithm, algorithm, features=width)
+        one = run(config)
+        two = driver.run_baseline(replace(config, out=f"{config.out}-dense"), LocalWorld(), load)
+        np.testing.assert_allclose(one.theta, two.theta, rtol=1e-9, atol=1e-12)
+
+
+def test_a_plan_touches_no_row(people: str) -> None:
+    facts = []
+
+    def counted(given: DataSettings, agents: int, mine: Any) -> Any:
+        facts.append((agents, list(mine)))
+        data = load(given, agents, mine)
+        X, y = data.shards[0]
+        return replace(data, shards={0: (np.full_like(X, np.nan), np.full_like(y, np.nan))})
+
+    config = RunConfig(algorithm="dp-scd", data=people, epsilon=8.0, delta=1e-3, seed=0)
+    prepared = prepare_baseline(config, counted)
+    assert facts == [(1, [0])]
+    assert prepared.plan.noise_multiplier == prepare_baseline(config).plan.noise_multiplier

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -211,6 +212,7 @@ def run_baseline(
     start = time.perf_counter()
     prepared = prepare_baseline(config, loader)
     config, data, plan = prepared.config, prepared.data, prepared.plan
+    _import_kernels(config)  # refused here if it is missing, before anything is written
     folder = Path(config.out) if config.out is not None else records.default_folder(config.algorithm)
     records.create_folder(folder)
     (folder / "config.toml").write_text(to_toml(config), encoding="utf-8")
@@ -241,6 +243,12 @@ def run_baseline(
     summary = _summarise(prepared, fitted, ledger, meter, seconds)
     records.write_json(folder / "summary.json", summary)
     return RunResult(folder, summary, fitted.theta[None])
+
+
+def _import_kernels(config: RunConfig) -> None:
+    single = config.algorithm == "sgd" and config.batch == 1 and config.sampling != "poisson"
+    if single or config.algorithm in ("sdca", "seq-dp-scd"):
+        import_module("admmnet.baselines.kernels")
 
 
 def _ledger(prepared: Prepared, folder: Path) -> Ledger:
@@ -397,9 +405,18 @@ def _summarise(
         "seconds": {name: round(seconds[name], 3 if seeded else 0) for name in kept},
         "baseline": _facts(prepared, fitted, seeded=seeded),
         "ledgers": {f"ledger/{ledger.path.name}": records.sha256(ledger.path)},
-        "notes": list(prepared.notes),
+        "notes": [*prepared.notes, *_unfinished(fitted)],
         "versions": versions_of() | {name: version(name) for key, name in OURS.items() if key in sys.modules},
     }
+
+
+def _unfinished(fitted: Fitted) -> tuple[str, ...]:
+    from admmnet.baselines.fit import GAP
+
+    gap = fitted.diagnostics.get("duality_gap", 0.0)
+    if gap <= GAP:
+        return ()
+    return (f"sdca stopped at a duality gap of {gap:.3g}, above {GAP:g}: raise --epochs or --regularisation",)
 
 
 def _facts(prepared: Prepared, fitted: Fitted, *, seeded: bool) -> dict[str, Any]:

@@ -118,6 +118,7 @@ def fit_baseline(
                 epochs=settings.epochs,
                 rng=sampling_stream,
                 gap=GAP,
+                strict=False,
                 observe=lambda epoch, theta: tell(epoch - 1, theta),
             )
             figures = {"primal": found.primal, "duality_gap": found.gap, "epochs": found.epochs}

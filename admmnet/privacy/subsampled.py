@@ -36,11 +36,16 @@ TOLERANCE = 5e-5
 _LEAST = math.ulp(0.0)  # no cost rounds to zero
 _ROUNDING = 1e-14  # the library's sums of logarithms are exact to less, a step
 _FINE = 20.0  # points of the grid of losses to a step's mean absolute loss: epsilon within 2e-4, from above
-_MOST_POINTS, _MOST_STEP_POINTS = 2.0**20, 2.0**16  # of that grid, after all steps and for one; else it is coarser
+_MOST_POINTS, _MOST_STEP_POINTS = (
+    2.0**20,
+    2.0**16,
+)  # of that grid, after all steps and for one; else it is coarser
 _TAIL = 1e-5  # share of delta that is spent on losses beyond the grid
 _MOST_LOSS = 1e4  # mean loss of all steps beyond which the Renyi bound does
 _FFT = 1e-15  # error of delta a step by the transform: at most 3e-17 was seen, up to a million steps
-_LEVELS = 2.0**13  # readings are rounded up to a power of e^(1/8192): a transform's last bits differ by machine
+_LEVELS = (
+    2.0**13
+)  # readings are rounded up to a power of e^(1/8192): a transform's last bits differ by machine
 
 Profile = Callable[[Vector], Vector]
 
@@ -94,7 +99,7 @@ def amplified(event: SubsampledGaussian) -> Vector:
         return np.full_like(ORDERS, np.inf)
     # lam D is 0 at 0 and convex in lam: chords lie above it
     x, y = _minorant(np.append(0.0, lam[good]), np.append(0.0, (lam * values)[good]))
-    return np.where(LAMBDAS <= x[-1], np.interp(LAMBDAS, x, y) / LAMBDAS, np.inf)
+    return np.where(x[-1] >= LAMBDAS, np.interp(LAMBDAS, x, y) / LAMBDAS, np.inf)
 
 
 @cache
@@ -245,8 +250,12 @@ def _composed(
         return 0.0
     up, down = (_reach(profile, _TAIL * delta / steps) for profile in (forward, backward))
     width = 2.0 * distance / _FINE
-    width = max(width, (up + down) / _MOST_STEP_POINTS, (2.0 * mean + 16.0 * math.sqrt(2.0 * mean)) / _MOST_POINTS)
-    least, masses, beyond = connected(forward, backward, width, math.ceil(up / width), math.ceil(down / width))
+    width = max(
+        width, (up + down) / _MOST_STEP_POINTS, (2.0 * mean + 16.0 * math.sqrt(2.0 * mean)) / _MOST_POINTS
+    )
+    least, masses, beyond = connected(
+        forward, backward, width, math.ceil(up / width), math.ceil(down / width)
+    )
     pmf = _library(".pld.pld_pmf").create_pmf(dict(enumerate(masses.tolist(), least)), width, beyond, True)
     try:
         return float(pmf.self_compose(steps, min(1e-15, _TAIL * delta)).get_epsilon_for_delta(reduced))
@@ -274,7 +283,8 @@ def connected(
 
     def masses(values: Vector) -> Vector:
         falls = values[:-1] - values[1:]
-        return np.maximum((math.exp(width) * falls - np.append(falls[1:], 0.0)) / math.expm1(width), 0.0)
+        drops = (math.exp(width) * falls - np.append(falls[1:], 0.0)) / math.expm1(width)
+        return np.asarray(np.maximum(drops, 0.0))
 
     ahead = forward(width * np.arange(up + 1.0))
     above = masses(ahead)

@@ -20,6 +20,7 @@ from admmnet.baselines.driver import load_whole, prepare_baseline
 from admmnet.config import BASELINES
 from admmnet.contradictions import BASELINE_OWNERS, has_setting
 from admmnet.data import DataSettings, load
+from admmnet.rng import agent_streams
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 from tests.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
@@ -184,7 +185,7 @@ def test_charges_are_written_before_anything_is_drawn(
         seen.append([str(generator.bit_generator.state) for generator in streams.values()])
         return original(plan, X, y, streams, **others)
 
-    fresh = [str(generator.bit_generator.state) for generator in driver.agent_streams(0, 3).values()]
+    fresh = [str(generator.bit_generator.state) for generator in agent_streams(0, 3).values()]
     monkeypatch.setattr(fit, "fit_baseline", watched)
     made("dp-scd", people, tmp_path / "run")
     assert seen == [["header", "event"], fresh]
@@ -237,7 +238,6 @@ def test_a_private_run_tells_nothing_but_what_was_released(
 
     monkeypatch.setattr(dp_scd_module, "run_dp_scd", fitting)
     monkeypatch.setattr(dp_scd_module, "with_noise", adding)
-    monkeypatch.setattr("admmnet.baselines.run_dp_scd", fitting, raising=False)
     # a clip that cuts nothing: dual variables would else be multiples of a public number
     result = made("dp-scd", people, tmp_path / "run", seed=None, clip=5.0)
     told = everything_told(result.folder, json.dumps(result.summary))
@@ -330,9 +330,9 @@ def test_rows_of_few_entries_stay_sparse(tmp_path: Path) -> None:
     many.write_text("1 1:1 2:1\n-1 1:1 3:1\n" * 4)
     assert type(load_whole(DataSettings(data=str(many), features=3), 1, [0]).shards[0][0]) is np.ndarray
     given = DataSettings(data=str(few), features=width)
-    sparse, same = load_whole(given, 1, [0]), load(given, 1, [0])
-    assert sparse.shards[0][0].format == "csr"  # type: ignore[attr-defined]
-    np.testing.assert_allclose(sparse.shards[0][0].toarray(), same.shards[0][0], rtol=1e-15)  # type: ignore[attr-defined]
+    rows: Any = load_whole(given, 1, [0]).shards[0][0]
+    assert rows.format == "csr"
+    np.testing.assert_allclose(rows.toarray(), load(given, 1, [0]).shards[0][0], rtol=1e-15)
     for algorithm in ("dp-scd", "dp-sgd", "sdca"):
         config = settings(str(few), tmp_path / algorithm, algorithm, features=width)
         one = run(config)

@@ -38,30 +38,26 @@ TWO, ELEVEN = (int(np.argmin(np.abs(ORDERS - order))) for order in (2.0, 11.0))
 def test_golden_values(arithmetic: str, sigmas: tuple[float, ...]) -> None:
     """YearPredictionMSD of D21: 50 epochs of 347,786 records in batches of 1,000, delta = 1e-3."""
     for epsilon, sigma in zip((0.1, 0.5, 1.0, 2.0), sigmas, strict=True):
-        found = subsampled.noise_multiplier(
-            epsilon, 1e-3, 1000 / 347786, 17350, "poisson", READ[arithmetic]
-        )
+        found = subsampled.noise_multiplier(epsilon, 1e-3, 1000 / 347786, 17350, "poisson", READ[arithmetic])
         assert found == pytest.approx(sigma, rel=0.01)
 
 
 CASES = [  # epsilon, delta, rate, steps
-    (1.0, 1e-5, 0.01, 1000),
-    (1e-3, 1e-3, 0.01, 1000),
-    (50.0, 1e-3, 0.01, 1000),
+    (1.0, 1e-5, 0.01, 500),
+    (1e-3, 1e-3, 0.01, 100),
+    (50.0, 1e-3, 0.01, 100),
     (0.3, 1e-6, 1.0, 50),
     (0.7, 1e-3, 0.2, 1),
-    (2.0, 1e-9, 1e-3, 20000),
 ]
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("reading", ["pld", "rdp"])
+@pytest.mark.parametrize(
+    ("reading", "case"), [("rdp", CASES[0]), *(("pld", case) for case in CASES)], ids=str
+)
 def test_calibrated_noise_fits_and_one_percent_less_does_not(
     reading: str, case: tuple[float, float, float, int], sampling: str
 ) -> None:
-    if reading == "rdp" and sampling in ("poisson", "fixed") and case[0] in (0.7, 50.0):
-        pytest.skip("the library's series take seconds there; the other cases cover the search")
     epsilon, delta, rate, steps = case
     sigma = subsampled.noise_multiplier(epsilon, delta, rate, steps, sampling, READ[reading])
     at = [READ[reading](SubsampledGaussian(x * sigma, rate, steps, sampling), delta) for x in (1.0, 0.99)]
@@ -99,10 +95,11 @@ def normal(x: Vector, mean: float, sigma: float) -> Vector:
     return np.exp(-0.5 * ((x - mean) / sigma) ** 2) / (sigma * math.sqrt(2.0 * math.pi))
 
 
-def pairs(sampling: str, sigma: float, rate: float, points: int) -> list[tuple[Vector, Vector]]:
+def pairs(sampling: str, sigma: float, rate: float, points: int, reach: float) -> list[tuple[Vector, Vector]]:
     """Probabilities of what a step shows, on a grid; for ``shown`` with the batch, so two axes in one."""
-    axis, cell = quadrature(points, 9.0 * sigma + 2.0)
+    axis, cell = quadrature(points, reach)
     base, moved = normal(axis, 0.0, sigma) * cell, normal(axis, 1.0, sigma) * cell
+    base, moved = base / np.sum(base), moved / np.sum(moved)
     if sampling == "shown":
         one = np.concatenate(((1.0 - rate) * base, rate * moved))
         two = np.concatenate(((1.0 - rate) * base, rate * base))
@@ -112,14 +109,15 @@ def pairs(sampling: str, sigma: float, rate: float, points: int) -> list[tuple[V
 
 
 def moment(one: Vector, two: Vector, alpha: float) -> float:
-    return math.log(float(np.sum(one**alpha * two ** (1.0 - alpha)))) / (alpha - 1.0)
+    terms = alpha * np.log(one) - (alpha - 1.0) * np.log(two)
+    return math.log(float(np.sum(np.exp(terms)))) / (alpha - 1.0)
 
 
 @pytest.mark.parametrize("sampling", ["poisson", "shown"])
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (2.5, 0.01), (0.8, 0.5)])
 def test_renyi_curve_is_that_of_the_joint_law(sampling: str, sigma: float, rate: float) -> None:
     curve = subsampled.curve(SubsampledGaussian(sigma, rate, 7, sampling))
-    laws = pairs(sampling, sigma, rate, 4001)
+    laws = pairs(sampling, sigma, rate, 8001, 9.0 * sigma + 13.0)
     for order in [TWO, ELEVEN, *np.flatnonzero((LAMBDAS > 0.06) & (LAMBDAS < 12.0))[::9]]:
         exact = 7.0 * max(moment(*pair, float(ORDERS[order])) for pair in laws)
         assert exact * (1.0 - 1e-9) <= curve[order]
@@ -150,7 +148,7 @@ def exact_epsilon(found: list[tuple[Vector, Vector]], delta: float, steps: int) 
 @pytest.mark.parametrize(("sigma", "rate", "delta"), [(1.0, 0.1, 1e-3), (0.7, 0.4, 1e-5), (3.0, 0.02, 1e-4)])
 def test_epsilon_is_that_of_the_joint_law(sampling: str, sigma: float, rate: float, delta: float) -> None:
     for steps, points in ((1, 20001), (2, 401)):
-        exact = exact_epsilon(pairs(sampling, sigma, rate, points), delta, steps)
+        exact = exact_epsilon(pairs(sampling, sigma, rate, points, 9.0 * sigma + 2.0), delta, steps)
         read = READ["pld"](SubsampledGaussian(sigma, rate, steps, sampling), delta)
         # the quadrature's own error is about (cell / sigma)^2 of the mass around the kink
         slack = 1e-6 if steps == 1 else 1e-3
@@ -160,7 +158,7 @@ def test_epsilon_is_that_of_the_joint_law(sampling: str, sigma: float, rate: flo
 def fixed_batches(values: tuple[float, ...], batch: int, sigma: float, axis: Vector) -> Vector:
     """Density of a sum over a uniform set of so many values, with noise."""
     sums = [sum(chosen) for chosen in itertools.combinations(values, batch)]
-    return np.mean([normal(axis, mean, sigma) for mean in sums], axis=0)
+    return np.asarray(np.mean([normal(axis, mean, sigma) for mean in sums], axis=0))
 
 
 @pytest.mark.parametrize(("records", "batch"), [(2, 1), (4, 1), (4, 3), (5, 2)])
@@ -186,17 +184,19 @@ def test_fixed_batches_cost_no_more_than_in_dp_accounting() -> None:
     import dp_accounting
     from dp_accounting.rdp import RdpAccountant
 
-    orders = ORDERS[[TWO, ELEVEN]]
+    orders = np.array([2.0, 11.0])
     for sigma, batch in ((1.0, 10), (2.0, 100), (0.8, 300)):
         accountant = RdpAccountant(orders, dp_accounting.NeighboringRelation.REPLACE_ONE)
-        step = dp_accounting.SampledWithoutReplacementDpEvent(1000, batch, dp_accounting.GaussianDpEvent(sigma))
+        step = dp_accounting.SampledWithoutReplacementDpEvent(
+            1000, batch, dp_accounting.GaussianDpEvent(sigma)
+        )
         accountant.compose(step, 5)
         curve = subsampled.curve(SubsampledGaussian(sigma, batch / 1000, 5, "fixed"))
         ours = curve[[TWO, ELEVEN]]
         assert np.all(ours <= np.minimum(accountant.rdp, 5.0 * orders / (2.0 * sigma**2)))
         # and no less than the worst pair's first direction, which is the one of Poisson batches
-        law = pairs("poisson", sigma, batch / 1000, 4001)[0]
-        assert np.all(ours >= np.array([5.0 * moment(*law, float(order)) for order in orders]))
+        law = pairs("poisson", sigma, batch / 1000, 8001, 9.0 * sigma + 13.0)[0]
+        assert np.all(ours >= np.array([5.0 * moment(*law, order) for order in (2.0, 11.0)]))
 
 
 def test_fixed_curve_covers_the_pair_of_its_profile() -> None:
@@ -236,11 +236,13 @@ def test_whole_batches_are_gaussians(sampling: str) -> None:
     np.testing.assert_allclose(subsampled.curve(event), 0.5 * ORDERS, rtol=1e-12)
 
 
-@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12])
-@pytest.mark.parametrize("steps", [1, 100, 10**4, 10**6])
+@pytest.mark.parametrize(
+    ("steps", "delta"),
+    [*itertools.product([1, 100, 10**4], [1e-3, 1e-6, 1e-9, 1e-12]), (10**6, 1e-6), (10**6, 1e-12)],
+)
 def test_composition_never_reads_below_the_exact_gaussian(steps: int, delta: float) -> None:
     """At a rate just below 1 the transform is used, and the answer is known: the Gaussian's, times 1 - 1e-9."""
-    for mu in (0.3, 3.0):
+    for mu in (0.3,) if steps > 10**4 else (0.3, 3.0):
         noise = math.sqrt(steps) / mu
         exact = gaussian_epsilon(mu * (1.0 - 1e-6), delta)
         read = READ["pld"](SubsampledGaussian(noise, 1.0 - 1e-9, steps, "shown"), delta)
@@ -268,7 +270,7 @@ def test_poisson_reading_lies_between_dp_accountings_estimates(
         )
         .self_compose(steps)
         .get_epsilon_for_delta(delta)
-        for pessimistic, width in ((False, 2e-5), (True, 1e-4))
+        for pessimistic, width in ((False, 5e-5), (True, 1e-4))
     )
     assert below <= read <= above * (1.0 + 1e-3)
     assert read < READ["rdp"](SubsampledGaussian(sigma, rate, steps, "poisson"), delta)
@@ -299,9 +301,9 @@ def test_amplification_is_not_claimed_where_it_is_not_proven() -> None:
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
-@pytest.mark.parametrize("noise", [5e-324, 1e-3, 0.2, 1e3, 1e150, 1.7e308])
+@pytest.mark.parametrize("noise", [5e-324, 1e-3, 1e3, 1.7e308])
 def test_extreme_events_have_a_cost_and_no_warning(noise: float, sampling: str) -> None:
-    for rate, steps in itertools.product((1e-12, 0.3, 1.0 - 2.0**-53, 1.0), (1, 10**6, 2**53)):
+    for rate, steps in ((1e-12, 1), (0.3, 2**53), (1.0 - 2.0**-53, 10**6), (1.0, 2**53)):
         event = SubsampledGaussian(noise, rate, steps, sampling)
         try:
             curve = subsampled.curve(event)

@@ -266,10 +266,12 @@ def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
         table = sparse.csr_array(X, dtype=np.float64)
         if fit_intercept:
             table = sparse.hstack([table, np.ones((table.shape[0], 1))], format="csr")
-        norms = np.sqrt(squared_norms(table))
-        return cast(
-            "Features", sparse.csr_array(table.multiply(1.0 / np.where(norms > 0.0, norms, 1.0)[:, None]))
-        )
+        if not np.isfinite(table.data).all():
+            raise RequestError("X holds a number that is not finite: clean the records")
+        for power in (abs(table).max(axis=1).toarray().ravel(), None):  # squares of large numbers would overflow
+            size = np.sqrt(squared_norms(table)) if power is None else power
+            table = sparse.csr_array(table.multiply(1.0 / np.where(size > 0.0, size, 1.0)[:, None]))
+        return cast("Features", table)
     dense: Matrix = np.array(X, dtype=np.float64, ndmin=1)
     if dense.ndim != 2 or not dense.size:
         raise RequestError(

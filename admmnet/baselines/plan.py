@@ -139,7 +139,7 @@ def plan_baseline(settings: BaselineSettings, records: int, features: int) -> Ba
     event: Event
     if settings.algorithm in OPEN:
         event = Unprotected()
-    elif settings.algorithm in ONE_PASS and settings.noise != "gaussian":
+    elif settings.algorithm == "song-sgd" or (settings.algorithm == "banco" and settings.noise != "gaussian"):
         pure = _pure(settings, features)
         event = GammaNormVector(2.0, 0.5 * pure, features)  # Theorem 13
     elif settings.algorithm == "banco":
@@ -183,8 +183,10 @@ def _sampled(settings: BaselineSettings, records: int, features: int) -> tuple[S
         case "dp-sgd":
             pass
         case "dp-scd":
-            if settings.dual_noise and sampling != "shuffled":
-                sampling = "shown"  # noise on the batch's dual variables tells who is in it: Theorem 12
+            # Noise on the batch's dual variables tells who is in it. Private ones remember earlier batches, and in
+            # batches of fixed size one record's coin is not independent of the others': Theorem 10 needs that.
+            if sampling == "fixed" or (settings.dual_noise and sampling == "poisson"):
+                sampling = "shown"  # Theorem 12
         case "seq-dp-scd":
             if sampling == "poisson":
                 raise RequestError(

@@ -93,8 +93,11 @@ def test_relations_and_the_noise_of_each_sampling() -> None:
 
     event, own, adjacency = planned()
     assert (event.sampling, own, adjacency) == ("poisson", event.noise_multiplier, "zero-out")
-    event, own, adjacency = planned(sampling="fixed")
+    event, own, adjacency = planned(algorithm="dp-sgd", sampling="fixed")
     assert (event.sampling, own, adjacency) == ("fixed", 2.0 * event.noise_multiplier, "replace-one")
+    # private dual variables remember who was in earlier batches: no amplification (test_subsampled.py shows why)
+    event, own, adjacency = planned(sampling="fixed")
+    assert (event.sampling, own, adjacency) == ("shown", event.noise_multiplier, "zero-out")
     event, own, adjacency = planned(sampling="shuffled")
     assert (event.sampling, own, adjacency) == ("shuffled", event.noise_multiplier, "zero-out")
     for sampling in ("poisson", "fixed"):

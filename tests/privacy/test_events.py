@@ -15,10 +15,12 @@ from admmnet.privacy.events import (
     AboveThreshold,
     Event,
     GammaNorm,
+    GammaNormVector,
     Gaussian,
     Laplace,
     NoRecords,
     ObjectivePerturbation,
+    SubsampledGaussian,
     Unprotected,
     from_parameters,
     parameters,
@@ -38,8 +40,11 @@ EXAMPLES: list[Event] = [
     GammaNorm(2.0 / 50, 1e-300, 1, 0.25, 1e300, 50, penalty=2.0, logistic=True),
     GammaNorm(2.0 / 50, 25.0, 2, 1.0, 0.5, 50, penalty=0.5),
     NoRecords(),
+    GammaNormVector(2.0, 0.25, 105),
+    SubsampledGaussian(1.19, 1000 / 347786, 17350, "poisson"),
+    SubsampledGaussian(1e-3, 1.0, 1, "fixed"),
 ]
-FULL: list[Event] = [EXAMPLES[1], EXAMPLES[3], EXAMPLES[6], EXAMPLES[7], EXAMPLES[10]]
+FULL: list[Event] = [EXAMPLES[k] for k in (1, 3, 6, 7, 10, 13, 14)]
 BAD: list[Any] = [
     math.nan,
     math.inf,

@@ -214,6 +214,33 @@ def test_fixed_curve_covers_the_pair_of_its_profile() -> None:
                 assert exact >= 0.5 * subsampled.curve(event)[order]  # A <= 2 A' - 1 gives away half
 
 
+def test_hidden_dual_variables_betray_earlier_batches_of_fixed_size() -> None:
+    """Why DP-SCD with private duals is charged as ``shown`` where batches are fixed: no step-by-step bound holds.
+
+    Two records, batches of one. The secret one moves the first axis by +1 or -1, C = 1. The other has a dual
+    variable that moved in step 1 if it was drawn, and moves the second axis by +1 then, else by -1. Given a clear
+    first step, the second tells whose turn the first was: more than any fresh batch of rate 1/2 could.
+    """
+    sigma, axis = 1.0, np.linspace(-9.0, 9.0, 301)
+    cell = float(axis[1] - axis[0])
+
+    def second(seen: float, secret: float) -> Vector:
+        """Law of step 2 on both axes, given that step 1 showed ``seen``."""
+        drawn = float(normal(np.array([seen]), secret, sigma)[0])
+        idle = float(normal(np.array([seen]), 0.0, sigma)[0])
+        posterior = drawn / (drawn + idle)  # that step 1 was the secret record's
+        still = normal(axis, 0.0, sigma)
+        told = posterior * normal(axis, -1.0, sigma) + (1.0 - posterior) * normal(axis, 1.0, sigma)
+        own = np.outer(normal(axis, secret, sigma), still)
+        return np.asarray(0.5 * (own + np.outer(still, told)) * cell**2)
+
+    fresh = float(subsampled.profiles(SubsampledGaussian(sigma / 2.0, 0.5, 1, "fixed"))[0][0](np.zeros(1))[0])
+    given = exact_delta((second(4.0, 1.0), second(4.0, -1.0)), 0.0, 1)
+    assert given > 1.4 * fresh
+    # with the batches shown nothing is left to betray: a step's own part is all there is
+    assert exact_delta((second(0.0, 1.0), second(0.0, -1.0)), 0.0, 1) <= fresh
+
+
 # composition
 
 

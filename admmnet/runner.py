@@ -70,7 +70,7 @@ def run(
     loader : callable, optional
         Where the records come from, as in ``prepare``.
     on_start : callable, optional
-        Called before the first round with the ``Plan``; of a baseline, with ``baselines.driver.Prepared``.
+        Called before the first round with the ``Plan``; of a baseline, with ``baselines.prepare.Prepared``.
     on_round : callable, optional
         Called after every round (epoch of a baseline) with its number and the test error of the consensus.
     debug : bool

@@ -145,7 +145,7 @@ def test_every_setting_has_a_home_and_help() -> None:
         ("[algorithm]\nrounds = nan\n", ["rounds = nan", "a whole number"]),
         ("[algorithm]\nrounds = true\n", ["rounds = True", "a whole number"]),
         ("[algorithm]\nrounds = 'all'\n", ["rounds = 'all'", "'auto'"]),
-        ("[algorithm]\nalgorithm = 'sgd'\n", ["algorithm = 'sgd'", "one of", "ipp-admm"]),
+        ("[algorithm]\nalgorithm = 'sgdm'\n", ["algorithm = 'sgdm'", "one of", "ipp-admm"]),
         ("[run]\nseed = 'auto'\n", ["seed = 'auto'", "a whole number"]),
         ("[run]\nseed = -1\n", ["seed = -1", "at least 0"]),
         (f"[run]\nseed = 1{'0' * 400}\n", ["seed = 1", "a whole number"]),

@@ -1,8 +1,8 @@
 """Estimators in the manner of scikit-learn around the baselines; needs scikit-learn (the extra ``sklearn``).
 
-Rows are prepared as in `admmnet.baselines.fit.prepare_rows`: a constant 1 is appended and every row is scaled to norm 1, by
-itself. Scores are those of the scaled rows. Without ``random_state`` the noise is keyed by the operating system; with it
-a fit is a simulation.
+Rows are prepared as in `admmnet.baselines.fit.prepare_rows`: a constant 1 is appended and every row is scaled to
+norm 1, by itself. Scores, coefficients and intercept are those of the scaled rows. Without ``random_state`` the noise
+is keyed by the operating system; with it a fit is a simulation.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from admmnet.types import Matrix, Vector
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
     from sklearn.utils import check_random_state
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
@@ -110,19 +111,16 @@ class _Classifier(ClassifierMixin, _Baseline):  # type: ignore[misc]
         return tags
 
 
+def _is_logistic(estimator: Any) -> bool:
+    return bool(estimator.loss == "logistic")
+
+
 class _Probability(_Classifier):
-    """Classifiers of the logistic loss tell probabilities."""
+    """Classifiers of the logistic loss tell probabilities; scores of other losses are no log-odds."""
 
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
-        """Probabilities of both classes, shape (n, 2).
-
-        Raises
-        ------
-        AttributeError
-            The loss is not logistic.
-        """
-        if self.loss != "logistic":
-            raise AttributeError(f"scores of the {self.loss} loss are no log-odds: there are no probabilities")
+        """Probabilities of both classes, shape (n, 2)."""
         ahead = np.exp(-np.logaddexp(0.0, -self.decision_function(X)))
         return np.column_stack([1.0 - ahead, ahead])
 
@@ -141,7 +139,9 @@ class _Regressor(RegressorMixin, _Baseline):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         low, high = self.target_range
         if not low < high:
-            raise ValueError(f"target_range = {self.target_range!r} is empty: its first number must be the smaller")
+            raise ValueError(
+                f"target_range = {self.target_range!r} is empty: its first number must be the smaller"
+            )
         self._fit(X, np.clip((2.0 * np.asarray(y) - (low + high)) / (high - low), -1.0, 1.0))
         return self
 
@@ -380,6 +380,56 @@ class DPSGDRegressor(_Regressor):
         self.sampling = sampling
         self.method = method
         self.accountant = accountant
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+
+class PlainSGDClassifier(_Probability):
+    """Stochastic gradient descent without privacy, constant learning rate; its name leaves scikit-learn's alone."""
+
+    _algorithm = "sgd"
+
+    def __init__(
+        self,
+        *,
+        loss: str = "logistic",
+        regularisation: float | str = "auto",
+        batch: int | str = "auto",
+        epochs: int | str = "auto",
+        learning_rate: float | str = "auto",
+        sampling: str = "auto",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.regularisation = regularisation
+        self.batch = batch
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.sampling = sampling
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+
+class SDCARegressor(_Regressor):
+    """Ridge regression by stochastic dual coordinate ascent, without privacy."""
+
+    _algorithm = "sdca"
+
+    def __init__(
+        self,
+        *,
+        target_range: tuple[float, float] = (-1.0, 1.0),
+        regularisation: float | str = "auto",
+        epochs: int | str = "auto",
+        loss: str = "squared",
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.target_range = target_range
+        self.regularisation = regularisation
+        self.epochs = epochs
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.random_state = random_state

@@ -244,7 +244,12 @@ def fit(
     from admmnet.defaults import baseline_settings, fixed_baseline
 
     rows = prepare_rows(X, fit_intercept=fit_intercept)
-    labels = np.ascontiguousarray(y, dtype=np.float64)
+    try:
+        labels = np.ascontiguousarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise RequestError(
+            "y holds something that is no number: labels are -1 and +1, targets numbers"
+        ) from None
     config = fixed_baseline(RunConfig(algorithm=algorithm, seed=seed, **settings), *rows.shape)
     plan = plan_baseline(baseline_settings(config), *rows.shape)
     streams = agent_streams(0, seed)
@@ -263,14 +268,16 @@ def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
     if is_sparse(cast("Any", X)):
         from scipy import sparse
 
-        table = sparse.csr_array(X, dtype=np.float64)
+        table = sparse.csr_array(X, dtype=np.float64, copy=True)
+        table.sum_duplicates()
         if fit_intercept:
             table = sparse.hstack([table, np.ones((table.shape[0], 1))], format="csr")
         if not np.isfinite(table.data).all():
             raise RequestError("X holds a number that is not finite: clean the records")
-        for power in (abs(table).max(axis=1).toarray().ravel(), None):  # squares of large numbers would overflow
-            size = np.sqrt(squared_norms(table)) if power is None else power
-            table = sparse.csr_array(table.multiply(1.0 / np.where(size > 0.0, size, 1.0)[:, None]))
+        entries = np.diff(table.indptr)
+        for first in (True, False):  # squares of large numbers would overflow
+            sizes = abs(table).max(axis=1).toarray().ravel() if first else np.sqrt(squared_norms(table))
+            table.data = table.data / np.repeat(np.where(sizes > 0.0, sizes, 1.0), entries)
         return cast("Features", table)
     dense: Matrix = np.array(X, dtype=np.float64, ndmin=1)
     if dense.ndim != 2 or not dense.size:

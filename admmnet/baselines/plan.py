@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from admmnet.baselines.batches import Sampling, steps_per_epoch
 from admmnet.baselines.checks import check_count
 from admmnet.baselines.song_sgd import Schedule
-from admmnet.errors import RequestError
+from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_proven import largest
@@ -224,7 +224,10 @@ def _pure(settings: BaselineSettings, features: int) -> float:
         event = GammaNormVector(2.0, 0.5 * pure, features)
         return Totals.of([(event, 1)], "proven").epsilon_proven(settings.delta) <= settings.epsilon
 
-    return largest(fits, settings.epsilon, settings.epsilon)
+    try:
+        return largest(fits, settings.epsilon, settings.epsilon)
+    except BudgetError:
+        raise BudgetError(f"epsilon = {settings.epsilon:g} affords no pass at all; raise --epsilon") from None
 
 
 def _gaussian(settings: BaselineSettings) -> float:

@@ -17,7 +17,7 @@ from admmnet.transport import World
 from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
-    from admmnet.baselines.driver import Prepared
+    from admmnet.baselines.prepare import Prepared
 
 _NAMES = ", ".join(BASELINES)
 _WORDS = {
@@ -115,7 +115,7 @@ class _Bar:
 
 
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
-    from admmnet.baselines.driver import plan_facts, prepare_baseline
+    from admmnet.baselines.prepare import plan_facts, prepare_baseline
 
     prepared = prepare_baseline(settings)
     facts = plan_facts(prepared)

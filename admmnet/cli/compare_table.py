@@ -30,8 +30,9 @@ def print_comparison(result: CompareResult) -> None:
     counts = sorted({line.seeds for line in result.lines}) or [0]
     seeds = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     splits = f", {len(result.surveys)} splits" if len(result.surveys) > 1 else ""
+    whose = f"{survey.agents} agents, " if survey.agents > 1 else ""
     title = (
-        f"{survey.name}: {survey.train:,} training and {survey.test:,} test records{splits}, {survey.agents} agents, "
+        f"{survey.name}: {survey.train:,} training and {survey.test:,} test records{splits}, {whose}"
         f"delta {result.delta:g}; means over {seeds} seeds"
     )
     narrow = console().width < WIDE

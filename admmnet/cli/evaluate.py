@@ -73,9 +73,15 @@ def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) ->
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    from admmnet.cli.tables import percent
+    from admmnet.cli.tables import number, percent
 
     data, error, counts = facts["data"], facts["error"], facts["confusion"]
+    if counts is None:
+        print(f"{facts['run']} on {data['name']}: {data['rows']} rows with real targets")
+        print(f"  mean squared error  {number(error['consensus'])} of targets scaled to [-1, 1]")
+        print(f"                      {number(facts['variance'])} of always giving these rows' mean")
+        print(f"  root, in units      {number(error['root_in_units'])} in the target's own unit")
+        return
     part = "" if data["part"] == "all" else f" ({data['part']} part)"
     majority = percent(facts["majority_error"])
     print(f"{facts['run']} on {data['name']}{part}: {data['rows']} rows")

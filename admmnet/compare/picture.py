@@ -51,5 +51,6 @@ def titles(result: CompareResult, grid: Grid) -> tuple[str, str]:
     survey, delta = result.surveys[0], result.delta
     seeds = f"{len(grid.seeds)} seeds" if len(grid.seeds) > 1 else "1 seed"
     tuned = ", tuned" if result.choices else ""
-    facts = f"{survey.train:,} training records on {survey.agents} agents, delta = {delta:g}"
+    place = f"on {survey.agents} agents" if survey.agents > 1 else "in one place"
+    facts = f"{survey.train:,} training records {place}, delta = {delta:g}"
     return f"{survey.name}: test error against epsilon", f"{facts}, {seeds}{tuned}; bars: standard deviation"

@@ -172,7 +172,7 @@ def worst_case(config: RunConfig, shelf: Shelf, *, trial: bool) -> Worst:
         If the run is refused.
     """
     if config.baseline:
-        from admmnet.baselines.driver import prepare_baseline
+        from admmnet.baselines.prepare import prepare_baseline
 
         own = prepare_baseline(config, _source(shelf, trial=trial)).plan
         return {} if own.budget is None else {0: own.worst_case}

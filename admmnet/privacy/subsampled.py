@@ -106,7 +106,7 @@ def amplified(event: SubsampledGaussian) -> Vector:
 def _known_orders() -> Vector:
     """Orders less 1 at which the library is asked: at whole orders it is exact, between them it may be far above."""
     whole = np.unique(np.rint(np.geomspace(1.0, MOST_LAMBDA, 80)))
-    return np.union1d(whole, np.geomspace(LEAST_LAMBDA, 10.0, 40))
+    return np.union1d(whole, np.geomspace(LEAST_LAMBDA, 10.0, 25))
 
 
 def _minorant(x: Vector, y: Vector) -> tuple[Vector, Vector]:

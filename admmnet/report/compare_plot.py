@@ -205,7 +205,7 @@ def _frame(axes: Any, curves: Sequence[Curve], rules: Sequence[Rule]) -> None:
     bottom, top = 100.0 * min(low + values), 100.0 * max(high + values)
     pad = 0.06 * max(top - bottom, 0.5)
     axes.set_ylim(bottom - pad, top + pad)
-    axes.set_xlabel("epsilon asked for (a record, replace-one)", color=_INK, fontsize=10)
+    axes.set_xlabel("epsilon asked for (a record)", color=_INK, fontsize=10)
     axes.set_ylabel("test error in %", color=_INK, fontsize=10)
     axes.tick_params(colors=_INK, labelsize=9, length=3)
     axes.grid(color=_PALE, linewidth=0.8)

@@ -16,7 +16,7 @@ import pytest
 from admmnet import CheckFailed, RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
 from admmnet.baselines import dp_scd as dp_scd_module
 from admmnet.baselines import driver, fit
-from admmnet.baselines.driver import load_whole, prepare_baseline
+from admmnet.baselines.prepare import load_whole, prepare_baseline
 from admmnet.config import BASELINES
 from admmnet.contradictions import BASELINE_OWNERS, has_setting
 from admmnet.data import DataSettings, load

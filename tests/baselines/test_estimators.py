@@ -18,10 +18,12 @@ from admmnet.baselines.estimators import (
     DPSCDRegressor,
     DPSGDClassifier,
     DPSGDRegressor,
+    PlainSGDClassifier,
     SDCAClassifier,
+    SDCARegressor,
     SongSGDClassifier,
 )
-from admmnet.baselines.fit import fit
+from admmnet.baselines.fit import fit, prepare_rows
 
 ALL = [
     SDCAClassifier(random_state=0),
@@ -31,6 +33,8 @@ ALL = [
     BANCOClassifier(random_state=0, epsilon=50.0),
     DPSCDRegressor(random_state=0, epsilon=50.0),
     DPSGDRegressor(random_state=0, epsilon=50.0),
+    PlainSGDClassifier(random_state=0),
+    SDCARegressor(random_state=0),
 ]
 
 
@@ -45,7 +49,7 @@ def people(n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     return X, np.where(X @ np.arange(1.0, 7.0) + rng.standard_normal(n) > 0.0, "yes", "no")
 
 
-@pytest.mark.parametrize("estimator", ALL[:5], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("estimator", [*ALL[:5], ALL[7]], ids=lambda e: type(e).__name__)
 def test_labels_scores_and_probabilities(estimator: Any) -> None:
     X, y = people()
     model = clone(estimator).fit(X, y)
@@ -120,6 +124,18 @@ def test_three_classes_and_one_are_refused() -> None:
 
 def test_hinge_scores_are_no_probabilities() -> None:
     X, y = people(200)
-    model = SDCAClassifier(loss="hinge", random_state=0).fit(X, y)
-    with pytest.raises(AttributeError, match="log-odds"):
-        model.predict_proba(X)
+    assert not hasattr(SDCAClassifier(loss="hinge", random_state=0).fit(X, y), "predict_proba")
+    assert hasattr(SDCAClassifier(), "predict_proba")
+
+
+def test_the_open_regressor_is_ridge_regression_on_scaled_rows() -> None:
+    from sklearn.linear_model import Ridge
+
+    X, _ = people(300)
+    y = 0.1 * X[:, 0] - 0.05 * X[:, 3]
+    model = SDCARegressor(regularisation=0.01, random_state=0).fit(X, y)
+    rows = prepare_rows(X)
+    ridge = Ridge(alpha=0.01 * len(X), fit_intercept=False, tol=1e-12).fit(rows, y)
+    np.testing.assert_allclose(model.theta_, ridge.coef_, atol=1e-2)
+    np.testing.assert_allclose(model.predict(X), rows @ model.theta_, rtol=1e-12)
+    assert model.privacy_["epsilon_proven"] is None

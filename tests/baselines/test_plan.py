@@ -109,7 +109,12 @@ def test_relations_and_the_noise_of_each_sampling() -> None:
 
 
 def test_the_papers_arithmetic_amplifies_whatever_the_sampling() -> None:
-    words = {"method": "published", "accountant": "published", "sampling": "shuffled", "dual_noise": True}
+    words: dict[str, Any] = {
+        "method": "published",
+        "accountant": "published",
+        "sampling": "shuffled",
+        "dual_noise": True,
+    }
     plan = plan_baseline(replace(BASE, **words), N, D)
     claimed, proven = plan.worst_case.epsilon_published(1e-4), plan.worst_case.epsilon_proven(1e-4)
     assert claimed is not None
@@ -187,7 +192,7 @@ def test_a_plan_is_for_its_records() -> None:
 
 
 def test_the_sequential_method_uses_the_smaller_bound_where_it_is_proven() -> None:
-    words = {"algorithm": "seq-dp-scd", "sampling": "fixed", "dual_noise": True}
+    words: dict[str, Any] = {"algorithm": "seq-dp-scd", "sampling": "fixed", "dual_noise": True}
     assert bound_of(plan_baseline(replace(BASE, **words), N, D)) == "contraction"
     words |= {"method": "published", "accountant": "published"}
     assert bound_of(plan_baseline(replace(BASE, **words), N, D)) == "published"

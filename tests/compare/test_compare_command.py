@@ -207,7 +207,7 @@ def test_help_names_every_flag_but_those_refused(capsys: pytest.CaptureFixture[s
         "--rounds",
     ):
         assert f"  {flag}" in listed, flag
-    for flag in ("--epsilon ", "--seed ", "--algorithm ", "--transport", "--account"):
+    for flag in ("--epsilon ", "--seed ", "--algorithm ", "--transport", "--account "):
         assert f"  {flag}" not in listed, flag
 
 

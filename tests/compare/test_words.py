@@ -36,7 +36,8 @@ def test_entries_are_read_and_written(text: str, entry: Entry) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "sgd", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven", "PP-ADMM", "admm:proven"]
+    "text",
+    ["", "sgdm", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven", "PP-ADMM", "admm:proven"],
 )
 def test_other_entries_are_refused(text: str) -> None:
     with pytest.raises(RequestError, match="--algorithms"):

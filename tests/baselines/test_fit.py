@@ -1,0 +1,149 @@
+"""The library function on arrays: rows, labels, seeds, what comes back and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from admmnet.baselines.fit import fit, fit_baseline, prepare_rows
+from admmnet.baselines.objective import make_problem
+from admmnet.errors import RequestError
+from admmnet.rng import Purpose, agent_streams
+from admmnet.types import Matrix, Vector
+
+from .records import rng
+
+PRIVATE: list[dict[str, Any]] = [
+    {"algorithm": "dp-scd"},
+    {"algorithm": "dp-scd", "sampling": "fixed"},
+    {"algorithm": "dp-scd", "method": "published"},
+    {"algorithm": "seq-dp-scd"},
+    {"algorithm": "primal-dp-scd", "method": "published"},
+    {"algorithm": "dp-sgd"},
+    {"algorithm": "song-sgd"},
+    {"algorithm": "banco"},
+    {"algorithm": "banco", "noise": "gaussian"},
+]
+OPEN: list[dict[str, Any]] = [{"algorithm": "sdca"}, {"algorithm": "sgd"}, {"algorithm": "sgd", "batch": 20}]
+
+
+def people(n: int = 200, d: int = 4) -> tuple[Matrix, Vector]:
+    draw = rng(n, d)
+    X = draw.standard_normal((n, d))
+    return X, np.where(X @ np.arange(1.0, d + 1.0) > 0.0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_rows_have_norm_one_and_depend_on_themselves_alone(intercept: bool) -> None:
+    X = np.array([[3.0, 4.0], [1e200, 1e200], [1e-200, 0.0], [5e-324, 0.0], [0.0, 0.0]])
+    rows = prepare_rows(X, fit_intercept=intercept)
+    assert rows.shape == (5, 3 if intercept else 2)
+    norms = np.linalg.norm(rows, axis=1)
+    np.testing.assert_allclose(norms[: 5 if intercept else 4], 1.0, rtol=1e-12)
+    assert intercept or norms[4] == 0.0
+    for k in range(5):
+        np.testing.assert_array_equal(prepare_rows(X[k : k + 1], fit_intercept=intercept)[0], rows[k])
+    thin = prepare_rows(sparse.csr_matrix(X), fit_intercept=intercept)
+    assert sparse.issparse(thin)
+    np.testing.assert_allclose(thin.toarray(), rows, rtol=1e-15)
+    make_problem(rows, np.ones(5), "ridge", 1.0)  # takes them as they are
+
+
+def test_sparse_input_is_left_alone_and_its_duplicates_are_summed() -> None:
+    X = sparse.csr_matrix((np.array([1.0, 2.0, 4.0]), np.array([0, 0, 1]), np.array([0, 3])), shape=(1, 2))
+    rows = prepare_rows(X, fit_intercept=False)
+    np.testing.assert_allclose(rows.toarray(), [[0.6, 0.8]], rtol=1e-15)
+    assert X.data.tolist() == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("words", PRIVATE, ids=str)
+def test_sparse_and_dense_records_give_one_model(words: dict[str, Any]) -> None:
+    X, y = people()
+    X[rng(9).random(X.shape) < 0.5] = 0.0
+    found = [fit(rows, y, seed=3, epsilon=50.0, **words).theta for rows in (X, sparse.csr_matrix(X))]
+    # sums in another order, then rounded to a grid of 2^-20 of the noise
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-4 * np.max(np.abs(found[0])))
+
+
+@pytest.mark.parametrize("words", PRIVATE, ids=str)
+def test_private_fits_return_the_model_and_public_facts(words: dict[str, Any]) -> None:
+    X, y = people()
+    found = fit(X, y, seed=3, **words)
+    again, other, secret = (fit(X, y, seed=seed, **words) for seed in (3, 4, None))
+    assert np.array_equal(found.theta, again.theta)
+    assert not np.array_equal(found.theta, other.theta)
+    assert not np.array_equal(found.theta, secret.theta)
+    assert found.privacy["seeded"]
+    assert not secret.privacy["seeded"]
+    # all but the model is a function of N and d: other records, same facts
+    elsewhere = fit(np.ones_like(X), -y, seed=3, **words)
+    assert elsewhere.privacy == found.privacy
+    assert elsewhere.plan.events == found.plan.events
+    spent = found.privacy["epsilon_published" if "method" in words else "epsilon_proven"]
+    assert 0.99 < spent <= 1.0 + 1e-12
+    streams = agent_streams(0, 3)
+    rows = prepare_rows(X)
+    fitted = fit_baseline(found.plan, rows, y, streams, sampling_stream=streams[Purpose.BATCH])
+    assert fitted.diagnostics == {}
+    assert np.array_equal(fitted.theta, found.theta)
+
+
+@pytest.mark.parametrize("words", OPEN, ids=str)
+def test_open_fits_learn_the_rule(words: dict[str, Any]) -> None:
+    X, y = people()
+    found = fit(X, y, seed=0, regularisation=1e-3, **words)
+    assert np.mean(np.sign(prepare_rows(X) @ found.theta) == y) > 0.95
+    assert found.privacy["epsilon_proven"] is None
+    assert found.plan.budget is None
+
+
+def test_fixed_batches_of_hidden_dual_variables_cost_what_shown_ones_do() -> None:
+    X, y = people()
+    cost = {
+        (name, sampling): fit(X, y, seed=0, algorithm=name, sampling=sampling, batch=10).plan.noise_multiplier
+        for name in ("dp-scd", "dp-sgd")
+        for sampling in ("poisson", "fixed")
+    }
+    assert cost["dp-scd", "poisson"] == cost["dp-sgd", "poisson"]
+    assert cost["dp-scd", "fixed"] > cost["dp-sgd", "fixed"] > cost["dp-sgd", "poisson"]  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        ({"algorithm": "pp-admm"}, "no baseline is called"),
+        ({"algorithm": "dp-scd", "method": "proven", "accountant": "published"}, "goes with method"),
+        ({"algorithm": "song-sgd", "loss": "squared"}, "loss = 'squared'"),
+        ({"algorithm": "banco", "loss": "squared"}, "loss = 'squared'"),
+        ({"algorithm": "primal-dp-scd", "loss": "hinge", "method": "published"}, "loss = 'hinge'"),
+        ({"algorithm": "primal-dp-scd"}, "refused under --accountant proven"),
+        ({"algorithm": "seq-dp-scd", "sampling": "poisson"}, "poisson"),
+        ({"algorithm": "banco", "noise": "gaussian", "method": "published"}, "--method proven"),
+        ({"algorithm": "banco", "epochs": 2}, "epochs = 2 does not go with"),
+        ({"algorithm": "dp-sgd", "batch": 201}, "batch = 201"),
+    ],
+    ids=str,
+)
+def test_what_no_proof_covers_is_refused_before_anything_is_drawn(words: dict[str, Any], match: str) -> None:
+    X, y = people()
+    with pytest.raises(RequestError, match=match):
+        fit(X, y, seed=0, **words)
+
+
+def test_records_that_are_none_are_refused() -> None:
+    X, y = people(20)
+    for bad, labels, match in (
+        (X[0], y, "table"),
+        (X[:0], y[:0], "table"),
+        (np.full_like(X, np.nan), y, "not finite"),
+        (sparse.csr_matrix(np.full_like(X, np.inf)), y, "not finite"),
+        (X, y[:-1], "one label"),
+        (X, y[:, None], "one label"),
+        (X, 2.0 * y, "labels must be"),
+        (X, np.full(20, "yes"), "no number"),
+    ):
+        with pytest.raises(RequestError, match=match):
+            fit(bad, labels, algorithm="dp-sgd", seed=0)

@@ -250,6 +250,8 @@ def _summarise(
         releases=meter.releases(),
         error=error,
     )
+    if plan.epsilon_proven is None:  # scaled columns: no figure covers them
+        entry |= {"epsilon_proven": None, "epsilon_spent": None}
     units = {}
     if data.target is not None:
         units["root_in_units"] = finite(math.sqrt(error) * data.target.reach)
@@ -310,5 +312,6 @@ def _facts(prepared: Prepared, fitted: Fitted, *, seeded: bool) -> dict[str, Any
         "sampling": None if config.sampling == "auto" else config.sampling,
         "rate": plan.rate,
         "noise_multiplier": plan.noise_multiplier,
+        "pure_epsilon": plan.pure,
     }
     return facts | ({"diagnostics": dict(fitted.diagnostics)} if seeded else {})

@@ -20,6 +20,8 @@ from admmnet.types import Matrix, Vector
 if TYPE_CHECKING:
     from admmnet.config import RunConfig
 
+_COMMON = ("loss", "regularisation", "method", "accountant", "epsilon", "delta", "data_dependent")
+"""Settings that ``fit`` takes besides those of [baseline]."""
 GAP = 1e-6
 """Duality gap at which ``sdca`` stops."""
 OnEpoch = Callable[[int, Vector], None]
@@ -164,6 +166,16 @@ def fit_baseline(
     return Fitted(theta, plan.steps, {})
 
 
+def refuse_scaled_columns(config: RunConfig) -> None:
+    """Refuse primal-dp-scd on private records unless that is accepted: its scaling is charged by nobody."""
+    accepted = not config.private or config.seed is not None or config.data_dependent
+    if config.algorithm == "primal-dp-scd" and not accepted:
+        raise RequestError(
+            "primal-dp-scd scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
+            "accept it with --data-dependent"
+        )
+
+
 def bound_of(plan: BaselinePlan) -> Bound:
     """Sensitivity of a seqDP-SCD step: the paper's, or the one of docs/baselines.md sec. 4 for unit rows."""
     return "published" if plan.settings.method == "published" else "contraction"
@@ -241,8 +253,13 @@ def fit(
         The budget affords no step.
     """
     from admmnet.config import RunConfig
+    from admmnet.contradictions import BASELINE_OWNERS
     from admmnet.defaults import baseline_settings, fixed_baseline
 
+    usable = sorted((*_COMMON, *BASELINE_OWNERS))
+    strangers = sorted(set(settings) - set(usable))
+    if strangers:
+        raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
     rows = prepare_rows(X, fit_intercept=fit_intercept)
     try:
         labels = np.ascontiguousarray(y, dtype=np.float64)
@@ -251,6 +268,7 @@ def fit(
             "y holds something that is no number: labels are -1 and +1, targets numbers"
         ) from None
     config = fixed_baseline(RunConfig(algorithm=algorithm, seed=seed, **settings), *rows.shape)
+    refuse_scaled_columns(config)
     plan = plan_baseline(baseline_settings(config), *rows.shape)
     streams = agent_streams(0, seed)
     fitted = fit_baseline(plan, rows, labels, streams, sampling_stream=streams[Purpose.BATCH])
@@ -299,16 +317,16 @@ def privacy_of(plan: BaselinePlan, *, seeded: bool) -> dict[str, Any]:
     settings, budget = plan.settings, plan.budget
     private = budget is not None
     delta = settings.delta if private else None
-    proven = plan.worst_case.epsilon_proven(settings.delta) if private else math.inf
     return {
         "epsilon_target": settings.epsilon if private else None,
         "delta": delta,
-        "epsilon_proven": proven if math.isfinite(proven) else None,
+        "epsilon_proven": plan.epsilon_proven,
         "epsilon_published": plan.worst_case.epsilon_published(settings.delta) if private else None,
         "accountant": settings.accountant if private else None,
         "adjacency": plan.adjacency,
-        "sampling": settings.sampling,
+        "sampling": plan.sampling,
         "noise_multiplier": plan.noise_multiplier,
+        "pure_epsilon": plan.pure,
         "steps": plan.steps,
         "seeded": seeded,
     }

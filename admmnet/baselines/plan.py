@@ -113,6 +113,19 @@ class BaselinePlan:
     worst_case: Totals
     budget: Budget | None
 
+    @property
+    def epsilon_proven(self) -> float | None:
+        """Proven epsilon of the worst case; None without privacy, and where columns are scaled over all records."""
+        if self.budget is None or self.settings.algorithm == "primal-dp-scd":
+            return None
+        return self.worst_case.epsilon_proven(self.settings.delta)
+
+    @property
+    def sampling(self) -> str | None:
+        """How sampled steps are booked; None where there are none."""
+        event = self.events[0]
+        return event.sampling if isinstance(event, SubsampledGaussian) else None
+
 
 def plan_baseline(settings: BaselineSettings, records: int, features: int) -> BaselinePlan:
     """Calibrate a baseline.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from admmnet.baselines.fit import refuse_scaled_columns
 from admmnet.baselines.plan import BaselinePlan, epochs_of, plan_baseline
 from admmnet.config import RunConfig
 from admmnet.data import DataSettings, Records, load, load_sparse, require_classes
@@ -106,11 +107,7 @@ def _refuse_dependent(config: RunConfig, data: Records) -> None:
             f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "
             "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
         )
-    if config.algorithm == "primal-dp-scd":
-        raise RequestError(
-            "primal-dp-scd scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
-            "accept it with --data-dependent"
-        )
+    refuse_scaled_columns(config)
 
 
 def _notes(config: RunConfig, data: Records) -> tuple[str, ...]:
@@ -163,10 +160,11 @@ def plan_facts(prepared: Prepared) -> dict[str, Any]:
         "steps": plan.steps,
         "rate": plan.rate,
         "noise_multiplier": plan.noise_multiplier,
+        "pure_epsilon": plan.pure,
         "adjacency": plan.adjacency,
         "epsilon_target": None if budget is None else budget.epsilon,
         "delta": None if budget is None else budget.delta,
-        "epsilon_proven": None if budget is None else finite(worst.epsilon_proven(budget.delta)),
+        "epsilon_proven": finite(plan.epsilon_proven),
         "epsilon_published": None if budget is None else finite(worst.epsilon_published(budget.delta)),
         "charges": charges,
     }

@@ -105,10 +105,12 @@ def _print_privacy(privacy: Mapping[str, Any], none: str) -> None:
     if privacy["epsilon_target"] is None:
         print(f"privacy:    {none}")
         return
+    proven = "nothing is proven"
+    if privacy["epsilon_proven"] is not None:
+        proven = f"proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record"
     print(
         f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
-        f"accountant; proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record, "
-        f"{privacy['adjacency']}"
+        f"accountant; {proven}, {privacy['adjacency']}"
     )
 
 

@@ -236,7 +236,7 @@ class _Session:
         names = ", ".join(entry.text for entry in self.grid.entries if entry.text in weaker)
         return (
             f"the epsilons of {names} are for zero-out, a record against none; for replace-one, the relation of the "
-            "network methods, they can be twice as large",
+            "network methods, double epsilon and multiply delta by 1 + e^epsilon",
         )
 
     def end(self, pictures: list[Path] | None) -> CompareResult:

@@ -18,6 +18,7 @@ from admmnet.privacy.events import (
     Event,
     GammaNorm,
     ObjectivePerturbation,
+    SubsampledGaussian,
     from_parameters,
     is_count,
     is_positive,
@@ -226,6 +227,12 @@ def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple
         raise _fault(path, number, str(error)) from None
     if encode(values) != encode(parameters(event)):
         raise _fault(path, number, "parameters are not in the canonical form that admmnet writes")
+    if isinstance(event, SubsampledGaussian):
+        batch = event.rate * records
+        if round(batch) < 1 or abs(batch - round(batch)) > TOLERANCE * batch:
+            raise _fault(
+                path, number, f"rate is {event.rate!r}, no whole batch of the header's {records} records"
+            )
     if isinstance(event, ObjectivePerturbation | GammaNorm):
         if event.records != records:
             raise _fault(path, number, f"records is {event.records}, the header's is {records}")

@@ -36,16 +36,13 @@ TOLERANCE = 5e-5
 _LEAST = math.ulp(0.0)  # no cost rounds to zero
 _ROUNDING = 1e-14  # the library's sums of logarithms are exact to less, a step
 _FINE = 20.0  # points of the grid of losses to a step's mean absolute loss: epsilon within 2e-4, from above
-_MOST_POINTS, _MOST_STEP_POINTS = (
-    2.0**20,
-    2.0**16,
-)  # of that grid, after all steps and for one; else it is coarser
+# points of that grid, after all steps and for one; else it is coarser
+_MOST_POINTS, _MOST_STEP_POINTS = 2.0**20, 2.0**16
 _TAIL = 1e-5  # share of delta that is spent on losses beyond the grid
 _MOST_LOSS = 1e4  # mean loss of all steps beyond which the Renyi bound does
 _FFT = 1e-15  # error of delta a step by the transform: at most 3e-17 was seen, up to a million steps
-_LEVELS = (
-    2.0**13
-)  # readings are rounded up to a power of e^(1/8192): a transform's last bits differ by machine
+# readings are rounded up to a power of e^(1/8192): a transform's last bits differ by machine
+_LEVELS = 2.0**13
 
 Profile = Callable[[Vector], Vector]
 

@@ -71,6 +71,8 @@ def test_sparse_and_dense_records_give_one_model(words: dict[str, Any]) -> None:
 @pytest.mark.parametrize("words", PRIVATE, ids=str)
 def test_private_fits_return_the_model_and_public_facts(words: dict[str, Any]) -> None:
     X, y = people()
+    if words["algorithm"] == "primal-dp-scd":
+        words = words | {"data_dependent": True}
     found = fit(X, y, seed=3, **words)
     again, other, secret = (fit(X, y, seed=seed, **words) for seed in (3, 4, None))
     assert np.array_equal(found.theta, again.theta)
@@ -147,3 +149,11 @@ def test_records_that_are_none_are_refused() -> None:
     ):
         with pytest.raises(RequestError, match=match):
             fit(bad, labels, algorithm="dp-sgd", seed=0)
+
+
+def test_columns_scaled_by_private_records_must_be_accepted() -> None:
+    X, y = people()
+    words: dict[str, Any] = {"algorithm": "primal-dp-scd", "method": "published"}
+    with pytest.raises(RequestError, match="which no ledger covers"):
+        fit(X, y, **words)
+    assert fit(X, y, data_dependent=True, **words).theta.shape == (X.shape[1] + 1,)

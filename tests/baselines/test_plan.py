@@ -13,7 +13,7 @@ import pytest
 
 from admmnet.baselines.fit import bound_of, fit, fit_baseline
 from admmnet.baselines.plan import BaselineSettings, plan_baseline
-from admmnet.errors import BudgetError, RequestError
+from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.privacy import audit
 from admmnet.privacy.events import GammaNormVector, Gaussian, SubsampledGaussian
 from admmnet.privacy.ledger import Header, Ledger
@@ -81,6 +81,40 @@ def test_the_promise_is_kept_and_used(words: dict[str, Any], epsilon: float, tmp
     account = audit.read(ledger.path)
     assert account.finished
     assert account.totals.epsilon_proven(BASE.delta) == found
+
+
+@pytest.mark.parametrize(("rate", "passes"), [(0.05, True), (1e-5, False), (0.0505, False)])
+def test_a_ledger_of_parts_of_records_does_not_verify(rate: float, passes: bool, tmp_path: Path) -> None:
+    event = SubsampledGaussian(50.0, rate, 10, "poisson")
+    header = Header(
+        agent=0,
+        neighbours=(),
+        records=N,
+        epsilon=1.0,
+        delta=BASE.delta,
+        accountant="proven",
+        method="proven",
+        algorithm="dp-scd",
+        noise="seeded",
+        preprocessing="public-bounds",
+        version="0",
+        adjacency="zero-out",
+    )
+    ledger = Ledger(tmp_path / "agent-000.jsonl", header, None, durable=False)
+    ledger.charge(0, event)
+    ledger.finish()
+    if passes:
+        assert audit.read(ledger.path).events[0][1] == event
+        return
+    with pytest.raises(CheckFailed, match="rate"):
+        audit.read(ledger.path)
+
+
+def test_no_proven_figure_where_columns_are_scaled_over_all_records() -> None:
+    words: dict[str, Any] = {"algorithm": "primal-dp-scd", "batch": 2, "method": "published"}
+    plan = plan_baseline(replace(BASE, accountant="published", **words), N, D)
+    assert plan.epsilon_proven is None
+    assert plan.worst_case.epsilon_published(BASE.delta) == pytest.approx(1.0, rel=1e-2)
 
 
 def test_relations_and_the_noise_of_each_sampling() -> None:

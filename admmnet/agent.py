@@ -8,10 +8,10 @@ import numpy as np
 
 from admmnet.algorithms import Algorithm
 from admmnet.algorithms.consensus import Consensus
+from admmnet.drive import AnySolver, Solve, Steps, alone
 from admmnet.errors import CertificateError, RunError
 from admmnet.privacy.ledger import Ledger
 from admmnet.rng import Purpose
-from admmnet.solve import LocalSolver
 from admmnet.types import Vector
 
 
@@ -22,7 +22,7 @@ class Agent:
     ----------
     id : int
         Its number in the graph.
-    solver : LocalSolver
+    solver : LocalSolver or BlockMember
         Holds the agent's records; they never leave it.
     state : Consensus
         Released vectors and the dual.
@@ -41,7 +41,7 @@ class Agent:
     def __init__(
         self,
         id: int,
-        solver: LocalSolver,
+        solver: AnySolver,
         state: Consensus,
         *,
         eta: float,
@@ -73,6 +73,10 @@ class Agent:
         return len(self.solver.y)
 
     def propose(self, round: int) -> Vector | None:
+        """Carry out a ``proposal`` by this agent alone."""
+        return alone(self.proposal(round))
+
+    def proposal(self, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, or None for silence; its cost is in the ledger.
 
         Raises
@@ -81,7 +85,7 @@ class Agent:
             If the local solve misses its certificate; the agent then sends nothing, ever.
         """
         try:
-            self._spoken = self.algorithm.propose(self, round)
+            self._spoken = yield from self.algorithm.propose(self, round)
         except CertificateError as error:
             told = "a solve missed its certificate: raise beta" if self.discreet else str(error)
             raise RunError(f"agent {self.id}, round {round}: {told}") from None
@@ -98,9 +102,9 @@ class Agent:
         """Linear coefficient of this round's objective besides the loss, eqs. (3) and (16)."""
         return self.state.linear_term(self.eta, self.proximal)
 
-    def solve(self, linear: Vector, beta: float, extra: float = 0.0) -> Vector:
+    def solve(self, linear: Vector, beta: float, extra: float = 0.0) -> Steps[Vector]:
         """Minimise local loss + ((m + extra)/2) ||theta||^2 + linear . theta to gradient norm beta, eq. (6)."""
-        return self.solver.solve(linear, self.convexity + extra, beta).theta
+        return (yield Solve(self.solver, linear, self.convexity + extra, beta))
 
     def penalty(self, theta: Vector) -> float:
         """Regulariser's part of f_i(theta), (lambda/N) ||theta||^2 / 2, eq. (1)."""

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from admmnet.drive import AnySolver, Solve, Steps, alone
 from admmnet.errors import RunError
-from admmnet.solve import LocalSolver
 from admmnet.types import Vector
 
 
@@ -24,7 +24,7 @@ class BallQuery:
 
     Parameters
     ----------
-    solver : LocalSolver
+    solver : LocalSolver or BlockMember
         Holder of the records.
     radius : float
         R.
@@ -32,14 +32,18 @@ class BallQuery:
         Certified bound on f(theta) minus the minimum.
     """
 
-    def __init__(self, solver: LocalSolver, radius: float, gap: float) -> None:
-        self._solver = LocalSolver(solver.X, solver.y, solver.loss)
+    def __init__(self, solver: AnySolver, radius: float, gap: float) -> None:
+        self._solver = solver.fresh()
         self.radius = radius
         self.gap = gap
         self._least = 2.0 * gap / radius**2  # mu s (R - s) <= mu R^2 / 4 = gap / 2
         self._mu = self._least
 
     def fall(self, center: Vector) -> float:
+        """Carry out ``asks`` by this agent alone."""
+        return alone(self.asks(center))
+
+    def asks(self, center: Vector) -> Steps[float]:
         """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q and never above it.
 
         Raises
@@ -51,7 +55,7 @@ class BallQuery:
         outside: tuple[float, float] | None = None  # a mu whose minimiser lies outside, and 1/distance there
         inside: tuple[float, float] | None = None
         for turn in range(100):
-            theta, distance = self._minimise(center, mu)
+            theta, distance = yield from self._minimise(center, mu)
             slack = self.radius - distance
             if slack >= 0.0 and (mu <= self._least or mu * distance * slack <= 0.5 * self.gap):
                 self._mu = mu
@@ -63,9 +67,9 @@ class BallQuery:
             mu = self._next(mu, distance, outside, inside, turn)
         raise RunError(f"the gate's query found no certified point within {self.radius:g}; raise gate_radius")
 
-    def _minimise(self, center: Vector, mu: float) -> tuple[Vector, float]:
+    def _minimise(self, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
         beta = self.gap / (4.0 * self.radius)
-        theta = self._solver.solve(-mu * center, mu, beta).theta
+        theta = yield Solve(self._solver, -mu * center, mu, beta)
         return theta, float(np.linalg.norm(theta - center))
 
     def _next(

@@ -86,8 +86,61 @@ class RunConfig:
     transport: str = setting(
         "auto",
         "network",
-        "how agents are run; auto: mpi under mpirun, else local",
-        choices=("auto", "local", "mpi"),
+        "how agents are run; auto: mpi under mpirun, else local; zmq: one process an agent",
+        choices=("auto", "local", "mpi", "zmq"),
+    )
+    block: int | Auto = setting(
+        "auto",
+        "network",
+        "agents whose local problems are solved together; auto: 1 up to 64 agents, else 32",
+        low=1,
+        high=10_000,
+    )
+    topology_schedule: str | None = setting(
+        None, "network", "file of graphs that take turns: lines such as '0-9 ring:5'", metavar="FILE"
+    )
+    drop: float = setting(
+        0.0, "network", "share of messages that are lost, simulated", low=0.0, high=1.0, open_high=True
+    )
+    drop_burst: float = setting(
+        1.0, "network", "mean number of rounds in a row that a lossy link loses", low=1.0, high=1e6
+    )
+    straggle: float = setting(
+        0.0, "network", "share of rounds in which an agent is slow, for the virtual clock", low=0.0, high=1.0
+    )
+    offline: str | None = setting(
+        None, "network", "who is away when, simulated: 3:10-19,4:25-", metavar="AGENT:FIRST-LAST,..."
+    )
+    delay: str | None = setting(
+        None,
+        "network",
+        "delays of the virtual clock: compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=10",
+        metavar="KEY=X,...",
+    )
+    trouble_seed: int | None = setting(
+        None, "network", "seed of simulated trouble (default: --seed, else 0)", low=0
+    )
+    on_loss: str = setting(
+        "stop",
+        "network",
+        "what a lost agent means to the others; continue goes with --transport zmq",
+        choices=("stop", "continue"),
+    )
+    connect_deadline: float = setting(
+        60.0, "network", "seconds until all zmq neighbours must have answered", low=0.1, high=1e6
+    )
+    heartbeat_deadline: float = setting(
+        10.0,
+        "network",
+        "seconds without a sign of life after which a zmq neighbour is lost",
+        low=0.1,
+        high=1e6,
+    )
+    round_deadline: float = setting(
+        600.0, "network", "seconds that a zmq neighbour may take for its part of a round", low=0.1, high=1e6
+    )
+    shutdown_deadline: float = setting(
+        10.0, "network", "seconds in which zmq agents must end after an error", low=0.1, high=1e6
     )
 
     loss: str = setting("logistic", "problem", "loss function", choices=LOSSES)
@@ -224,6 +277,10 @@ class RunConfig:
         None, "run", "seed of the noise: a simulation; without it noise is private", low=0
     )
     out: str | None = setting(None, "run", "run folder (default: runs/<time>-<algorithm>)", metavar="DIR")
+    checkpoint_every: int | None = setting(
+        None, "run", "rounds between checkpoints, from which --resume goes on", low=1, metavar="K"
+    )
+    resume: str | None = setting(None, "run", "run folder of an interrupted run to go on with", metavar="DIR")
 
     batch: int | Auto = setting(
         "auto",

@@ -72,7 +72,7 @@ def _key(name: str) -> str:
 def to_toml(config: RunConfig) -> str:
     """Return the settings that the method has as TOML: ``load_config`` reads them back.
 
-    ``out`` is left out, it is where the file lies.
+    ``out`` and ``resume`` are left out, they are where the file lies.
     """
     import tomli_w
 
@@ -81,7 +81,7 @@ def to_toml(config: RunConfig) -> str:
     tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     for name, (_, meta) in metadata().items():
         value = getattr(config, name)
-        if name != "out" and value is not None and value != {} and has_setting(config.algorithm, name):
+        if name not in ("out", "resume") and value is not None and value != {} and has_setting(config.algorithm, name):
             tables[meta["table"]][_key(name)] = value
     return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
 

@@ -204,6 +204,27 @@ def _of_network(config: RunConfig) -> Refusals:
             "loss_width goes with loss = 'smoothed-hinge' and 'huber'",
         ),
         (
+            config.on_loss == "continue" and config.transport != "zmq",
+            f"on_loss = 'continue' goes with transport = 'zmq', not {config.transport!r}, where one loss ends all",
+        ),
+        (
+            config.topology_schedule is not None and config.topology is not None,
+            "topology and topology_schedule exclude each other: the schedule names its graphs",
+        ),
+        (
+            config.drop_burst != 1.0 and config.drop == 0.0,
+            f"drop_burst = {config.drop_burst:g} goes with drop > 0: it is the length of bursts of lost messages",
+        ),
+        (
+            config.straggle > 0.0 and config.delay is None,
+            f"straggle = {config.straggle:g} goes with delay: slow rounds show on the virtual clock alone",
+        ),
+        (
+            config.trouble_seed is not None
+            and not (config.drop or config.straggle or config.delay is not None),
+            f"trouble_seed = {config.trouble_seed} goes with drop, straggle or delay: nothing else is drawn",
+        ),
+        (
             config.account is not None and published,
             "account goes with method = 'proven': it adds up proven costs",
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TypeVar
@@ -66,11 +66,19 @@ class Facts:
         n_i of all agents.
     width : int
         d.
+    mine : sequence of int
+        Agents of this process; all by default.
     """
 
     graph: nx.Graph
     counts: Mapping[int, int]
     width: int
+    mine: Sequence[int] | None = None
+
+    @property
+    def agents(self) -> Sequence[int]:
+        """Agents whose noise is calculated here."""
+        return range(len(self.graph)) if self.mine is None else self.mine
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ def decide(
     facts : Facts
         The same on every process.
     world : World
-        Its blocks say whose noise is calculated here.
+        Where the agents of ``facts`` that are not ours are calculated.
     accounts : mapping, optional
         Open accounts of this process's agents.
 
@@ -112,7 +120,7 @@ def decide(
     if config.algorithm in PURE:
         return _pure(config, facts, world, accounts)
     if config.method == "published":
-        return together(world, lambda: _published(config, facts, world))
+        return together(world, lambda: _published(config, facts))
     return _proven(config, facts, world, accounts)
 
 
@@ -135,11 +143,7 @@ def _given(config: RunConfig, facts: Facts) -> Strength:
     return Strength(float(config.eta), (float(config.proximal),) * len(facts.graph))
 
 
-def _mine(facts: Facts, world: World) -> range:
-    return world.blocks(len(facts.graph))[world.rank]
-
-
-def _published(config: RunConfig, facts: Facts, world: World) -> Decision:
+def _published(config: RunConfig, facts: Facts) -> Decision:
     loss, graph, gated = loss_of(config), facts.graph, config.algorithm == "ipp-admm"
     setting = Setting(
         agents=len(graph),
@@ -157,7 +161,7 @@ def _published(config: RunConfig, facts: Facts, world: World) -> Decision:
     )
     agents = [AgentFacts(facts.counts[i], graph.degree(i), *budget_of(config, i)) for i in sorted(graph)]
     result = calibrate(agents, setting)
-    noise = {i: result.noise[i] for i in _mine(facts, world)}
+    noise = {i: result.noise[i] for i in facts.agents}
     config = replace(config, regularisation=result.regularisation)
     return Decision(config, _given(config, facts), noise)
 
@@ -177,11 +181,12 @@ def _continuing(account: AccountFile | None, calculate: Callable[..., Part]) -> 
 def _nominal(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> list[float]:
     """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left."""
 
-    def mine() -> list[float]:
+    def mine() -> dict[int, float]:
         plain = cache(nominal_rho)
-        return [plain(*budget_of(config, i), *_past(accounts.get(i))) for i in _mine(facts, world)]
+        return {i: plain(*budget_of(config, i), *_past(accounts.get(i))) for i in facts.agents}
 
-    return [value for block in world.gather(together(world, mine)) for value in block]
+    known = {int(i): rho for part in world.gather(together(world, mine)) for i, rho in part.items()}
+    return [known[i] for i in range(len(known))]
 
 
 def _proven(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> Decision:
@@ -198,7 +203,7 @@ def _proven(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -
     def calculate() -> dict[int, AnyNoise]:
         calculated = cache(calibrate_agent)
         noise: dict[int, AnyNoise] = {}
-        for i in _mine(facts, world):
+        for i in facts.agents:
             m = share + 2.0 * chosen.eta * degrees[i] + chosen.proximal[i]
             gap = GATE_GAP * 2.0 * setting.lipschitz * config.gate_radius / facts.counts[i]
             own = replace(setting, gate_gap=gap)
@@ -242,7 +247,7 @@ def _pure(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> 
     def calculate() -> dict[int, AnyNoise]:
         calculated = cache(calibrate_pure)
         noise: dict[int, AnyNoise] = {}
-        for i in _mine(facts, world):
+        for i in facts.agents:
             penalty = 2.0 * chosen.eta * degrees[i]
             agent = PureFacts(facts.counts[i], share + penalty + chosen.proximal[i], penalty)
             facts_of = (agent, *budget_of(config, i), setting)

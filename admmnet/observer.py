@@ -19,7 +19,23 @@ def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
     return float(np.mean((X @ theta > 0.0) != (y > 0.0))) if len(y) else float("nan")
 
 
-test_error.__test__ = False  # type: ignore[attr-defined]
+def test_errors(X: Matrix, y: Vector, theta: Matrix) -> Vector:
+    """``test_error`` of every row of theta, shape (B, d)."""
+    if len(theta) == 1 or not len(y):
+        return np.array([test_error(X, y, own) for own in theta])
+    wrong = (X @ theta.T > 0.0) != (y > 0.0)[:, None]
+    return np.asarray(wrong.mean(axis=0))
+
+
+test_error.__test__ = test_errors.__test__ = False  # type: ignore[attr-defined]
+
+
+def mean_losses(block: Sequence[Agent], theta: Matrix) -> Vector:
+    """Every agent's mean loss over its records at its row of theta, shape (B, d)."""
+    together = block[0].solver.block
+    if together is not None:
+        return np.asarray(together.mean_losses(theta))
+    return np.array([agent.solver.mean_loss(own) for agent, own in zip(block, theta, strict=True)])
 
 
 class Observer:
@@ -36,31 +52,42 @@ class Observer:
     """
 
     def __init__(
-        self, transport: Transport, agents: Sequence[Agent], data: Records, folder: Path, *, seeded: bool
+        self,
+        transport: Transport,
+        blocks: Sequence[Sequence[Agent]],
+        data: Records,
+        folder: Path,
+        *,
+        seeded: bool,
     ) -> None:
-        self._transport, self._agents, self._data, self._seeded = transport, agents, data, seeded
-        self.theta = transport.collect(np.stack([agent.state.theta for agent in agents]))
-        self.rows, self.network = np.empty((0, 6)), np.empty(6)
-        self._file = MetricsFile(folder / "metrics.csv", seeded=seeded) if transport.world.rank == 0 else None
+        self._transport, self._blocks, self._data, self._seeded = transport, blocks, data, seeded
+        agents = sorted((agent for block in blocks for agent in block), key=lambda agent: agent.id)
+        self._agents = agents
+        self._place = {agent.id: place for place, agent in enumerate(agents)}
+        self.theta = np.zeros((0, 0))
+        self.theta = self._kept(np.stack([agent.state.theta for agent in agents]), self.theta)
+        self._all = np.empty((0, 8))
+        self.rows, self.network = self._all[:, :6], np.empty(6)
+        writes = transport.world.rank == 0 or not transport.world.shared_folder
+        self._file = MetricsFile(folder / "metrics.csv", seeded=seeded) if writes else None
+
+    def _kept(self, mine: Matrix, before: Matrix) -> Matrix:
+        """Rows of all agents; a lost agent keeps the ones it had."""
+        rows = self._transport.collect(mine)
+        for i in self._transport.lost:
+            rows[i] = before[i]
+        return rows
 
     def observe(self, round: int) -> float:
         """Measure and record a round; return the test error of the consensus."""
-        agents, data = self._agents, self._data
-        self.theta = self._transport.collect(np.stack([agent.state.theta for agent in agents]))
+        data = self._data
+        self.theta = self._kept(np.stack([agent.state.theta for agent in self._agents]), self.theta)
         consensus = self.theta.mean(axis=0)
-        mine = np.zeros((len(agents), 8))
-        for row, agent in zip(mine, agents, strict=True):
-            theta = agent.state.theta
-            row[0] = test_error(data.X_test, data.y_test, theta)
-            row[1] = agent.releases
-            row[2] = agent.releases * theta.nbytes * agent.state.degree
-            if self._seeded:
-                row[3] = agent.solver.mean_loss(theta)
-                row[4] = row[3] + agent.penalty(theta)
-                row[5] = np.linalg.norm(theta - consensus)
-                row[6] = agent.solver.mean_loss(consensus)
-                row[7] = row[6] + agent.penalty(consensus)
-        rows = self._transport.collect(mine)
+        mine = np.zeros((len(self._agents), 8))
+        for block in self._blocks:
+            places = [self._place[agent.id] for agent in block]
+            mine[places] = self._measured(block, consensus)
+        rows = self._all = self._kept(mine, self._all)
         self.rows = rows[:, :6]
         self.network = np.array(
             [
@@ -76,17 +103,34 @@ class Observer:
             self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]))
         return float(self.network[0])
 
+    def _measured(self, block: Sequence[Agent], consensus: Vector) -> Matrix:
+        """Figures of the agents of a block, shape (B, 8)."""
+        theta = np.stack([agent.state.theta for agent in block])
+        rows = np.zeros((len(block), 8))
+        rows[:, 0] = test_errors(self._data.X_test, self._data.y_test, theta)
+        rows[:, 1] = [agent.releases for agent in block]
+        rows[:, 2] = [agent.releases * agent.state.theta.nbytes * agent.state.degree for agent in block]
+        if self._seeded:
+            rows[:, 3] = mean_losses(block, theta)
+            rows[:, 4] = rows[:, 3] + [agent.penalty(own) for agent, own in zip(block, theta, strict=True)]
+            rows[:, 5] = [np.linalg.norm(own - consensus) for own in theta]
+            rows[:, 6] = mean_losses(block, np.broadcast_to(consensus, theta.shape))
+            rows[:, 7] = rows[:, 6] + [agent.penalty(consensus) for agent in block]
+        return rows
+
     def judge(self, theta: Matrix, extra: int) -> None:
         """Put the figures of the final models, shape (N, d), in place of the last round's; count extra messages."""
         data, consensus = self._data, theta.mean(axis=0)
         mine = np.zeros((len(self._agents), 4))
-        for row, agent in zip(mine, self._agents, strict=True):
-            row[0] = test_error(data.X_test, data.y_test, theta[agent.id])
-            row[1] = extra * theta[0].nbytes * agent.state.degree
+        for block in self._blocks:
+            places, own = [self._place[agent.id] for agent in block], theta[[agent.id for agent in block]]
+            mine[places, 0] = test_errors(data.X_test, data.y_test, own)
+            mine[places, 1] = [extra * theta[0].nbytes * agent.state.degree for agent in block]
             if self._seeded:
-                row[2] = agent.solver.mean_loss(theta[agent.id])
-                row[3] = agent.solver.mean_loss(consensus)
-        rows = self._transport.collect(mine)
+                mine[places, 2] = mean_losses(block, own)
+                mine[places, 3] = mean_losses(block, np.broadcast_to(consensus, own.shape))
+        before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])
+        rows = self._kept(mine, before)
         self.theta = theta
         self.rows[:, 0], self.rows[:, 2], self.rows[:, 3] = (
             rows[:, 0],

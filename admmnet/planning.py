@@ -21,6 +21,7 @@ from admmnet.privacy.account import AccountFile
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.together import together
 from admmnet.transport import World
+from admmnet.transport.layout import automatic_block, layout
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
@@ -91,9 +92,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         error = RequestError(f"the agents' files differ in width: {widths} features")
         error.shared = True
         raise error
-    accounts = together(world, lambda: _open_accounts(config, data, world.blocks(len(graph))[world.rank]))
+    accounts = together(world, lambda: _open_accounts(config, data, _mine(config, graph, world)))
     try:
-        decision = decide(config, Facts(graph, known, widths[0]), world, accounts)
+        decision = decide(config, Facts(graph, known, widths[0], _mine(config, graph, world)), world, accounts)
     except BaseException:
         for account in accounts.values():
             account.close()
@@ -123,7 +124,13 @@ def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
         agents = agents or (world.size if world.size > 1 else 5)
     source = config.topology or f"erdos-renyi:{agents}:0.5"
     graph = load_topology(source, agents=agents, seed=seed)
-    return replace(config, topology=source, topology_seed=seed, agents=graph.number_of_nodes()), graph
+    count = graph.number_of_nodes()
+    block = automatic_block(count, world.size) if config.block == "auto" else config.block
+    return replace(config, topology=source, topology_seed=seed, agents=count, block=block), graph
+
+
+def _mine(config: RunConfig, graph: nx.Graph, world: World) -> tuple[int, ...]:
+    return layout(graph, int(config.block), world.size).owners[world.rank]
 
 
 def data_settings(config: RunConfig) -> DataSettings:
@@ -154,7 +161,7 @@ def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunCo
         raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
     if config.answer == "gossip":
         gossip_rounds(graph)  # refused here rather than after the run
-    mine = world.blocks(count)[world.rank]
+    mine = _mine(config, graph, world)
     settings = data_settings(config)
     try:
         data = (loader or load)(settings, count, mine)
@@ -185,7 +192,7 @@ def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunCo
     return config, graph, data
 
 
-def _open_accounts(config: RunConfig, data: Records, mine: range) -> dict[int, AccountFile]:
+def _open_accounts(config: RunConfig, data: Records, mine: Sequence[int]) -> dict[int, AccountFile]:
     if config.account is None:
         return {}
     folder = Path(config.account)

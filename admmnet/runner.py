@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
 from admmnet.decisions import loss_of
+from admmnet.drive import AnySolver, abreast
 from admmnet.errors import RunError
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
@@ -27,7 +28,7 @@ from admmnet.solve import LocalSolver
 from admmnet.summary import Seconds, summarise
 from admmnet.together import all_or_none, install_hook, together
 from admmnet.transport import Transport, World, open_world
-from admmnet.types import Matrix
+from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
 
 
@@ -129,33 +130,43 @@ def _run(
             opened.callback(account.close)
         folder = _folder(plan, world)
         on_start(plan)
-        transport = world.connect(plan.graph)
-        agents = together(world, lambda: _agents(plan, transport, folder))
+        transport = world.connect(plan.graph, int(plan.config.block))
+        opened.callback(transport.close)
+        blocks = together(world, lambda: _blocks(plan, transport, folder))
+        agents = sorted((agent for block in blocks for agent in block), key=lambda agent: agent.id)
         for agent in agents:
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
-        observer = Observer(transport, agents, plan.data, folder, seeded=plan.config.seed is not None)
+        observer = Observer(transport, blocks, plan.data, folder, seeded=plan.config.seed is not None)
         opened.callback(observer.close)
         seconds = {"solve": 0.0, "exchange": 0.0}
         tail = Tail(int(plan.config.rounds))
         for round in range(int(plan.config.rounds)):
-            error = _round(round, agents, transport, observer, seconds)
+            error = _round(round, blocks, transport, observer, seconds)
             tail.add(round, observer.theta)
             on_round(round, error)
         for agent in agents:
             agent.ledger.finish()
-    theta = _answer(plan, transport, observer, tail)
-    times = Seconds(total=time.perf_counter() - start, **seconds)
-    summary = summarise(
-        plan.config, plan.graph, plan.data, plan.noise, agents, observer, world, folder, times, plan.notes
-    )
-    if world.rank == 0:
-        if plan.data.encoding is not None:
-            records.write_json(folder / ENCODING, plan.data.encoding)
-        records.write_model(folder / "model.npz", theta, plan.data.feature_names)
-        records.write_json(folder / "summary.json", summary)
-    world.gather(None)  # no process returns before the folder is whole
-    transport.close()
-    return RunResult(folder, summary, theta)
+        theta = _answer(plan, transport, observer, tail)
+        times = Seconds(total=time.perf_counter() - start, **seconds)
+        summary = summarise(
+            plan.config,
+            plan.graph,
+            plan.data,
+            plan.noise,
+            agents,
+            observer,
+            transport,
+            folder,
+            times,
+            plan.notes,
+        )
+        if world.rank == 0 or not world.shared_folder:
+            if plan.data.encoding is not None:
+                records.write_json(folder / ENCODING, plan.data.encoding)
+            records.write_model(folder / "model.npz", theta, plan.data.feature_names)
+            records.write_json(folder / "summary.json", summary)
+        world.gather(None)  # no process returns before the folder is whole
+        return RunResult(folder, summary, theta)
 
 
 def _answer(plan: Plan, transport: Transport, observer: Observer, tail: Tail) -> Matrix:
@@ -171,10 +182,18 @@ def _answer(plan: Plan, transport: Transport, observer: Observer, tail: Tail) ->
 
 
 def _round(
-    round: int, agents: list[Agent], transport: Transport, observer: Observer, seconds: dict[str, float]
+    round: int,
+    blocks: list[list[Agent]],
+    transport: Transport,
+    observer: Observer,
+    seconds: dict[str, float],
 ) -> float:
     begin = time.perf_counter()
-    spoken = {agent.id: agent.propose(round) for agent in agents}
+    agents = [agent for block in blocks for agent in block]
+    spoken: dict[int, Vector | None] = {}
+    for block in blocks:
+        said = abreast([agent.proposal(round) for agent in block])
+        spoken |= {agent.id: vector for agent, vector in zip(block, said, strict=True)}
     solved = time.perf_counter()
     for agent in agents:
         agent.ledger.commit()  # what was charged is on its way to the disk before anything is sent
@@ -189,11 +208,12 @@ def _round(
 def _folder(plan: Plan, world: World) -> Path:
     out = plan.config.out
     if out is None:
-        out = str(world.gather(str(records.default_folder(plan.config.algorithm)))[0])
+        mine = str(records.default_folder(plan.config.algorithm))
+        out = str(world.gather(mine)[0]) if world.shared_folder else f"{mine}-agent-{world.rank:03d}"
     folder = Path(out)
 
     def create() -> None:
-        if world.rank == 0:
+        if world.rank == 0 or not world.shared_folder:
             records.create_folder(folder)
             (folder / "config.toml").write_text(to_toml(plan.config), encoding="utf-8")
 
@@ -201,26 +221,42 @@ def _folder(plan: Plan, world: World) -> Path:
     return folder
 
 
-def _agents(plan: Plan, transport: Transport, folder: Path) -> list[Agent]:
-    config, data, graph = plan.config, plan.data, plan.graph
-    loss = loss_of(config)
+def _blocks(plan: Plan, transport: Transport, folder: Path) -> list[list[Agent]]:
+    """Agents of this process, those of a block together."""
+    mine = transport.layout.blocks[transport.world.rank]
     return [
-        Agent(
-            i,
-            LocalSolver(*data.shards[i], loss),
-            Consensus(sorted(graph[i]), len(data.feature_names)),
-            eta=plan.strength.eta,
-            regularisation=plan.regularisation,
-            proximal=plan.strength.proximal[i],
-            algorithm=ALGORITHMS[config.algorithm, str(config.method)](
-                config, None if plan.noise is None else plan.noise[i]
-            ),
-            ledger=_ledger(plan, folder, i),
-            streams=agent_streams(i, config.seed),
-            discreet=config.seed is None,
-        )
-        for i in transport.agents
+        [_agent(plan, folder, i, solver) for i, solver in zip(block, _solvers(plan, block), strict=True)]
+        for block in mine
     ]
+
+
+def _solvers(plan: Plan, block: tuple[int, ...]) -> Sequence[AnySolver]:
+    shards, loss = plan.data.shards, loss_of(plan.config)
+    if len(block) == 1:
+        return [LocalSolver(*shards[block[0]], loss)]
+    from admmnet.block_solve import BlockSolver  # small runs do without it
+
+    members = BlockSolver([shards[i] for i in block], loss).members
+    for i, member in zip(block, members, strict=True):
+        shards[i] = (member.X, member.y)  # the block's copy of the records is the only one
+    return members
+
+
+def _agent(plan: Plan, folder: Path, i: int, solver: AnySolver) -> Agent:
+    config, graph = plan.config, plan.graph
+    method = ALGORITHMS[config.algorithm, str(config.method)]
+    return Agent(
+        i,
+        solver,
+        Consensus(sorted(graph[i]), len(plan.data.feature_names)),
+        eta=plan.strength.eta,
+        regularisation=plan.regularisation,
+        proximal=plan.strength.proximal[i],
+        algorithm=method(config, None if plan.noise is None else plan.noise[i]),
+        ledger=_ledger(plan, folder, i),
+        streams=agent_streams(i, config.seed),
+        discreet=config.seed is None,
+    )
 
 
 def _ledger(plan: Plan, folder: Path, agent: int) -> Ledger:

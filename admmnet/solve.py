@@ -173,6 +173,10 @@ class LocalSolver:
         Shapes disagree, a number is not finite, or the loss has kinks.
     """
 
+    block = None
+    """It is no member of a block."""
+    index = 0
+
     def __init__(self, X: Matrix, y: Vector, loss: Loss) -> None:
         if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:
             raise RequestError(f"records need shapes (n, d) and (n,), n, d > 0; got {X.shape} and {y.shape}")
@@ -193,6 +197,10 @@ class LocalSolver:
         self._patience = self._cost
         self._waste = 0  # passes beyond one a round since the last Hessian
         self._passes = self._before = 0  # of the last solve, and of the one before the last Hessian
+
+    def fresh(self) -> LocalSolver:
+        """Return another solver of the same records that has learnt nothing."""
+        return LocalSolver(self.X, self.y, self.loss)
 
     def losses(self, theta: Vector) -> Vector:
         """Loss of every record at theta, shape (n,)."""

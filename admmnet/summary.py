@@ -19,7 +19,7 @@ from admmnet.decisions import AnyNoise
 from admmnet.observer import Observer
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.ledger import Ledger, finite
-from admmnet.transport import World
+from admmnet.transport import Transport
 from admmnet.version import __version__
 
 
@@ -39,16 +39,16 @@ def summarise(
     noise: Mapping[int, AnyNoise] | None,
     agents: Sequence[Agent],
     observer: Observer,
-    world: World,
+    transport: Transport,
     folder: Path,
     seconds: Seconds,
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """Return the summary, the same at every process; every ledger is finished."""
     seeded = config.seed is not None
-    entries: list[dict[str, Any]] = []
+    living: list[dict[str, Any]] = []
     digests: dict[str, str] = {}
-    answers = world.gather(
+    gathered = transport.world.gather(
         {
             "agents": [_agent_entry(agent, noise, observer) for agent in agents],
             "digests": [
@@ -57,9 +57,15 @@ def summarise(
             "seconds": [seconds.total, seconds.solve if seeded else 0.0, seconds.exchange],
         }
     )
+    answers = [answer for answer in gathered if answer is not None]
     for answer in answers:
-        entries += answer["agents"]
+        living += [entry for entry in answer["agents"] if entry["agent"] not in transport.lost]
         digests |= dict(answer["digests"])
+    missing = [
+        dict.fromkeys(living[0]) | _lost_entry(i, round, graph, data, observer)
+        for i, round in transport.lost.items()
+    ]
+    entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max([answer["seconds"] for answer in answers], axis=0).tolist()
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if seeded else 0
@@ -70,7 +76,7 @@ def summarise(
         "agents": len(graph),
         "rounds": config.rounds,
         "topology": config.topology,
-        "transport": world.name,
+        "transport": transport.world.name,
         "seeded": seeded,
         "data": {
             "name": data.name,
@@ -78,7 +84,7 @@ def summarise(
             "test": len(data.y_test),
             "features": len(data.feature_names),
         },
-        "privacy": privacy_of(config, entries, "replace-one"),
+        "privacy": privacy_of(config, living, "replace-one"),
         "metric": "error",
         "test_error": {
             "mean": finite(float(errors.mean())),
@@ -95,7 +101,7 @@ def summarise(
             "exchange": round(slowest[2], digits),
         },
         "ledgers": digests,
-        "notes": list(notes),
+        "notes": [*notes, *_lost_notes(transport)],
         "versions": {**versions_of(), "networkx": nx.__version__},
     }
 
@@ -161,9 +167,28 @@ def entry_of(
     }
 
 
+def _lost_entry(agent: int, round: int, graph: nx.Graph, data: Records, observer: Observer) -> dict[str, Any]:
+    """What the others know of an agent that they have lost."""
+    return {
+        "agent": agent,
+        "records": data.counts[agent],
+        "degree": graph.degree(agent),
+        "releases": int(observer.rows[agent, 1]),
+        "test_error": finite(float(observer.rows[agent, 0])),
+        "lost_at": round,
+    }
+
+
+def _lost_notes(transport: Transport) -> list[str]:
+    return [
+        f"agent {i} was lost in round {round}: what it spent is in its own ledger, and not in these figures"
+        for i, round in sorted(transport.lost.items())
+    ]
+
+
 def _agent_entry(agent: Agent, noise: Mapping[int, AnyNoise] | None, observer: Observer) -> dict[str, Any]:
     plan = None if noise is None else noise[agent.id]
-    return entry_of(
+    entry = entry_of(
         agent.id,
         agent.ledger,
         None if plan is None else (plan.budget, plan.worst_case),
@@ -172,3 +197,4 @@ def _agent_entry(agent: Agent, noise: Mapping[int, AnyNoise] | None, observer: O
         releases=agent.releases,
         error=float(observer.rows[agent.id, 0]),
     )
+    return {**entry, "lost_at": None}

@@ -134,7 +134,7 @@ def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
             return rows
 
     half = Half()
-    half.agents = range(1)
+    half.agents = (0,)
     answer, steps = gossip(half, nx.path_graph(3), np.array([[1.0], [np.nan], [np.nan]]), 0)
     assert answer[0, 0] == pytest.approx(4.0 + (1.0 - 4.0) * (2 / 3) ** steps, rel=1e-12)
 

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from admmnet.ball import BallQuery
+from admmnet.drive import Steps
 from admmnet.errors import RunError
 from admmnet.losses import get_loss
 from admmnet.solve import LocalSolver, Solution
@@ -176,8 +177,12 @@ def test_one_record_moves_the_answer_by_no_more_than_its_sensitivity() -> None:
 
 def test_failure_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     query = BallQuery(problem(), 5.0, 1e-4)
-    # a solver that always ends up outside the ball
-    monkeypatch.setattr(BallQuery, "_minimise", lambda self, center, mu: (center, 7.0))
+
+    def outside(self: BallQuery, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
+        yield from ()
+        return center, 7.0  # always
+
+    monkeypatch.setattr(BallQuery, "_minimise", outside)
     with pytest.raises(RunError, match=r"no certified point within 5; raise gate_radius") as caught:
         query.fall(np.zeros(5))
     assert "\n" not in str(caught.value)

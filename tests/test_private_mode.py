@@ -22,6 +22,7 @@ from admmnet.algorithms import dvp, ipp_admm, m_admm, pp_admm, r_admm
 from admmnet.ball import BallQuery
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
+from admmnet.drive import Steps
 from admmnet.privacy import mechanisms
 from admmnet.privacy.calibrate_proven import ProvenGate
 from admmnet.solve import LocalSolver, Solution
@@ -40,7 +41,7 @@ DIGITS = 9
 
 def main(secrets: str, *words: str) -> int:
     kept: dict[str, list[float]] = {"minimisers": [], "noise": [], "falls": [], "thresholds": []}
-    solve, fall = LocalSolver.solve, BallQuery.fall
+    solve, asks = LocalSolver.solve, BallQuery.asks
     gaussian, laplace, passes = mechanisms.gaussian_noise, mechanisms.laplace_noise, ipp_admm.IPPADMM._passes
     gamma_norm = mechanisms.gamma_norm_noise
 
@@ -49,8 +50,8 @@ def main(secrets: str, *words: str) -> int:
         kept["minimisers"] += solution.theta.tolist()
         return solution
 
-    def falling(self: BallQuery, center: Vector) -> float:
-        kept["falls"].append(fall(self, center))
+    def asking(self: BallQuery, center: Vector) -> Steps[float]:
+        kept["falls"].append((yield from asks(self, center)))
         return kept["falls"][-1]
 
     def drawing(rng: np.random.Generator, sigma: float, size: int) -> Vector:
@@ -67,14 +68,14 @@ def main(secrets: str, *words: str) -> int:
         kept["noise"].append(laplace(rng, scale))
         return kept["noise"][-1]
 
-    def passing(self: ipp_admm.IPPADMM, agent: Agent, gate: ProvenGate) -> bool:
-        yes = passes(self, agent, gate)
+    def passing(self: ipp_admm.IPPADMM, agent: Agent, gate: ProvenGate) -> Steps[bool]:
+        yes = yield from passes(self, agent, gate)
         if self._held is not None:
             kept["thresholds"].append(self._held)
         return yes
 
     LocalSolver.solve = solving  # type: ignore[method-assign]
-    BallQuery.fall = falling  # type: ignore[method-assign]
+    BallQuery.asks = asking  # type: ignore[method-assign]
     pp_admm.gaussian_noise = ipp_admm.gaussian_noise = drawing  # type: ignore[attr-defined]
     for rival in (dvp, m_admm, r_admm):
         rival.gamma_norm_noise = drawing_a_norm  # type: ignore[attr-defined]

@@ -38,7 +38,7 @@ class WatchedWorld(LocalWorld):
     def __init__(self, watch: Callable[[int], None]) -> None:
         self.watch = watch
 
-    def connect(self, graph: nx.Graph) -> Transport:
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         return Watched(self, graph)
 
 

@@ -11,6 +11,7 @@ from admmnet.algorithms.ipp_admm import IPPADMM, PublishedIPPADMM
 from admmnet.algorithms.m_admm import MADMM
 from admmnet.algorithms.pp_admm import PPADMM, PublishedPPADMM
 from admmnet.algorithms.r_admm import RADMM
+from admmnet.drive import Steps
 from admmnet.privacy.calibrate import Noise
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.privacy.calibrate_pure import PureNoise
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 class Algorithm(Protocol):
     """One agent's part of a method."""
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
-        """Charge the agent's ledger, draw, solve, perturb; return the broadcast, or None for silence."""
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
+        """Charge the agent's ledger, draw, solve, perturb; return the broadcast, or None for silence.
+
+        A generator: ``yield from agent.solve(...)`` is the minimiser (``drive``).
+        """
 
 
 Factory = Callable[["RunConfig", Any], Algorithm]

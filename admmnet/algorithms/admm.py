@@ -10,6 +10,7 @@ from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent
+    from admmnet.drive import Steps
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class ADMM:
 
     beta: float
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,)."""
         agent.ledger.charge(round, Unprotected())
-        return agent.solve(agent.linear_term(), self.beta)  # eq. (3)
+        return (yield from agent.solve(agent.linear_term(), self.beta))  # eq. (3)

@@ -16,6 +16,7 @@ from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent
+    from admmnet.drive import Steps
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class DVP:
     beta: float
     noise: PureNoise
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,), or None once the budget refuses."""
         if not agent.ledger.pays(round, *self.noise.release):
             return None
         # 2 (dual + e/2) . theta in place of 2 dual . theta, eq. (28)
         e = gamma_norm_noise(agent.streams[Purpose.OBJECTIVE], self.noise.rate, agent.state.dual.size)
-        theta_hat = agent.solve(agent.linear_term() + e, self.beta, self.noise.extra)
+        theta_hat = yield from agent.solve(agent.linear_term() + e, self.beta, self.noise.extra)
         return released(agent, self.noise.sigma2, theta_hat)

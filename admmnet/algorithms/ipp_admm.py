@@ -19,6 +19,7 @@ from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent
+    from admmnet.drive import Steps
 
 
 class IPPADMM:
@@ -47,7 +48,7 @@ class IPPADMM:
         self._held: float | None = None
         self._query: BallQuery | None = None
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,), or None for silence."""
         gate = self.noise.gate
         if gate is None or agent.releases >= self.max_releases:
@@ -58,23 +59,23 @@ class IPPADMM:
             agent.ledger.refuse(round)
             return None
         agent.ledger.charge(round, *asking)
-        if not self._passes(agent, gate):
+        if not (yield from self._passes(agent, gate)):
             return None
         agent.ledger.charge(round, *self.noise.release)
-        return release(agent, self.noise.sigma1, self.noise.sigma2, self.beta)
+        return (yield from release(agent, self.noise.sigma1, self.noise.sigma2, self.beta))
 
-    def _passes(self, agent: Agent, gate: ProvenGate) -> bool:
+    def _passes(self, agent: Agent, gate: ProvenGate) -> Steps[bool]:
         """Compare the noisy fall with the threshold, eqs. (22), (23); Theorem 9."""
         if self._query is None:
             self._query = BallQuery(agent.solver, gate.radius, gate.gap)
         stream, event = agent.streams[Purpose.GATE], gate.event
         if not isinstance(event, AboveThreshold):
             noise = float(gaussian_noise(stream, event.sigma, 1)[0])
-            return self._query.fall(agent.state.heard.mean(axis=0)) + noise >= self.threshold
+            return (yield from self._query.asks(agent.state.heard.mean(axis=0))) + noise >= self.threshold
         if self._held is None:
             self._held = self.threshold + laplace_noise(stream, event.sensitivity / event.epsilon_threshold)
         noise = laplace_noise(stream, 2.0 * event.sensitivity / event.epsilon_query)
-        yes = self._query.fall(agent.state.heard.mean(axis=0)) + noise >= self._held
+        yes = (yield from self._query.asks(agent.state.heard.mean(axis=0))) + noise >= self._held
         if yes:
             self._held = None  # the next question starts anew
         return yes
@@ -102,7 +103,7 @@ class PublishedIPPADMM:
     clip: float
     max_releases: int
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,), or None for silence."""
         gate = self.noise.gate
         if gate is None or agent.releases >= self.max_releases:
@@ -114,7 +115,7 @@ class PublishedIPPADMM:
             return None
         agent.ledger.charge(round, self.noise.objective, comparison)
         agent.comparisons += 1
-        theta_hat = minimiser(agent, self.noise.sigma1, self.beta)
+        theta_hat = yield from minimiser(agent, self.noise.sigma1, self.beta)
         before = agent.clipped_objective(agent.state.theta, self.clip)
         fall = before - agent.clipped_objective(theta_hat, self.clip)
         stream = agent.streams[Purpose.GATE]

@@ -16,6 +16,7 @@ from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent
+    from admmnet.drive import Steps
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class MADMM:
     noise: PureNoise
     growth: float
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,), or None once the budget refuses."""
         if not agent.ledger.pays(round, *self.noise.release):
             return None
@@ -45,5 +46,5 @@ class MADMM:
         # eta sum_j ||(theta_i + theta_j)/2 + e - theta||^2, eq. (29): linear in e up to a constant
         e = gamma_norm_noise(agent.streams[Purpose.OBJECTIVE], both * self.noise.rate, agent.state.dual.size)
         linear = agent.state.linear_term(eta, agent.proximal) - both * e
-        theta_hat = agent.solve(linear, self.beta, both - 2.0 * agent.eta * agent.state.degree)
+        theta_hat = yield from agent.solve(linear, self.beta, both - 2.0 * agent.eta * agent.state.degree)
         return released(agent, self.noise.sigma2, theta_hat)

@@ -16,6 +16,7 @@ from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent
+    from admmnet.drive import Steps
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class PPADMM:
     beta: float
     noise: ProvenNoise
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,), or None once the budget refuses."""
         if not agent.ledger.pays(round, *self.noise.release):
             return None
-        return release(agent, self.noise.sigma1, self.noise.sigma2, self.beta)
+        return (yield from release(agent, self.noise.sigma1, self.noise.sigma2, self.beta))
 
 
 @dataclass(frozen=True)
@@ -55,24 +56,24 @@ class PublishedPPADMM:
     beta: float
     noise: Noise
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,), or None once the budget refuses."""
         if not agent.ledger.pays(round, self.noise.objective, self.noise.release):
             return None
-        return release(agent, self.noise.sigma1, self.noise.sigma2, self.beta)
+        return (yield from release(agent, self.noise.sigma1, self.noise.sigma2, self.beta))
 
 
-def release(agent: Agent, sigma1: float | None, sigma2: float, beta: float) -> Vector:
+def release(agent: Agent, sigma1: float | None, sigma2: float, beta: float) -> Steps[Vector]:
     """Perturb, solve, perturb, eqs. (5)-(7); what it costs is charged already."""
-    return released(agent, sigma2, minimiser(agent, sigma1, beta))
+    return released(agent, sigma2, (yield from minimiser(agent, sigma1, beta)))
 
 
-def minimiser(agent: Agent, sigma1: float | None, beta: float) -> Vector:
+def minimiser(agent: Agent, sigma1: float | None, beta: float) -> Steps[Vector]:
     """theta_hat: eq. (3) plus b1 . theta, b1 ~ N(0, sigma1^2 I), to gradient norm beta; eqs. (5), (6)."""
     linear = agent.linear_term()
     if sigma1 is not None:
         linear = linear + gaussian_noise(agent.streams[Purpose.OBJECTIVE], sigma1, linear.size)
-    return agent.solve(linear, beta)
+    return (yield from agent.solve(linear, beta))
 
 
 def released(agent: Agent, sigma2: float, theta_hat: Vector) -> Vector:

@@ -16,6 +16,7 @@ from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent
+    from admmnet.drive import Steps
 
 
 class RADMM:
@@ -39,7 +40,7 @@ class RADMM:
             None  # of f_i + e . theta at the last vector, made of released vectors
         )
 
-    def propose(self, agent: Agent, round: int) -> Vector | None:
+    def propose(self, agent: Agent, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, shape (d,), or None once the budget refuses."""
         if round % 2:
             return self._recycle(agent, round)
@@ -48,7 +49,8 @@ class RADMM:
             return None
         linear = agent.linear_term()
         e = gamma_norm_noise(agent.streams[Purpose.OBJECTIVE], self.noise.rate, linear.size)
-        theta = released(agent, self.noise.sigma2, agent.solve(linear + e, self.beta))  # eq. (31)
+        theta_hat = yield from agent.solve(linear + e, self.beta)
+        theta = released(agent, self.noise.sigma2, theta_hat)  # eq. (31)
         # what the optimality condition says of grad f_i + e, at the released vector: eq. (32)
         self._gradient = -(linear + (agent.convexity - agent.regularisation) * theta)
         return theta

@@ -1,14 +1,13 @@
 """Moving vectors between neighbours. A transport knows arrays and agents, never what they mean.
 
 ``World`` is the set of processes before there is a graph; ``Transport`` is what the loop talks to. Both come
-in a local form (one process) and an MPI form; the same conformance tests run over every transport.
+in a local form (one process), an MPI form and a ZeroMQ form; the same conformance tests run over every one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from admmnet.errors import RequestError
@@ -16,6 +15,7 @@ from admmnet.errors import RequestError
 if TYPE_CHECKING:
     import networkx as nx
 
+    from admmnet.transport.layout import Layout
     from admmnet.types import Matrix, Vector
 
 Spoken = Mapping[int, "Vector | None"]
@@ -27,30 +27,51 @@ _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
 class World(Protocol):
-    """The processes of a run before they are connected."""
+    """The processes of a run before they are connected.
+
+    Attributes
+    ----------
+    rank, size : int
+        Number of this process, and of all.
+    name : str
+        As the summary calls the transport.
+    shared_folder : bool
+        Whether all processes write one run folder; else each has a folder of its own.
+    """
 
     rank: int
     size: int
     name: str
+    shared_folder: bool
 
     def gather(self, value: Any) -> list[Any]:
-        """Collect one JSON value from every process, in rank order, at every process."""
+        """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
 
     def abort(self, code: int) -> NoReturn:
         """End all processes at once with this exit code."""
 
-    def connect(self, graph: nx.Graph) -> Transport:
-        """Spread the graph's agents over the processes."""
-
-    def blocks(self, agents: int) -> Sequence[range]:
-        """Agents of every process: contiguous, sizes differing by at most one."""
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
+        """Spread the graph's agents over the processes, by ``layout.layout``."""
 
 
 class Transport(Protocol):
-    """Rounds of messages between neighbours, and what the records need to know of all agents."""
+    """Rounds of messages between neighbours, and what the records need to know of all agents.
+
+    Attributes
+    ----------
+    world : World
+    layout : Layout
+        Agents of every block and process.
+    agents : tuple of int
+        Those of this process, ascending.
+    lost : dict of int to int
+        Agents that died or hung, and the round in which they were missed; empty where one loss ends all.
+    """
 
     world: World
-    agents: range
+    layout: Layout
+    agents: tuple[int, ...]
+    lost: dict[int, int]
 
     def exchange(self, spoken: Spoken, round: int) -> Heard:
         """Send what this process's agents say to their neighbours and return what they hear.
@@ -64,27 +85,13 @@ class Transport(Protocol):
         """
 
     def collect(self, rows: Matrix) -> Matrix:
-        """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order."""
+        """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
+
+        Rows of lost agents are nan.
+        """
 
     def close(self) -> None:
         """Free what the transport holds."""
-
-
-def blocks(agents: int, size: int) -> list[range]:
-    """Contiguous blocks of agents, one a process, sizes differing by at most one.
-
-    Raises
-    ------
-    RequestError
-        If there are more processes than agents.
-    """
-    if size > agents:
-        raise RequestError(
-            f"{size} ranks for {agents} agents: there must be at most one rank an agent; "
-            f"start {agents} ranks or fewer, or take a graph with more agents"
-        )
-    edges = [rank * agents // size for rank in range(size + 1)]
-    return [range(low, high) for low, high in pairwise(edges)]
 
 
 def launched_size() -> int:
@@ -107,13 +114,14 @@ def open_world(transport: str = "auto") -> World:
     from admmnet.transport.local import LocalWorld
 
     launched = launched_size()
-    if transport == "local" or (transport == "auto" and launched == 1):
-        if launched > 1 and transport == "local":
+    if transport in ("local", "zmq") or (transport == "auto" and launched == 1):
+        if launched > 1 and transport != "auto":
+            how = "runs in one process" if transport == "local" else "starts its processes itself"
             raise RequestError(
-                f"--transport local runs in one process, but the launcher started {launched}; "
+                f"--transport {transport} {how}, but the launcher started {launched}; "
                 "leave out mpirun, or take --transport mpi"
             )
-        return LocalWorld()
+        return LocalWorld()  # of zmq: the process that starts the others
     from admmnet.transport.mpi import MPIWorld
 
     world = MPIWorld()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Heard, Spoken, Transport, World, blocks
+from admmnet.transport import Heard, Spoken, Transport, World
+from admmnet.transport.layout import layout
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -21,6 +21,7 @@ class LocalWorld:
     rank = 0
     size = 1
     name = "local"
+    shared_folder = True
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value in a list, as JSON would carry it."""
@@ -30,21 +31,19 @@ class LocalWorld:
         """Leave."""
         sys.exit(code)
 
-    def connect(self, graph: nx.Graph) -> Transport:
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         """Host all agents here."""
-        return LocalTransport(self, graph)
-
-    def blocks(self, agents: int) -> Sequence[range]:
-        """Return the one block."""
-        return blocks(agents, 1)
+        return LocalTransport(self, graph, block)
 
 
 class LocalTransport:
     """Messages handed over in memory; a receiver gets a copy, as it would over a wire."""
 
-    def __init__(self, world: World, graph: nx.Graph) -> None:
+    def __init__(self, world: World, graph: nx.Graph, block: int = 1) -> None:
         self.world = world
-        self.agents = range(graph.number_of_nodes())
+        self.layout = layout(graph, block, 1)
+        (self.agents,) = self.layout.owners
+        self.lost: dict[int, int] = {}
         self._neighbours = {i: sorted(graph[i]) for i in self.agents}
 
     def exchange(self, spoken: Spoken, round: int) -> Heard:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import networkx as nx
 import numpy as np
 from mpi4py import MPI
 
-from admmnet.transport import Heard, Spoken, Transport, World, blocks
+from admmnet.transport import Heard, Spoken, Transport, World
+from admmnet.transport.layout import layout
 from admmnet.types import Matrix, Vector
 
 SPINS = 20
@@ -40,6 +40,7 @@ class MPIWorld:
     """All ranks of MPI's world communicator."""
 
     name = "mpi"
+    shared_folder = True
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD
@@ -63,13 +64,9 @@ class MPIWorld:
         self._comm.Abort(code)
         sys.exit(code)
 
-    def connect(self, graph: nx.Graph) -> Transport:
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         """Connect ranks whose agents are neighbours."""
-        return MPITransport(self, self._comm, graph)
-
-    def blocks(self, agents: int) -> Sequence[range]:
-        """See ``World.blocks``."""
-        return blocks(agents, self.size)
+        return MPITransport(self, self._comm, graph, block)
 
 
 class MPITransport:
@@ -79,12 +76,15 @@ class MPITransport:
     vectors of those who do. Silence sends no payload.
     """
 
-    def __init__(self, world: World, comm: Any, graph: nx.Graph) -> None:
+    def __init__(self, world: World, comm: Any, graph: nx.Graph, block: int = 1) -> None:
         self.world = world
-        owners = blocks(graph.number_of_nodes(), world.size)
-        owner = {i: rank for rank, block in enumerate(owners) for i in block}
+        self.layout = layout(graph, block, world.size)
+        owners = self.layout.owners
+        owner = {i: rank for rank, own in enumerate(owners) for i in own}
         self._owners = owners
+        self._places = np.concatenate(owners)
         self.agents = owners[world.rank]
+        self.lost: dict[int, int] = {}
         self._neighbours = {i: sorted(graph[i]) for i in self.agents}
         crossing = [(i, j) for i in self.agents for j in self._neighbours[i] if owner[j] != world.rank]
         self._ranks = sorted({owner[j] for _, j in crossing})
@@ -133,7 +133,9 @@ class MPITransport:
         everything = np.empty((sum(map(len, self._owners)), width))
         counts = [len(block) * width for block in self._owners]
         wait(self._world_comm.Iallgatherv(np.ascontiguousarray(rows), (everything, counts)))
-        return everything
+        ordered = np.empty_like(everything)
+        ordered[self._places] = everything
+        return ordered
 
     def close(self) -> None:
         """Free the graph communicator."""

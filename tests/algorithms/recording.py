@@ -35,7 +35,7 @@ class RecordingWorld(LocalWorld):
     def __init__(self) -> None:
         self.said: list[dict[int, Vector | None]] = []
 
-    def connect(self, graph: nx.Graph) -> Transport:
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         return RecordingTransport(self, graph)
 
 

@@ -14,6 +14,7 @@ import pytest
 from admmnet import RunConfig, decisions, run
 from admmnet.agent import Agent
 from admmnet.cli import run_command_line
+from admmnet.drive import Steps
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_pure import PureNoise, calibrate_pure
 from admmnet.privacy.conversion import allowance
@@ -25,7 +26,7 @@ from admmnet.types import Vector
 from .recording import RecordingWorld, write_problem
 
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
-Propose = Callable[[Agent, int], Vector | None]
+Propose = Callable[[Agent, int], Steps[Vector | None]]
 
 
 class Unreadable:
@@ -57,13 +58,13 @@ def lines(folder: Path) -> list[list[dict[str, Any]]]:
 def unreadable_between(propose: Propose) -> Propose:
     """Propose with neither records nor streams in rounds 1, 3, 5, ..."""
 
-    def proposing(self: Agent, round: int) -> Vector | None:
+    def proposing(self: Agent, round: int) -> Steps[Vector | None]:
         if round % 2 == 0:
-            return propose(self, round)
+            return (yield from propose(self, round))
         solver, streams = self.solver, self.streams
         self.solver, self.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
         try:
-            return propose(self, round)
+            return (yield from propose(self, round))
         finally:
             self.solver, self.streams = solver, streams
 
@@ -76,7 +77,7 @@ def test_rounds_between_read_no_record_and_draw_nothing(
 ) -> None:
     words = {"algorithm": "r-admm", "method": method}
     plain, said = play(problem, tmp_path / "plain", **words)
-    monkeypatch.setattr(Agent, "propose", unreadable_between(Agent.propose))
+    monkeypatch.setattr(Agent, "proposal", unreadable_between(Agent.proposal))
     blind, blind_said = play(problem, tmp_path / "blind", **words)
     assert plain.theta.tobytes() == blind.theta.tobytes()
     assert lines(tmp_path / "plain") == lines(tmp_path / "blind")
@@ -92,7 +93,7 @@ def test_rounds_between_read_no_record_and_draw_nothing(
 
 
 def test_the_blindfold_is_noticed(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Agent, "propose", unreadable_between(Agent.propose))
+    monkeypatch.setattr(Agent, "proposal", unreadable_between(Agent.proposal))
     for algorithm in ("dvp", "m-admm"):
         with pytest.raises(AssertionError, match="in a round that touches no record"):
             play(problem, tmp_path / algorithm, algorithm=algorithm)
@@ -182,17 +183,17 @@ def test_a_rival_that_cannot_pay_solves_and_draws_nothing(
     algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions, "calibrate_pure", ending_after(0.5))
-    real = Agent.propose
+    real = Agent.proposal
 
-    def blindfolded(self: Agent, round: int) -> Vector | None:
+    def blindfolded(self: Agent, round: int) -> Steps[Vector | None]:
         solver, streams = self.solver, self.streams
         self.solver, self.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
         try:
-            return real(self, round)
+            return (yield from real(self, round))
         finally:
             self.solver, self.streams = solver, streams
 
-    monkeypatch.setattr(Agent, "propose", blindfolded)
+    monkeypatch.setattr(Agent, "proposal", blindfolded)
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     assert all(vector is None for spoken in said for vector in spoken.values())
     assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [0] * 5
@@ -207,7 +208,7 @@ def test_charges_come_before_draws(
     """When a stream is asked, the charges of that round stand in that agent's ledger."""
     asked: list[int] = []
     charged: dict[str, int] = {}
-    propose, charge = Agent.propose, Ledger.charge
+    propose, charge = Agent.proposal, Ledger.charge
 
     class Watched(dict[Purpose, np.random.Generator]):
         def __init__(self, streams: Any, name: str, round: int) -> None:
@@ -223,16 +224,16 @@ def test_charges_come_before_draws(
         charge(self, round, *events)
         charged[self.path.name] = round
 
-    def proposing(self: Agent, round: int) -> Vector | None:
+    def proposing(self: Agent, round: int) -> Steps[Vector | None]:
         streams = self.streams
         self.streams = Watched(streams, self.ledger.path.name, round)
         try:
-            return propose(self, round)
+            return (yield from propose(self, round))
         finally:
             self.streams = streams
 
     monkeypatch.setattr(Ledger, "charge", charging)
-    monkeypatch.setattr(Agent, "propose", proposing)
+    monkeypatch.setattr(Agent, "proposal", proposing)
     play(problem, tmp_path / "run", algorithm=algorithm)
     expected = {0, 2, 4, 6} if algorithm == "r-admm" else set(range(7))
     assert set(asked) == expected

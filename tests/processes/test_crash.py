@@ -94,7 +94,7 @@ class KillingWorld(LocalWorld):
     def __init__(self, killer: Killer) -> None:
         self.killer = killer
 
-    def connect(self, graph: nx.Graph) -> Transport:
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         return Killing(self, graph)
 
 
@@ -105,7 +105,7 @@ def main(point: str, round: str, algorithm: str, folder: str) -> None:
 
 
 def _patch(killer: Killer) -> None:
-    propose, solve, ledger_commit = Agent.propose, LocalSolver.solve, Ledger.commit
+    propose, solve, ledger_commit = Agent.proposal, LocalSolver.solve, Ledger.commit
     account_commit, account_write, account_begin = AccountFile.commit, AccountFile._write, AccountFile.begin
 
     def proposing(self: Agent, round: int) -> Any:
@@ -139,7 +139,7 @@ def _patch(killer: Killer) -> None:
         killer.at("before an account begins")
         account_begin(self, header)
 
-    Agent.propose = proposing  # type: ignore[method-assign]
+    Agent.proposal = proposing  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
     Ledger.commit = committing  # type: ignore[method-assign]
     AccountFile.commit = committing_account  # type: ignore[method-assign]

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 
 from admmnet.algorithms import ipp_admm
 from admmnet.ball import BallQuery
+from admmnet.drive import Steps, alone
 from admmnet.losses import Logistic
 from admmnet.privacy.calibrate_proven import ProvenSetting, noise_at
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
@@ -169,7 +170,12 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     units = rng.laplace(size=40).tolist()
     draws, charges, centers = Recorded(units), [], rng.normal(size=(30, 3, 2))
     monkeypatch.setattr(ipp_admm, "laplace_noise", draws)
-    monkeypatch.setattr(ipp_admm, "release", lambda *_: np.zeros(2))
+
+    def spoken(*_: object) -> Steps[Vector]:
+        yield from ()
+        return np.zeros(2)
+
+    monkeypatch.setattr(ipp_admm, "release", spoken)
     X = rng.normal(size=(50, 2))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     solver = LocalSolver(X, np.ones(50), Logistic())
@@ -183,7 +189,7 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     held, used, starts, first, second = None, 0, 0, [], []
     for center in centers:
         state.heard = center
-        spoke = gate.propose(agent, 0) is not None
+        spoke = alone(gate.propose(agent, 0)) is not None
         if agent.releases >= 4:
             assert not spoke
             continue

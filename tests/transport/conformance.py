@@ -9,7 +9,6 @@ import json
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -155,7 +154,7 @@ def collect_is_in_agent_order(world: World) -> None:
     for width in (1, 4):
         everything = np.random.default_rng(width).standard_normal((9, width))
         everything[2, 0], everything[7, 0] = np.nan, -0.0
-        mine = everything[transport.agents.start : transport.agents.stop]
+        mine = everything[list(transport.agents)]
         collected = transport.collect(mine)
         assert collected.tobytes() == everything.tobytes()
         before = mine.tobytes()
@@ -183,33 +182,49 @@ def gather_brings_json_values_in_rank_order(world: World) -> None:
     assert json.dumps(world.gather(value(world.rank))) == json.dumps([value(r) for r in range(world.size)])
 
 
-def blocks_are_contiguous_and_even(world: World) -> None:
+def a_path_is_cut_into_even_runs(world: World) -> None:
     for agents in (world.size, world.size + 1, 5, 17):
-        if agents < world.size:
+        if agents < max(world.size, 2):
             continue
-        blocks = world.blocks(agents)
-        assert len(blocks) == world.size
-        assert [i for block in blocks for i in block] == list(range(agents))
-        assert all(before.stop == after.start for before, after in pairwise(blocks))
-        assert max(map(len, blocks)) - min(map(len, blocks)) <= 1
-        if agents > 1:
-            transport = world.connect(nx.path_graph(agents))
-            assert transport.agents == blocks[world.rank]
-            assert transport.world is world
-            transport.close()
+        transport = world.connect(nx.path_graph(agents))
+        owners = transport.layout.owners
+        assert len(owners) == world.size
+        assert [i for own in owners for i in own] == list(range(agents))
+        assert max(map(len, owners)) - min(map(len, owners)) <= 1
+        assert transport.agents == owners[world.rank]
+        assert transport.world is world
+        assert transport.lost == {}
+        transport.close()
+
+
+def agents_may_lie_anywhere(world: World) -> None:
+    """Reverse Cuthill-McKee puts a scrambled path in order: a process hosts agents that are no range."""
+    names = np.random.default_rng(5).permutation(23).tolist()
+    graph = nx.relabel_nodes(nx.path_graph(23), dict(enumerate(names)))
+    for block in (1, 4):
+        transport = world.connect(graph, block)
+        assert all(len(part) <= block for own in transport.layout.blocks for part in own)
+        crossing = sum(
+            (i in own) != (j in own) for own in transport.layout.owners[:-1] for i, j in graph.edges
+        )
+        assert crossing <= 2 * (world.size - 1)
+        exchange_rounds(transport, graph, spoken_at, 4)
+        everything = np.random.default_rng(1).standard_normal((23, 3))
+        assert transport.collect(everything[list(transport.agents)]).tobytes() == everything.tobytes()
+        transport.close()
 
 
 def more_processes_than_agents_are_refused(world: World) -> None:
     if world.size < 2:
         return
-    for refused in (
-        lambda: world.blocks(world.size - 1),
-        lambda: world.connect(nx.path_graph(world.size - 1)),
+    for graph, block, what in (
+        (nx.path_graph(world.size - 1), 1, f"{world.size - 1} agents"),
+        (nx.path_graph(2 * world.size - 2), 2, f"{world.size - 1} blocks of 2 agents"),
     ):
         try:
-            refused()
+            world.connect(graph, block)
         except RequestError as error:
-            assert f"{world.size} ranks for {world.size - 1} agents" in str(error)  # noqa: PT017
+            assert f"{world.size} ranks for {what}" in str(error)  # noqa: PT017
         else:
             raise AssertionError("not refused")
 
@@ -226,7 +241,8 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     two_networks_at_once,
     collect_is_in_agent_order,
     gather_brings_json_values_in_rank_order,
-    blocks_are_contiguous_and_even,
+    a_path_is_cut_into_even_runs,
+    agents_may_lie_anywhere,
     more_processes_than_agents_are_refused,
 )
 

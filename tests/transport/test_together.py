@@ -23,6 +23,7 @@ class FakeWorld:
 
     def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
         self.rank = rank
+        self.name, self.shared_folder = "fake", True
         self._others = [None] if others is None else others
         self.size = 1 + len(self._others)
         self.aborted: int | None = None
@@ -35,10 +36,7 @@ class FakeWorld:
         self.aborted = code
         raise Aborted
 
-    def connect(self, graph: nx.Graph) -> Transport:
-        raise NotImplementedError
-
-    def blocks(self, agents: int) -> list[range]:
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         raise NotImplementedError
 
 

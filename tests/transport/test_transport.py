@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from admmnet.errors import RequestError
-from admmnet.transport import World, blocks, launched_size, open_world
+from admmnet.transport import World, launched_size, open_world
 from admmnet.transport.local import LocalWorld
 
 from .conformance import CHECKS
@@ -24,21 +24,6 @@ def _no_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_local_conforms(check: Callable[[World], None]) -> None:
     check(LocalWorld())
-
-
-@pytest.mark.parametrize(
-    ("agents", "size", "sizes"),
-    [(5, 1, [5]), (5, 2, [2, 3]), (5, 3, [1, 2, 2]), (5, 5, [1] * 5), (7, 3, [2, 2, 3]), (1, 1, [1])],
-)
-def test_blocks(agents: int, size: int, sizes: list[int]) -> None:
-    parts = blocks(agents, size)
-    assert [len(part) for part in parts] == sizes
-    assert [agent for part in parts for agent in part] == list(range(agents))
-
-
-def test_more_ranks_than_agents() -> None:
-    with pytest.raises(RequestError, match=r"6 ranks for 5 agents.*start 5 ranks or fewer"):
-        blocks(5, 6)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet.errors import RequestError
+from admmnet.graph import load_topology
+from admmnet.transport.layout import Layout, automatic_block, layout
+
+
+@pytest.mark.parametrize(
+    ("agents", "size", "sizes"),
+    [(5, 1, [5]), (5, 2, [2, 3]), (5, 3, [1, 2, 2]), (5, 5, [1] * 5), (7, 3, [2, 2, 3]), (1, 1, [1])],
+)
+def test_a_path_in_even_runs(agents: int, size: int, sizes: list[int]) -> None:
+    owners = layout(nx.path_graph(agents), 1, size).owners
+    assert [len(own) for own in owners] == sizes
+    assert [agent for own in owners for agent in own] == list(range(agents))
+
+
+def test_too_many_processes() -> None:
+    with pytest.raises(RequestError, match=r"6 ranks for 5 agents.*start 5 ranks or fewer"):
+        layout(nx.path_graph(5), 1, 6)
+    with pytest.raises(RequestError, match=r"4 ranks for 3 blocks of 2 agents.*lower --block to 1"):
+        layout(nx.path_graph(6), 2, 4)
+
+
+def crossing(graph: nx.Graph, found: Layout) -> int:
+    owner = {i: rank for rank, own in enumerate(found.owners) for i in own}
+    return sum(owner[i] != owner[j] for i, j in graph.edges)
+
+
+def scrambled(graph: nx.Graph, seed: int) -> nx.Graph:
+    names = np.random.default_rng(seed).permutation(len(graph)).tolist()
+    return nx.relabel_nodes(graph, dict(enumerate(names)))
+
+
+@pytest.mark.parametrize("spec", ["ring:200", "grid:10x20", "path:131", "geometric:150:0.15"])
+@pytest.mark.parametrize("size", [2, 5])
+def test_neighbours_stay_together(spec: str, size: int) -> None:
+    """Names drawn at random say nothing; the layout cuts a small part of what cutting by names does."""
+    graph = load_topology(spec, seed=0)
+    graph = scrambled(nx.convert_node_labels_to_integers(graph), 3)
+    plain = Layout(
+        tuple(
+            (tuple(range(low, high)),)
+            for low, high in pairwise([rank * len(graph) // size for rank in range(size + 1)])
+        )
+    )
+    assert crossing(graph, layout(graph, 1, size)) < 0.5 * crossing(graph, plain)
+
+
+@pytest.mark.parametrize("agents", [65, 100, 333, 1000])
+def test_blocks_do_not_depend_on_the_processes(agents: int) -> None:
+    graph = scrambled(
+        nx.random_regular_graph(4, agents, seed=1) if agents % 2 == 0 else nx.cycle_graph(agents), 2
+    )
+    block = automatic_block(agents, 1)
+    whole = [part for own in layout(graph, block, 1).blocks for part in own]
+    assert sorted(i for part in whole for i in part) == list(range(agents))
+    assert all(list(part) == sorted(part) for part in whole)
+    assert [len(part) for part in whole[:-1]] == [block] * (len(whole) - 1)
+    for size in (2, 5, 16):
+        assert automatic_block(agents, size) == block
+        assert [part for own in layout(graph, block, size).blocks for part in own] == whole
+
+
+def test_the_order_of_edges_in_a_file_does_not_matter() -> None:
+    graph = scrambled(nx.circular_ladder_graph(60), 4)
+    turned = nx.Graph()
+    turned.add_nodes_from(reversed(list(graph)))
+    turned.add_edges_from((j, i) for i, j in reversed(list(graph.edges)))
+    assert layout(graph, 7, 3) == layout(turned, 7, 3)
+
+
+def test_automatic_blocks() -> None:
+    assert automatic_block(64, 1) == 1
+    assert automatic_block(65, 1) > 1
+    assert automatic_block(10_000, 4) == 32
+    assert automatic_block(100, 60) == 1  # every process gets one
+    assert automatic_block(5, 5) == 1

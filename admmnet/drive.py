@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
+
 from admmnet.errors import RunError
 from admmnet.types import Vector
 
@@ -101,9 +103,9 @@ def _answers(asked: dict[int, Solve]) -> dict[int, Answer]:
         requests = [asked[number] for number in numbers]
         found = block.solve(
             [request.solver.index for request in requests],
-            [request.g for request in requests],
-            [request.m for request in requests],
-            [request.beta for request in requests],
+            np.array([request.g for request in requests]),
+            np.array([request.m for request in requests]),
+            np.array([request.beta for request in requests]),
         )
         for number, solution in zip(numbers, found, strict=True):
             answers[number] = solution if isinstance(solution, RunError) else solution.theta

@@ -10,8 +10,10 @@ import numpy as np
 from admmnet.agent import Agent
 from admmnet.data import Records
 from admmnet.records import MetricsFile
-from admmnet.transport import Transport
+from admmnet.transport import Transport, is_writer
+from admmnet.trouble import Trouble
 from admmnet.types import Matrix, Vector
+from admmnet.virtual_clock import VirtualClock
 
 
 def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
@@ -39,7 +41,9 @@ def mean_losses(block: Sequence[Agent], theta: Matrix) -> Vector:
 
 
 class Observer:
-    """Collects every agent's figures after a round and writes metrics.csv on rank 0.
+    """Collects every agent's figures after a round and writes metrics.csv at one process.
+
+    ``start`` is the first round, 0 but in a resumed run; ``trouble`` has the delays of a virtual clock.
 
     Attributes
     ----------
@@ -49,6 +53,8 @@ class Observer:
         test_error, releases, bytes_sent, train_loss, objective, consensus_gap of every agent.
     network : ndarray of shape (6,)
         The same for the network: errors and losses of the consensus, sums, the largest gap.
+    clock : VirtualClock or None
+        The same at every process.
     """
 
     def __init__(
@@ -59,6 +65,8 @@ class Observer:
         folder: Path,
         *,
         seeded: bool,
+        start: int = 0,
+        trouble: Trouble | None = None,
     ) -> None:
         self._transport, self._blocks, self._data, self._seeded = transport, blocks, data, seeded
         agents = sorted((agent for block in blocks for agent in block), key=lambda agent: agent.id)
@@ -68,8 +76,23 @@ class Observer:
         self.theta = self._kept(np.stack([agent.state.theta for agent in agents]), self.theta)
         self._all = np.empty((0, 8))
         self.rows, self.network = self._all[:, :6], np.empty(6)
-        writes = transport.world.rank == 0 or not transport.world.shared_folder
-        self._file = MetricsFile(folder / "metrics.csv", seeded=seeded) if writes else None
+        self._path, self._trouble, self.clock = folder / "metrics.csv", trouble, None
+        if trouble is not None and trouble.delays is not None:
+            self.clock = VirtualClock(trouble, self.theta[0].nbytes)
+            releases = np.array([[agent.releases] for agent in agents], dtype=float)
+            self._releases = transport.collect(releases)[:, 0]
+        self._file = self._metrics(start) if is_writer(transport) else None
+
+    def _metrics(self, start: int) -> MetricsFile:
+        return MetricsFile(self._path, seeded=self._seeded, start=start, clock=self.clock is not None)
+
+    def _times(self, round: int, releases: Vector) -> Vector | None:
+        """Virtual seconds after a round: the network's, then every agent's; None without a clock."""
+        if self.clock is None or self._trouble is None:
+            return None
+        spoke, self._releases = releases > self._releases, releases.copy()
+        end = self.clock.advance(round, self._trouble.weather(round), spoke)
+        return np.concatenate([[end], self.clock.start])
 
     def _kept(self, mine: Matrix, before: Matrix) -> Matrix:
         """Rows of all agents; a lost agent keeps the ones it had."""
@@ -99,8 +122,11 @@ class Observer:
                 rows[:, 5].max(),
             ]
         )
+        times = self._times(round, rows[:, 1])
+        if self._file is None and is_writer(self._transport):
+            self._file = self._metrics(round)  # the writer was lost
         if self._file is not None:
-            self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]))
+            self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), times)
         return float(self.network[0])
 
     def _measured(self, block: Sequence[Agent], consensus: Vector) -> Matrix:
@@ -109,7 +135,7 @@ class Observer:
         rows = np.zeros((len(block), 8))
         rows[:, 0] = test_errors(self._data.X_test, self._data.y_test, theta)
         rows[:, 1] = [agent.releases for agent in block]
-        rows[:, 2] = [agent.releases * agent.state.theta.nbytes * agent.state.degree for agent in block]
+        rows[:, 2] = [agent.state.sent * agent.state.theta.nbytes for agent in block]
         if self._seeded:
             rows[:, 3] = mean_losses(block, theta)
             rows[:, 4] = rows[:, 3] + [agent.penalty(own) for agent, own in zip(block, theta, strict=True)]

@@ -22,6 +22,7 @@ from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.together import together
 from admmnet.transport import World
 from admmnet.transport.layout import automatic_block, layout
+from admmnet.trouble import Trouble, schedule_of, trouble_of
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
@@ -44,6 +45,8 @@ class Plan:
         Noise of this process's agents, None without privacy.
     accounts : mapping
         Open accounts of this process's agents, empty without ``--account``.
+    trouble : Trouble or None
+        What is simulated.
     notes : tuple of str
         To be shown once.
     """
@@ -54,6 +57,7 @@ class Plan:
     strength: Strength
     noise: Mapping[int, AnyNoise] | None
     accounts: Mapping[int, AccountFile]
+    trouble: Trouble | None
     notes: tuple[str, ...]
 
     @property
@@ -82,6 +86,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         If a budget affords no release.
     """
     config, graph, data = together(world, lambda: _load(fixed(config), world, loader))
+    trouble = together(world, lambda: trouble_of(config, graph))
     known: dict[int, int] = {}
     for counts in world.gather(data.counts):
         known |= {int(agent): int(count) for agent, count in counts.items()}
@@ -107,7 +112,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     ]
     spread = max(float(value) for value in world.gather(max(own, default=0.0)))
     notes = (*_notes(decision.config, data, spread), *_host_notes(hosts))
-    return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, notes)
+    if trouble is not None:
+        notes += tuple(trouble.notes())
+    return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, trouble, notes)
 
 
 def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
@@ -119,11 +126,16 @@ def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
         If there is no such graph.
     """
     seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
-    agents = config.agents
-    if config.topology is None:
-        agents = agents or (world.size if world.size > 1 else 5)
-    source = config.topology or f"erdos-renyi:{agents}:0.5"
-    graph = load_topology(source, agents=agents, seed=seed)
+    source, graph = config.topology, world.graph  # a network file holds the graph itself
+    schedule = None if graph is not None else schedule_of(replace(config, topology_seed=seed))
+    if schedule is not None:
+        graph = schedule.graph
+    if graph is None:
+        agents = config.agents
+        if source is None:
+            agents = agents or (world.size if world.size > 1 else 5)
+        source = source or f"erdos-renyi:{agents}:0.5"
+        graph = load_topology(source, agents=agents, seed=seed)
     count = graph.number_of_nodes()
     block = automatic_block(count, world.size) if config.block == "auto" else config.block
     return replace(config, topology=source, topology_seed=seed, agents=count, block=block), graph

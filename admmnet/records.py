@@ -14,11 +14,15 @@ import numpy as np
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy import audit
-from admmnet.types import Matrix
+from admmnet.types import Matrix, Vector
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
 SEEDED_COLUMNS = ("train_loss", "objective", "consensus_gap")
 """Computed from training records: only in seeded runs, which are simulations."""
+CLOCK_COLUMNS = ("virtual_seconds",)
+"""Where delays are simulated: when the network, or an agent, could go on to the next round."""
+PART = "part.json"
+"""File of a folder that holds the ledger of one agent alone: {"agent": 3, "agents": 5}."""
 
 
 def default_folder(algorithm: str) -> Path:
@@ -49,30 +53,64 @@ def create_folder(folder: Path) -> None:
         ) from None
 
 
+def part_name(algorithm: str, agent: int) -> str:
+    """Return what stands in place of the algorithm in the name of a folder of one agent."""
+    return f"{algorithm}-agent-{agent:03d}"
+
+
+def write_part(folder: Path, agent: int, agents: int) -> None:
+    """Say that a run folder is one agent's own: it holds its ledger and no other."""
+    write_json(folder / PART, {"agent": agent, "agents": agents})
+
+
 def ledger_path(folder: Path, agent: int, agents: int) -> Path:
     """File of one agent's ledger."""
     return folder / "ledger" / f"agent-{agent:0{max(3, len(str(agents - 1)))}d}.jsonl"
 
 
 class MetricsFile:
-    """metrics.csv: a row an agent and round, agent -1 being the network."""
+    """metrics.csv: a row an agent and round, agent -1 being the network.
 
-    def __init__(self, path: Path, *, seeded: bool) -> None:
+    Parameters
+    ----------
+    path : Path
+        File to write.
+    seeded : bool
+        Whether the training figures are told.
+    start : int
+        First round to come: of a file that exists, what belongs to earlier rounds is kept.
+    clock : bool
+        Whether there are virtual times.
+    """
+
+    def __init__(self, path: Path, *, seeded: bool, start: int = 0, clock: bool = False) -> None:
         self._columns = len(PUBLIC_COLUMNS + SEEDED_COLUMNS if seeded else PUBLIC_COLUMNS)
+        kept = _earlier(path, start)
         self._file: TextIO = path.open("w", encoding="utf-8", newline="\n")
-        self._file.write(",".join((PUBLIC_COLUMNS + SEEDED_COLUMNS)[: self._columns]) + "\n")
+        columns = (PUBLIC_COLUMNS + SEEDED_COLUMNS)[: self._columns] + (CLOCK_COLUMNS if clock else ())
+        self._file.write(",".join(columns) + "\n")
+        self._file.writelines(kept)
 
-    def write(self, round: int, agents: Sequence[int], rows: Matrix) -> None:
-        """Append rows of test_error, releases, bytes_sent and, in seeded runs, the training figures."""
-        for agent, row in zip(agents, rows, strict=True):
+    def write(self, round: int, agents: Sequence[int], rows: Matrix, seconds: Vector | None = None) -> None:
+        """Append rows of test_error, releases, bytes_sent and, in seeded runs, the training figures; virtual times."""
+        times = [()] * len(rows) if seconds is None else [(float(value),) for value in seconds]
+        for agent, row, time_ in zip(agents, rows, times, strict=True):
             error, releases, sent, *rest = row.tolist()
             values = (round, agent, error, int(releases), int(sent), *rest)
-            self._file.write(",".join(map(repr, values[: self._columns])) + "\n")
+            self._file.write(",".join(map(repr, values[: self._columns] + time_)) + "\n")
         self._file.flush()
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _earlier(path: Path, start: int) -> list[str]:
+    """Lines of the rounds before ``start``, without the header; none of a file that is not there."""
+    if start == 0 or not path.exists():
+        return []
+    _, *lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
 
 
 def write_model(path: Path, theta: Matrix, feature_names: Sequence[str]) -> None:
@@ -93,15 +131,27 @@ def write_json(path: Path, value: Any) -> None:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run folder read back: verified ledgers in the order of their agents, and the summary of a finished run."""
+    """A run folder read back.
+
+    Attributes
+    ----------
+    path : Path
+    ledgers : dict
+        File to verified ledger, in the order of the agents.
+    summary : dict or None
+        Of a finished run.
+    part : (int, int) or None
+        Agent and number of agents, where the folder is one agent's own.
+    """
 
     path: Path
     ledgers: dict[str, audit.Account]
     summary: dict[str, Any] | None
+    part: tuple[int, int] | None = None
 
 
 def read_run(path: Path) -> RunFolder:
-    """Read a run folder and verify everything in it.
+    """Read a run folder, or one agent's part of it, and verify everything in it.
 
     Raises
     ------
@@ -113,17 +163,40 @@ def read_run(path: Path) -> RunFolder:
     files = sorted((path / "ledger").glob("agent-*.jsonl"))
     if not files:
         raise RequestError(f"{path} is no run folder: it has no ledger/agent-*.jsonl")
+    part = _read_part(path / PART)
     summary = _read_summary(path / "summary.json")
     ledgers = {f"ledger/{file.name}": audit.read(file) for file in files}
-    for number, (name, account) in enumerate(ledgers.items()):
-        if account.header["agent"] != number or ledger_path(path, number, len(files)).name != Path(name).name:
+    expected, agents = (range(len(files)), len(files)) if part is None else ((part[0],), part[1])
+    if len(files) != len(expected):
+        raise CheckFailed(f"{path / PART}: says one agent's ledger, but there are {len(files)}")
+    for number, (name, account) in zip(expected, ledgers.items(), strict=True):
+        if account.header["agent"] != number or ledger_path(path, number, agents).name != Path(name).name:
             raise CheckFailed(
                 f"{path / name}: line 1: is the ledger of agent {account.header['agent']}, expected agent {number} "
                 "(a file is missing, misnamed or swapped)"
             )
     if summary is not None:
-        _check_digests(path, summary, ledgers)
-    return RunFolder(path, ledgers, summary)
+        _check_digests(path, summary, ledgers, whole=part is None)
+    return RunFolder(path, ledgers, summary, part)
+
+
+def _read_part(path: Path) -> tuple[int, int] | None:
+    try:
+        part = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
+    keys = ("agent", "agents")
+    if (
+        not isinstance(part, dict)
+        or set(part) != set(keys)
+        or any(type(part[key]) is not int for key in keys)
+    ):
+        raise CheckFailed(f'{path}: is not of the form {{"agent": 3, "agents": 5}}')
+    if not 0 <= part["agent"] < part["agents"]:
+        raise CheckFailed(f"{path}: there is no agent {part['agent']} among {part['agents']}")
+    return part["agent"], part["agents"]
 
 
 def _read_summary(path: Path) -> dict[str, Any] | None:
@@ -138,12 +211,39 @@ def _read_summary(path: Path) -> dict[str, Any] | None:
     return summary
 
 
-def _check_digests(path: Path, summary: dict[str, Any], ledgers: dict[str, audit.Account]) -> None:
-    if set(summary["ledgers"]) != set(ledgers):
-        missing = sorted(set(summary["ledgers"]) ^ set(ledgers))
-        raise CheckFailed(f"{path / 'summary.json'}: ledgers and digests do not match: {', '.join(missing)}")
+def _check_digests(
+    path: Path, summary: dict[str, Any], ledgers: dict[str, audit.Account], *, whole: bool
+) -> None:
+    """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
+
+    An agent that was lost on the way has no digest there, and its ledger, as a rule, no end.
+    """
+    lost = _lost(summary)
+    missing = {
+        name for name in set(ledgers) - set(summary["ledgers"]) if ledgers[name].header["agent"] not in lost
+    }
+    if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
+        missing |= set(summary["ledgers"]) - set(ledgers)
+    if missing:
+        raise CheckFailed(
+            f"{path / 'summary.json'}: ledgers and digests do not match: {', '.join(sorted(missing))}"
+        )
     for name, account in ledgers.items():
+        if name not in summary["ledgers"]:
+            continue
         if sha256(path / name) != summary["ledgers"][name]:
             raise CheckFailed(f"{path / name}: its sha256 is not the one in summary.json")
         if not account.finished:
             raise CheckFailed(f"{path / name}: has no end line though summary.json says the run finished")
+
+
+def _lost(summary: dict[str, Any]) -> set[object]:
+    """Agents that the summary says were lost."""
+    entries = summary.get("per_agent")
+    if not isinstance(entries, list):
+        return set()
+    return {
+        entry.get("agent")
+        for entry in entries
+        if isinstance(entry, dict) and entry.get("lost_at") is not None
+    }

@@ -14,6 +14,7 @@ from admmnet.agent import Agent
 from admmnet.algorithms import ALGORITHMS
 from admmnet.algorithms.consensus import Consensus
 from admmnet.answer import Tail, gossip
+from admmnet.checkpoint import Keeper
 from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
@@ -22,12 +23,14 @@ from admmnet.drive import AnySolver, abreast
 from admmnet.errors import RunError
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
-from admmnet.privacy.ledger import Header, Ledger
+from admmnet.privacy.ledger import Header, Ledger, Place
+from admmnet.resume import resuming
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
 from admmnet.summary import Seconds, summarise
 from admmnet.together import all_or_none, install_hook, together
-from admmnet.transport import Transport, World, open_world
+from admmnet.transport import Transport, World, is_writer, open_world
+from admmnet.trouble import taking_part
 from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
 
@@ -102,6 +105,10 @@ def run(
                 from admmnet.baselines.driver import run_baseline  # few runs need it
 
                 return run_baseline(config, world, loader, on_start, on_round)
+            if config.transport == "zmq" and world.name != "zmq":
+                from admmnet.transport.spawn import run_spawned
+
+                return run_spawned(config, on_start=on_start, on_round=on_round, debug=debug, loader=loader)
             return _run(
                 config,
                 world,
@@ -125,6 +132,8 @@ def _run(
 ) -> RunResult:
     start = time.perf_counter()
     with ExitStack() as opened:
+        if config.resume is not None:
+            config = together(world, lambda: resuming(config))
         plan = prepare(config, world, loader)
         for account in plan.accounts.values():
             opened.callback(account.close)
@@ -132,17 +141,30 @@ def _run(
         on_start(plan)
         transport = world.connect(plan.graph, int(plan.config.block))
         opened.callback(transport.close)
-        blocks = together(world, lambda: _blocks(plan, transport, folder))
+        keeper = Keeper(plan.config, plan.data.shards, transport, folder)
+        blocks = together(world, lambda: _blocks(plan, transport, folder, keeper))
         agents = sorted((agent for block in blocks for agent in block), key=lambda agent: agent.id)
         for agent in agents:
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
-        observer = Observer(transport, blocks, plan.data, folder, seeded=plan.config.seed is not None)
+        tail = Tail(int(plan.config.rounds))
+        keeper.restore(blocks, tail)
+        observer = Observer(
+            transport,
+            blocks,
+            plan.data,
+            folder,
+            seeded=plan.config.seed is not None,
+            trouble=plan.trouble,
+            start=keeper.start,
+        )
+        keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
         seconds = {"solve": 0.0, "exchange": 0.0}
-        tail = Tail(int(plan.config.rounds))
-        for round in range(int(plan.config.rounds)):
-            error = _round(round, blocks, transport, observer, seconds)
+        for round in range(keeper.start, int(plan.config.rounds)):
+            weather = None if plan.trouble is None else plan.trouble.weather(round)
+            error = _round(round, taking_part(blocks, weather), transport, observer, seconds)
             tail.add(round, observer.theta)
+            keeper.save(round + 1, blocks, tail, observer.clock)
             on_round(round, error)
         for agent in agents:
             agent.ledger.finish()
@@ -158,9 +180,9 @@ def _run(
             transport,
             folder,
             times,
-            plan.notes,
+            (*plan.notes, *keeper.notes),
         )
-        if world.rank == 0 or not world.shared_folder:
+        if is_writer(transport):
             if plan.data.encoding is not None:
                 records.write_json(folder / ENCODING, plan.data.encoding)
             records.write_model(folder / "model.npz", theta, plan.data.feature_names)
@@ -190,7 +212,7 @@ def _round(
 ) -> float:
     begin = time.perf_counter()
     agents = [agent for block in blocks for agent in block]
-    spoken: dict[int, Vector | None] = {}
+    spoken: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline says nothing
     for block in blocks:
         said = abreast([agent.proposal(round) for agent in block])
         spoken |= {agent.id: vector for agent, vector in zip(block, said, strict=True)}
@@ -208,24 +230,30 @@ def _round(
 def _folder(plan: Plan, world: World) -> Path:
     out = plan.config.out
     if out is None:
-        mine = str(records.default_folder(plan.config.algorithm))
-        out = str(world.gather(mine)[0]) if world.shared_folder else f"{mine}-agent-{world.rank:03d}"
+        out = str(world.gather(str(records.default_folder(plan.config.algorithm)))[0])
     folder = Path(out)
+    if plan.config.resume is not None:
+        return folder
 
     def create() -> None:
         if world.rank == 0 or not world.shared_folder:
             records.create_folder(folder)
             (folder / "config.toml").write_text(to_toml(plan.config), encoding="utf-8")
+        if not world.shared_folder:
+            records.write_part(folder, world.rank, world.size)
 
     together(world, create)
     return folder
 
 
-def _blocks(plan: Plan, transport: Transport, folder: Path) -> list[list[Agent]]:
+def _blocks(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> list[list[Agent]]:
     """Agents of this process, those of a block together."""
     mine = transport.layout.blocks[transport.world.rank]
     return [
-        [_agent(plan, folder, i, solver) for i, solver in zip(block, _solvers(plan, block), strict=True)]
+        [
+            _agent(plan, folder, i, solver, keeper.place(i))
+            for i, solver in zip(block, _solvers(plan, block), strict=True)
+        ]
         for block in mine
     ]
 
@@ -242,7 +270,7 @@ def _solvers(plan: Plan, block: tuple[int, ...]) -> Sequence[AnySolver]:
     return members
 
 
-def _agent(plan: Plan, folder: Path, i: int, solver: AnySolver) -> Agent:
+def _agent(plan: Plan, folder: Path, i: int, solver: AnySolver, since: Place | None) -> Agent:
     config, graph = plan.config, plan.graph
     method = ALGORITHMS[config.algorithm, str(config.method)]
     return Agent(
@@ -253,13 +281,13 @@ def _agent(plan: Plan, folder: Path, i: int, solver: AnySolver) -> Agent:
         regularisation=plan.regularisation,
         proximal=plan.strength.proximal[i],
         algorithm=method(config, None if plan.noise is None else plan.noise[i]),
-        ledger=_ledger(plan, folder, i),
+        ledger=_ledger(plan, folder, i, since),
         streams=agent_streams(i, config.seed),
         discreet=config.seed is None,
     )
 
 
-def _ledger(plan: Plan, folder: Path, agent: int) -> Ledger:
+def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger:
     config = plan.config
     budget = None if plan.noise is None else plan.noise[agent].budget
     header = Header(
@@ -277,4 +305,5 @@ def _ledger(plan: Plan, folder: Path, agent: int) -> Ledger:
         version=__version__,
     )
     path = records.ledger_path(folder, agent, len(plan.graph))
-    return Ledger(path, header, budget, durable=config.seed is None, account=plan.accounts.get(agent))
+    durable, account = config.seed is None, plan.accounts.get(agent)
+    return Ledger(path, header, budget, durable=durable, account=account, since=since)

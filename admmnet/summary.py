@@ -75,7 +75,7 @@ def summarise(
         "method": config.method,
         "agents": len(graph),
         "rounds": config.rounds,
-        "topology": config.topology,
+        "topology": config.topology or config.topology_schedule,
         "transport": transport.world.name,
         "seeded": seeded,
         "data": {
@@ -100,6 +100,7 @@ def summarise(
             **({"solve": round(slowest[1], digits)} if seeded else {}),
             "exchange": round(slowest[2], digits),
         },
+        **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
         "ledgers": digests,
         "notes": [*notes, *_lost_notes(transport)],
         "versions": {**versions_of(), "networkx": nx.__version__},

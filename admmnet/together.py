@@ -49,7 +49,7 @@ def report(error: BaseException, world: World, *, debug: bool = False) -> int:
     """
     shared = getattr(error, "shared", False)
     code = _code(error)
-    if not shared and world.size > 1:
+    if not shared and world.size > 1 and world.name == "mpi":
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
     if not shared or world.rank == 0:

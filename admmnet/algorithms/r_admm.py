@@ -61,5 +61,6 @@ class RADMM:
             return None
         agent.ledger.charge(round, NoRecords())
         linear = agent.state.linear_term(agent.eta) + self._gradient - self.gamma * agent.state.theta
+        self._gradient = None  # used once: the agent may be offline in the next round that would make another
         step: Vector = -linear / (2.0 * agent.eta * agent.state.degree + self.gamma)
         return step

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import click
 
 from admmnet.cli.account import account
+from admmnet.cli.agent import agent
 from admmnet.cli.baseline import baseline
 from admmnet.cli.calibrate import calibrate
 from admmnet.cli.compare import compare
 from admmnet.cli.evaluate import evaluate, predict
 from admmnet.cli.ledger import ledger
+from admmnet.cli.network import network
 from admmnet.cli.run import run
 from admmnet.cli.topology import topology
 from admmnet.errors import AdmmnetError, RequestError
@@ -30,7 +32,7 @@ def command_line() -> None:
     """
 
 
-for command in (run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology):
+for command in (run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology, network, agent):
     command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")

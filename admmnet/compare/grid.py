@@ -6,7 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
-from admmnet.compare.words import OWN, Entry, Values, having, parse_entries, parse_tune, said, short
+from admmnet.compare.words import (
+    OWN,
+    PROCESSES,
+    Entry,
+    Values,
+    having,
+    parse_entries,
+    parse_tune,
+    said,
+    short,
+)
 from admmnet.config import BASELINES, RunConfig
 from admmnet.errors import AdmmnetError, RequestError
 
@@ -231,7 +241,9 @@ REASONS = {
     "seed": "name the seeds with --seeds; a comparison is a simulation",
     "account": "an account adds up runs that a person makes; a comparison is a simulation",
     "out": "name the comparison's folder with -o",
-    "transport": "every run is simulated in one process, which gives the same vectors",
+    **dict.fromkeys(PROCESSES, "every run is simulated in one process, which gives the same vectors"),
+    "checkpoint_every": "a comparison goes on with the run that was interrupted, from its start",
+    "resume": "the same call of compare goes on where it stopped",
     "budgets": "every agent has the epsilon of --epsilons and the delta of --delta",
 }
 """Why a setting of `run` is not one of a comparison."""

@@ -16,7 +16,12 @@ Values = tuple[tuple[str, Any], ...]
 """Settings by name, in one order."""
 
 _NAMES = ALGORITHMS + BASELINES
-OWN = ("algorithm", "method", "accountant", "epsilon", "seed", "account", "out", "transport", "budgets")
+PROCESSES = (
+    *("transport", "on_loss", "checkpoint_every", "resume"),
+    *("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline"),
+)
+"""Settings that say how agents are run, and change no vector."""
+OWN = ("algorithm", "method", "accountant", "epsilon", "seed", "account", "out", "budgets", *PROCESSES)
 """Settings of a run that a comparison fills in itself, or cannot have."""
 TUNABLE = tuple(
     name

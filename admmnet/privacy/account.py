@@ -6,19 +6,20 @@ the account before it stands in the run's ledger, so that no crash makes the acc
 
 from __future__ import annotations
 
+import errno
 import fcntl
-import json
-import os
+import resource
 from contextlib import suppress
+from dataclasses import replace
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
-from admmnet.errors import RequestError, RunError
-from admmnet.privacy.budget import Totals
+from admmnet.errors import RequestError
 from admmnet.privacy.calibrate_proven import nominal_rho
+from admmnet.privacy.chain import NOTHING, ChainFile, digest, mend, sync_folder
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Event
-from admmnet.privacy.ledger import Header, digest, encode, event_line, sync_folder
+from admmnet.privacy.ledger import Header, empty, encode, event_bytes, grown
 
 
 class AccountFile:
@@ -32,73 +33,83 @@ class AccountFile:
         Must be those of the account.
     epsilon, delta : float
         Budget of the account from now on: ``epsilon`` may be raised between runs, ``delta`` stays.
+    since : str, optional
+        Of a run that is resumed: ``account`` of its ledger's header, after which it began here.
 
     Attributes
     ----------
     totals : Totals
         Everything charged so far, over all runs.
+    past : Totals
+        What was charged before this run began: its noise is calibrated on top of that.
+    place : str
+        Digest of the last line before this run, ``chain.NOTHING`` in a new account.
     order : int
         The one Renyi order of the filter, fixed when the account was opened first.
 
     Raises
     ------
     RequestError
-        If the account belongs to another agent or shard, has another delta, or is in use.
+        If the account belongs to another agent or shard, has another delta, is in use, or lacks the run that
+        is resumed.
     CheckFailed
         If the file does not verify.
     """
 
-    def __init__(self, folder: Path, agent: int, records: int, epsilon: float, delta: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        agent: int,
+        records: int,
+        epsilon: float,
+        delta: float,
+        *,
+        since: str | None = None,
+    ) -> None:
         self.path = folder / f"agent-{agent:03d}.jsonl"
         self._delta = delta
+        self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
+        self._events: list[Event] = []  # and the events in those behind it
+        self._alone = True  # whether no other run has begun since
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._file: BinaryIO = self.path.open("a+b")
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._handle = _open(self.path)
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             sync_folder(folder)  # a new account's name must last, too
         except BlockingIOError:
-            self._file.close()
+            self._handle.close()
             raise RequestError(
                 f"the account {self.path} is in use by another run; wait for its end"
             ) from None
         except OSError as error:
-            raise RequestError(f"cannot open the account {self.path}: {error.strerror}") from None
+            remedy = "; raise ulimit -n, or start more processes" if error.errno == errno.EMFILE else ""
+            raise RequestError(f"cannot open the account {self.path}: {error.strerror}{remedy}") from None
         try:
-            self._drop_torn_line()
-            if self.path.stat().st_size == 0:
+            mend(self.path)
+            if self.path.stat().st_size == 0 and since is None:
                 whole = nominal_rho(epsilon, delta) * ORDERS
-                self.totals, self.order, self._previous = Totals("proven"), best_order(whole, delta), ""
+                self.totals, self.order = empty("proven"), best_order(whole, delta)
+                previous = NOTHING
             else:
-                self._continue(agent, records, delta)
+                previous = self._continue(agent, records, delta, since)
         except BaseException:
-            self._file.close()  # and with it the lock
+            self._handle.close()  # and with it the lock
             raise
+        self._file = self._chain(previous)
+        if since is None:
+            self.past, self.place = self.totals, previous
 
     @property
     def fresh(self) -> bool:
         """Whether no run has begun here; the order may still be chosen, from public facts."""
-        return not self._previous
+        return self._file.previous == NOTHING
 
-    def _drop_torn_line(self) -> None:
-        """Cut an incomplete last line: a charge is on the disk whole before its release is sent.
-
-        A line that lacks its newline alone is a charge like any other, and stays.
-        """
-        data = self.path.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole == len(data):
-            return
-        try:
-            json.loads(data[whole:])
-        except ValueError:
-            os.truncate(self.path, whole)
-        else:
-            self._file.write(b"\n")
-            self._file.flush()
-
-    def _continue(self, agent: int, records: int, delta: float) -> None:
+    def _continue(self, agent: int, records: int, delta: float, since: str | None) -> str:
+        """Take over what the file holds; return the digest of its last line."""
         from admmnet.privacy import audit
 
+        if self.path.stat().st_size == 0:
+            raise self._lacks()
         account = audit.read(self.path, account=True)
         header = account.header
         for name, own, asked in (
@@ -113,19 +124,81 @@ class AccountFile:
                 )
         self.totals = account.totals
         self.order = int(abs(ORDERS - header["order"]).argmin())
-        self._previous = digest(self.path.read_bytes().split(b"\n")[-2])
+        lines = self.path.read_bytes().split(b"\n")[:-1]
+        if since is not None:
+            start = next((start for start in account.starts if start.previous == since), None)
+            if start is None:
+                raise self._lacks()
+            self.place, self.past = since, empty("proven")
+            for _, event, _ in account.events[: start.events]:
+                self.past = grown(self.past, event)
+            self._lines = lines[start.line - 1 :]
+            self._events = [event for _, event, _ in account.events[start.events :]]
+            self._alone = start is account.starts[-1]
+        return digest(lines[-1])
+
+    def _lacks(self) -> RequestError:
+        return RequestError(
+            f"the account {self.path} lacks charges of the run that is to be resumed: it was cut or exchanged; "
+            "put the right one back"
+        )
+
+    def _chain(self, previous: str, standing: tuple[bytes, ...] = ()) -> ChainFile:
+        return ChainFile(
+            self.path,
+            "account",
+            durable=True,
+            previous=previous,
+            standing=standing,
+            handle=self._handle.fileno(),
+        )
 
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
-        line = header.line()
-        if self._previous:
-            line = {**line, "kind": "run", "previous": self._previous}
-        self._write(encode(line))
+        line = replace(header, account=None).line()
+        if not self.fresh:
+            line = {**line, "kind": "run", "previous": self._file.previous}
+        self._file.append(encode(line))
+
+    def rewind(self, events: int) -> None:
+        """Go back to the first charges of the seeded run that is resumed; the others must come again as they stand.
+
+        Raises
+        ------
+        RequestError
+            If they are not there, or another run has begun since: its charges cannot be undone.
+        """
+        if not self._alone:
+            raise RequestError(
+                f"the account {self.path} has been used by another run since: the interrupted one cannot go on as "
+                "it would have; run anew"
+            )
+        if len(self._events) < events:
+            raise self._lacks()
+        self.totals = self.past
+        for event in self._events[:events]:
+            self.totals = grown(self.totals, event)
+        self._file = self._chain(digest(self._lines[events]), tuple(self._lines[events + 1 :]))
+
+    def resume(self, header: Header, round: int, events: int) -> None:
+        """Go on with a private run, whose ledger holds this many events; everything charged stays so.
+
+        Raises
+        ------
+        RequestError
+            If the account holds fewer.
+        """
+        if len(self._events) < events:
+            raise self._lacks()
+        if self._alone:
+            self._file.append(encode({"kind": "resume", "round": round, "previous": self._file.previous}))
+        else:
+            self.begin(header)
 
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""
-        self.totals.add(event)
-        self._write(encode(event_line(round, event, self.totals, self._delta, self._previous)))
+        self.totals = grown(self.totals, event)
+        self._file.append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
 
     def commit(self) -> None:
         """Wait until every charge is on the disk.
@@ -135,29 +208,25 @@ class AccountFile:
         RunError
             If the disk refuses.
         """
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._disk(error) from None
+        self._file.commit()
 
     def close(self) -> None:
         """Commit and release the lock; once is enough."""
-        if not self._file.closed:
+        if not self._handle.closed:
             try:
                 self.commit()
             finally:
                 with suppress(OSError):  # said by commit
-                    self._file.close()
+                    self._handle.close()
 
-    def _write(self, line: bytes) -> None:
-        try:
-            self._file.write(line + b"\n")
-        except OSError as error:
-            raise self._disk(error) from None
-        self._previous = digest(line)
 
-    def _disk(self, error: OSError) -> RunError:
-        return RunError(
-            f"cannot write the account {self.path}: {error.strerror}; free some space and run again"
-        )
+def _open(path: Path) -> FileIO:
+    """Open for appending; an account stays open, and locked, so that many need many open files."""
+    try:
+        return path.open("a+b", buffering=0)
+    except OSError as error:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if error.errno != errno.EMFILE or soft == hard:
+            raise
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return path.open("a+b", buffering=0)

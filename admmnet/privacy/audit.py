@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from admmnet.errors import AdmmnetError, CheckFailed
 from admmnet.privacy.budget import SLACK, Totals
+from admmnet.privacy.chain import NOTHING, digest, is_torn, is_whole
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import (
     Event,
@@ -25,10 +27,20 @@ from admmnet.privacy.events import (
     parameters,
     shown,
 )
-from admmnet.privacy.ledger import Header, digest, encode, event_line, total_line
+from admmnet.privacy.ledger import Header, empty, encode, event_bytes, event_line, grown, total_line
 
+_DIGEST = re.compile("[0-9a-f]{64}")
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Beginning of a run: digest of the line before it, its line's number from 1, and the events before it."""
+
+    previous: str = NOTHING
+    line: int = 1
+    events: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,15 +57,26 @@ class Account:
         Recomputed from the events' parameters.
     finished : bool
         Whether the end line is there.
-    runs : int
-        Number of runs: 1, or more in an account.
+    torn : bool
+        Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing.
+    starts : tuple of Start
+        Where its run began; in an account, where every run began.
+    resumed : tuple of int
+        Rounds from which a private run went on after an interruption.
     """
 
     header: dict[str, Any]
     events: tuple[tuple[int, Event, dict[str, Any]], ...]
     totals: Totals
     finished: bool
-    runs: int = 1
+    torn: bool = False
+    starts: tuple[Start, ...] = (Start(),)
+    resumed: tuple[int, ...] = ()
+
+    @property
+    def runs(self) -> int:
+        """Number of runs: 1, or more in an account."""
+        return len(self.starts)
 
     @property
     def delta(self) -> float | None:
@@ -80,22 +103,29 @@ def read(path: Path, *, account: bool = False) -> Account:
     CheckFailed
         With file, line and fault, at the first line that does not hold.
     """
-    lines = _lines(path)
+    lines, torn = _lines(path)
     header, raw = _header(path, lines)
-    delta, totals = header["budget"]["delta"], Totals(header["method"])
+    delta, totals = header["budget"]["delta"], empty(header["method"])
     events: list[tuple[int, Event, dict[str, Any]]] = []
-    finished, last_round, total, runs = False, 0, total_line(totals, delta), 1
+    finished, last_round, total, payer = False, 0, total_line(totals, delta), header
+    starts, resumed = [Start()], []
     for number, data in lines:
         line = _parse(path, number, data)
-        if finished:
+        if finished and line.get("kind") != "resume":  # a run may die between its end lines and its summary
             raise _fault(path, number, "stands behind the end line")
         if line.get("previous") != digest(raw):
             raise _fault(
                 path, number, "does not follow from the line before (changed, removed or swapped lines)"
             )
         if account and line.get("kind") == "run":
+            _within_budget(path, payer, totals)
             header = _run(path, number, line, header)
-            last_round, runs = 0, runs + 1
+            starts.append(Start(digest(raw), number, len(events)))
+            last_round = 0
+        elif line.get("kind") == "resume":
+            last_round = _resume(path, number, line, header)
+            resumed.append(last_round)
+            finished = False
         elif line.get("kind") == "end":
             end = {"kind": "end", "events": len(events), "total": total, "previous": digest(raw)}
             if data != encode(end):
@@ -109,19 +139,23 @@ def read(path: Path, *, account: bool = False) -> Account:
             if round_ < last_round:
                 raise _fault(path, number, f"round {round_} stands behind round {last_round}")
             try:
-                totals.add(event)
-                expected = event_line(round_, event, totals, delta, digest(raw))
+                totals = grown(totals, event)
+                if event_bytes(round_, event, totals, delta, digest(raw)) != data:
+                    _compare(path, number, line, event_line(round_, event, totals, delta, digest(raw)))
             except ArithmeticError:
                 raise _fault(path, number, f"{event.mechanism}: its cost exceeds every number") from None
-            _compare(path, number, line, expected)
             events.append((round_, event, line))
-            last_round, total = round_, line["total"]
+            last_round, total, payer = round_, line["total"], header
         raw = data
-    _within_budget(path, header, totals)
-    return Account(header, tuple(events), totals, finished, runs)
+    if torn and finished and header["noise"] == "seeded":
+        raise CheckFailed(f"{path}: the beginning of a line stands behind the end line")
+    _within_budget(path, payer, totals)
+    finished = finished and not torn
+    return Account(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _lines(path: Path) -> tuple[Iterator[tuple[int, bytes]], bool]:
+    """Numbered whole lines, and whether something that is none stands behind them."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -129,9 +163,11 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     if not data:
         raise CheckFailed(f"{path}: is empty; a ledger starts with its header")
     *lines, tail = data.split(b"\n")
-    if tail:
+    if tail and is_whole(tail):  # it lacks its newline alone: a charge is a charge
+        lines, tail = [*lines, tail], b""
+    if not lines or (tail and not is_torn(tail)):
         raise _fault(path, len(lines) + 1, "is cut off (no newline at its end)")
-    return iter(list(enumerate(lines, start=1)))
+    return iter(list(enumerate(lines, start=1))), bool(tail)
 
 
 def _header(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[dict[str, Any], bytes]:
@@ -156,15 +192,25 @@ def _run(path: Path, number: int, line: dict[str, Any], first: dict[str, Any]) -
     return header
 
 
+def _resume(path: Path, number: int, line: dict[str, Any], header: dict[str, Any]) -> int:
+    """Round from which a run goes on, whose noise no seed can make again; charges before it stand."""
+    round_ = line.get("round")
+    if list(line) != ["kind", "round", "previous"] or not is_count(round_, 0) or header["noise"] != "private":
+        raise _fault(path, number, "is not the resumption of a private run")
+    return int(str(round_))
+
+
 def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
     if line.get("kind") != "header":
         raise _fault(path, number, "is not a header")
     if line.get("schema") != 1:
         raise _fault(path, number, f"schema {shown(line.get('schema'))} is not one this version reads (1)")
     for name, good in _HEADER.items():
-        if name not in line or not good(line[name]):
+        if (name not in line and name != "account") or not good(line.get(name)):
             raise _fault(path, number, f"{name} = {shown(line.get(name))} is out of range")
-    values = {name: line[name] for name in _HEADER if name not in ("neighbours", "budget", "admmnet")}
+    values: dict[str, Any] = {
+        name: line.get(name) for name in _HEADER if name not in ("neighbours", "budget", "admmnet")
+    }
     header = Header(
         neighbours=tuple(line["neighbours"]), version=line["admmnet"], **line["budget"], **values
     ).line()
@@ -188,6 +234,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "budget": _is_budget,
     "accountant": lambda value: value in ("proven", "published"),
     "order": lambda value: value is None or (is_positive(value) and value > 1),
+    "account": lambda value: value is None or (isinstance(value, str) and bool(_DIGEST.fullmatch(value))),
     "noise": lambda value: value in ("private", "seeded"),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)

@@ -37,12 +37,15 @@ class World(Protocol):
         As the summary calls the transport.
     shared_folder : bool
         Whether all processes write one run folder; else each has a folder of its own.
+    graph : networkx.Graph or None
+        The network that the processes were started for, where they know of one.
     """
 
     rank: int
     size: int
     name: str
     shared_folder: bool
+    graph: nx.Graph | None
 
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
@@ -92,6 +95,15 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Free what the transport holds."""
+
+
+def is_writer(transport: Transport) -> bool:
+    """Whether this process writes what is one for the network: of a shared folder the first that is not lost."""
+    world = transport.world
+    if not world.shared_folder:
+        return True
+    living = (rank for rank, own in enumerate(transport.layout.owners) if not set(own) <= set(transport.lost))
+    return world.rank == next(living, world.rank)
 
 
 def launched_size() -> int:

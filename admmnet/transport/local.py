@@ -22,6 +22,7 @@ class LocalWorld:
     size = 1
     name = "local"
     shared_folder = True
+    graph = None
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value in a list, as JSON would carry it."""

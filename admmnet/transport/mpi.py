@@ -41,6 +41,7 @@ class MPIWorld:
 
     name = "mpi"
     shared_folder = True
+    graph = None
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD

@@ -13,8 +13,9 @@ from admmnet.errors import CheckFailed
 from admmnet.privacy import audit
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import AgentFacts, Noise, Setting, calibrate
+from admmnet.privacy.chain import digest
 from admmnet.privacy.events import Event
-from admmnet.privacy.ledger import Header, Ledger, digest, encode, event_line, total_line
+from admmnet.privacy.ledger import Header, Ledger, encode, event_line, total_line
 
 FACTS = AgentFacts(7000, 2, 1.0, 1e-4)
 PP = Setting(5, 3, 0.5, 10.0**-3.5, 1.0, 0.25, "published")
@@ -50,7 +51,6 @@ def write(path: Path, setting: Setting = PP, rounds: int = 1, *, finished: bool 
         ledger.finish()
     else:
         ledger.commit()
-        ledger._file.close()
     return path.read_bytes()
 
 

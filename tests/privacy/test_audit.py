@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from admmnet.errors import CheckFailed
 from admmnet.privacy import audit
 from admmnet.privacy.calibrate import Setting
 from admmnet.privacy.events import Event, ObjectivePerturbation, Unprotected
-from admmnet.privacy.ledger import total_line
+from admmnet.privacy.ledger import encode, total_line
 
 from .ledgers import (
     HEADER,
@@ -143,12 +144,71 @@ def test_every_removed_doubled_and_swapped_line_is_found(path: Path) -> None:
         assert fails(path, b"".join([*lines, extra]))
 
 
-def test_a_cut_tail_is_found_unless_whole_lines_are_gone(path: Path) -> None:
+def test_a_cut_tail_of_an_unfinished_ledger_is_what_a_crash_leaves(path: Path) -> None:
+    """The incomplete last line counts for nothing and is said; the first line must be whole."""
     data = write(path)
+    first, whole = data.index(b"\n"), [at for at in range(len(data)) if data[at : at + 1] == b"\n"]
     for size in range(len(data)):
-        assert fails(path, data[:size]) is not (size > 0 and data[size - 1 : size] == b"\n"), size
-    path.write_bytes(data[: data[:-1].rindex(b"\n") + 1])
-    assert not audit.read(path).finished
+        if size < first:
+            assert fails(path, data[:size]), size
+            continue
+        path.write_bytes(data[:size])
+        book = audit.read(path)
+        # a line that lacks its newline alone is a line
+        assert book.torn is (size not in whole and size - 1 not in whole), size
+        lines = sum(at <= size for at in whole) - 1
+        assert (len(book.events), book.finished) == (min(lines, 2), lines == 3), size
+    for extra in (b"{", b'{"kind":"even'):
+        assert "the beginning of a line stands behind the end line" in fault(path, data + extra)
+    end = data[:-1].rindex(b"\n") + 1
+    for tail in (
+        b"x",
+        b"\x00\x00",
+        data[-40:-1],
+        b'{"kinds',
+        data[end:-1] + b"\x0b",
+    ):  # no beginning of a line
+        assert "line 4: is cut off" in fault(path, data[:end] + tail)
+
+
+def test_rounds_go_back_at_a_resumption_alone(path: Path) -> None:
+    noise = noise_of(PP)
+    header = replace(HEADER, noise="private", epsilon=5.0)
+    lines = parsed(forged(header, [(round_, noise.objective) for round_ in (0, 1, 2, 1, 2)]))[:-1]
+    assert "round 1 stands behind round 2" in fault(path, chained(lines))
+    again = {"kind": "resume", "round": 1, "previous": ""}
+    path.write_bytes(chained([*lines[:4], again, *lines[4:]]))
+    book = audit.read(path)
+    assert book.resumed == (1,)
+    assert [round_ for round_, _, _ in book.events] == [0, 1, 2, 1, 2]
+    assert book.totals.rho == pytest.approx(5 * json.loads(encode(lines[1]))["rho"], rel=1e-12)
+    # a resumption from a later round than the next charge is of
+    later = {**again, "round": 2}
+    assert "round 1 stands behind round 2" in fault(path, chained([*lines[:4], later, *lines[4:]]))
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"kind": "resume", "round": -1, "previous": ""}, "is not the resumption"),
+        ({"kind": "resume", "round": 1.0, "previous": ""}, "is not the resumption"),
+        ({"kind": "resume", "round": True, "previous": ""}, "is not the resumption"),
+        ({"kind": "resume", "previous": ""}, "is not the resumption"),
+        ({"kind": "resume", "round": 1, "note": "", "previous": ""}, "is not the resumption"),
+    ]
+    for line, words in bad:
+        assert words in fault(path, chained([*lines[:4], line, *lines[4:]]))
+    seeded = {**lines[0], "noise": "seeded"}
+    data = chained([seeded, *lines[1:4], again, *lines[4:]])
+    assert "is not the resumption of a private run" in fault(path, data)
+    # the chain holds it in its place
+    whole = chained([*lines[:4], again, *lines[4:]]).splitlines(keepends=True)
+    for cut in (whole[:4] + whole[5:], [*whole[:3], whole[4], whole[3], *whole[5:]]):
+        assert "does not follow from the line before" in fault(path, b"".join(cut))
+
+
+@pytest.mark.parametrize("account", ["", "x" * 64, "A" * 64, "0" * 63, 5, None, ["0" * 64]])
+def test_the_accounts_digest_in_a_header_is_one(path: Path, account: Any) -> None:
+    header = HEADER.line()
+    path.write_bytes(chained([{**header, "account": "0" * 64}]))
+    assert audit.read(path).header["account"] == "0" * 64
+    assert "line 1: " in fault(path, chained([{**header, "account": account}]))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import pytest
 
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
-from admmnet.privacy.ledger import digest, encode, event_line
+from admmnet.privacy.chain import digest
+from admmnet.privacy.ledger import encode, event_line
 
 from .ledgers import (
     HEADER,

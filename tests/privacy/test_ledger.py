@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from admmnet.errors import RequestError, RunError
+from admmnet.privacy import audit
 from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.chain import digest
 from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
-from admmnet.privacy.ledger import Header, Ledger, digest, encode, event_line, total_line
+from admmnet.privacy.ledger import Header, Ledger, encode, event_line, total_line
 
 HEADER = Header(
     3, (0, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "private", "public-bounds", "0.1.0"
@@ -41,15 +40,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path) -> Iterator[Ledger]:
-    ledger = Ledger(path, HEADER, BUDGET, durable=False)
-    yield ledger
-    close(ledger)
-
-
-def close(ledger: Ledger) -> None:
-    with suppress(OSError):
-        ledger._file.close()
+def ledger(path: Path) -> Ledger:
+    return Ledger(path, HEADER, BUDGET, durable=False)
 
 
 def number(value: float | None) -> str:
@@ -181,7 +173,6 @@ def test_the_budget_guards_to_the_last_charge(path: Path) -> None:
         ledger.charge(count, event)
         totals.add(event)
         count += 1
-    close(ledger)
     assert count == int(0.02714340512 / (0.25 * 0.005)) == 21
 
 
@@ -211,7 +202,7 @@ def test_commit_waits_for_the_disk_in_private_runs(
         if os.path.isdir(name):
             folders.append(name)
         else:
-            synced.append(path.read_bytes())
+            synced.append(Path(name).read_bytes())
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
@@ -229,30 +220,50 @@ def test_commit_waits_for_the_disk_in_private_runs(
     assert len(synced) == (5 if durable else 0)
 
 
-class FullDisk(io.RawIOBase):
-    """A file on a disk without space."""
+@pytest.mark.parametrize("act", ["commit", "finish", "close"])
+@pytest.mark.parametrize("taken", [0, 1, 700])
+def test_a_full_disk_ends_the_run_before_anything_is_sent(
+    ledger: Ledger, path: Path, act: str, taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the disk has taken of a line is continued, not repeated, when there is space again."""
+    real, left = os.write, taken
 
-    def writable(self) -> bool:
-        return True
+    def write(handle: int, data: bytes) -> int:
+        nonlocal left
+        if not left:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        size = real(handle, bytes(data[:left]))
+        left -= size
+        return size
 
-    def write(self, data: Any) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-@pytest.mark.parametrize("act", ["charge", "commit", "finish"])
-def test_a_full_disk_ends_the_run_before_anything_is_sent(ledger: Ledger, path: Path, act: str) -> None:
-    close(ledger)
-    if act == "charge":  # unbuffered, the first write fails; buffered, the first flush
-        ledger._file = FullDisk()  # type: ignore[assignment]
-    else:
-        ledger._file = io.BufferedWriter(FullDisk())
-        ledger.charge(0, *ROUND)
-    steps = {"charge": lambda: ledger.charge(0, *ROUND), "commit": ledger.commit, "finish": ledger.finish}
+    before = path.read_bytes()
+    ledger.charge(0, *ROUND)
+    monkeypatch.setattr(os, "write", write)
+    steps = {"commit": ledger.commit, "finish": ledger.finish, "close": ledger.close}
     with pytest.raises(RunError) as caught:
         steps[act]()
     assert str(caught.value) == (
         f"cannot write the ledger {path}: {os.strerror(errno.ENOSPC)}; free some space and run again"
     )
+    assert len(path.read_bytes()) == len(before) + taken
+    if taken:
+        assert audit.read(path).torn
+        assert len(audit.read(path).events) == (taken > 500)
+    monkeypatch.undo()
+    ledger.commit()
+    book = audit.read(path)
+    assert len(book.events) == 2
+    assert (book.torn, book.finished) == (False, act == "finish")
+
+
+def test_a_new_ledger_on_a_full_disk_leaves_no_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(RunError, match="cannot write the ledger .*free some space"):
+        Ledger(path, HEADER, BUDGET, durable=True)
+    assert list(path.parent.iterdir()) == []
 
 
 def test_a_disk_that_cannot_sync_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,4 +276,3 @@ def test_a_disk_that_cannot_sync_ends_the_run(path: Path, monkeypatch: pytest.Mo
     ledger.charge(0, *ROUND)
     with pytest.raises(RunError, match="cannot write the ledger"):
         ledger.commit()
-    close(ledger)

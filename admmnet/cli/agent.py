@@ -1,0 +1,240 @@
+"""admmnet agent: one agent by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admmnet.cli.run import setting_flags
+from admmnet.config import RunConfig
+from admmnet.config_file import load_config, parse_flag, read_values
+from admmnet.errors import RequestError, RunError
+
+if TYPE_CHECKING:
+    from admmnet.network import Network
+    from admmnet.transport.zmq import ZmqWorld
+
+
+@click.command(short_help="Run one agent by itself, for several hosts.")
+@click.argument("config", required=False, metavar="[CONFIG.toml]")
+@click.option(
+    "--id", "number", type=click.IntRange(min=0), required=True, metavar="I", help="number of the agent"
+)
+@click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
+@click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
+@click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
+@setting_flags
+@click.option("--quiet", is_flag=True, help="print nothing but errors")
+@click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
+@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@click.option(
+    "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
+)
+@click.option("--report", type=int, hidden=True, help="pipe for progress")
+def agent(
+    config: str | None,
+    number: int,
+    network_file: str,
+    secret: str | None,
+    plain: bool,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,
+    parent: int | None,
+    report: int | None,
+    **flags: Any,
+) -> None:
+    """Run agent I of a network by itself; the others run in processes of their own, here or elsewhere.
+
+    The graph comes from the network file (`admmnet network init` makes one), all other settings are those of
+    `run` and must be the same at every agent. This agent's ledger and the network's figures go to a run folder
+    of its own.
+    """
+    from admmnet.cli.progress import Progress
+    from admmnet.network import read_network
+    from admmnet.records import default_folder, part_name
+    from admmnet.runner import run
+
+    network = read_network(network_file)
+    if number >= len(network.peers):
+        raise RequestError(f"--id {number}: {network_file} has the agents 0 to {len(network.peers) - 1}")
+    settings = agent_settings(config, flags, network)
+    if settings.out is None and settings.resume is None:
+        settings = _with_out(settings, default_folder(part_name(settings.algorithm, number)))
+    secret_file = _secret(network, network_file, number, secret)
+    _check_plain(network, plain=plain)
+    try:
+        world = open_agent(network, number, settings, secret_file, parent)
+        progress = Progress(shown=not quiet and not as_json and sys.stderr.isatty())
+        with progress:
+            result = run(
+                settings,
+                world=world,
+                on_start=progress.start if report is None else lambda plan: _send(report, {"start": True}),
+                on_round=progress.advance
+                if report is None
+                else lambda round, error: _send(report, {"round": round, "error": error}),
+                debug=debug,
+            )
+    except RunError as error:
+        if report is not None and _is_echo(error):
+            sys.exit(error.exit_code)  # the starter hears why from its source
+        raise
+    finally:
+        if parent is not None and _has_ended(parent):
+            # the starter was killed and cannot remove the sockets' folder any more
+            shutil.rmtree(Path(network_file).parent, ignore_errors=True)
+    if quiet:
+        return
+    if as_json:
+        print(json.dumps(result.summary, indent=2))
+        return
+    from admmnet.cli.tables import print_run
+
+    print_run(result.summary, result.folder)
+
+
+def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
+    """Settings of an agent: as for ``run``, with the graph of the network file.
+
+    Raises
+    ------
+    RequestError
+        If a setting is wrong, or says something else than the network file.
+    """
+    if flags.get("transport") is not None:
+        raise RequestError(
+            "--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ"
+        )
+    given = {
+        name: parse_flag(name, value) if isinstance(value, str) else value
+        for name, value in flags.items()
+        if value is not None
+    }
+    asked = {**({} if config is None else read_values(Path(config))), **given}
+    if asked.get("transport", "auto") not in ("auto", "zmq"):
+        raise RequestError(
+            f"transport = {asked['transport']!r} does not go with `admmnet agent`: leave it out"
+        )
+    own: dict[str, Any] = {"agents": len(network.peers)}
+    if asked.get("topology_schedule") is None:
+        own |= {"topology": network.topology, "topology_seed": network.topology_seed}
+    for name, value in own.items():
+        if asked.get(name, value) != value:
+            flag = "--" + name.replace("_", "-")
+            raise RequestError(
+                f"{name} = {asked[name]!r}, but the network file says {value!r}: leave {flag} out, the graph comes "
+                "from the network file"
+            )
+    settings = load_config(config, given | own | {"transport": "zmq"})
+    if settings.baseline:
+        raise RequestError(f"{settings.algorithm} has no agents: `admmnet baseline` runs it in one place")
+    return settings
+
+
+def open_agent(
+    network: Network,
+    number: int,
+    settings: RunConfig,
+    secret: Path | None,
+    parent: int | None,
+) -> ZmqWorld:
+    """Connect an agent to its neighbours.
+
+    Raises
+    ------
+    RequestError
+        If its key file is wrong, or a neighbour has other settings.
+    RunError
+        If a neighbour does not answer.
+    """
+    from admmnet.handshake import public_settings
+    from admmnet.keys import read_keys
+
+    keys = None if secret is None else read_keys(secret, number)
+    if keys is not None and keys.public != network.peers[number].public_key:
+        raise RequestError(
+            f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
+        )
+    from admmnet.transport.zmq import Deadlines, ZmqWorld
+
+    signal.signal(signal.SIGTERM, _interrupt)  # ends like Ctrl-C: with whole ledgers, and telling the others
+    return ZmqWorld(
+        network,
+        number,
+        settings=public_settings(settings, digests=parent is None),
+        keys=keys,
+        deadlines=Deadlines(
+            connect=settings.connect_deadline,
+            heartbeat=settings.heartbeat_deadline,
+            round=settings.round_deadline,
+            shutdown=settings.shutdown_deadline,
+        ),
+        on_loss=settings.on_loss,
+        parent=parent,
+        shared_folder=parent is not None,
+    )
+
+
+def _with_out(settings: RunConfig, out: Path) -> RunConfig:
+    from dataclasses import replace
+
+    return replace(settings, out=str(out))
+
+
+def _check_plain(network: Network, *, plain: bool) -> None:
+    if not network.exposed:
+        return
+    where = network.exposed[0].address
+    if not plain:
+        raise RequestError(
+            f"the network file has curve = false, but {where} is reached over a network: whoever is on it reads and "
+            "forges messages; make keys with `admmnet network init`, or accept it with --plain"
+        )
+    print(
+        f"admmnet: warning: --plain: messages go over the network ({where}) without encryption or authentication",
+        file=sys.stderr,
+    )
+
+
+def _secret(network: Network, network_file: str, number: int, secret: str | None) -> Path | None:
+    from admmnet.keys import secret_path
+
+    if not network.curve:
+        if secret is not None:
+            raise RequestError("--secret would not be used: the network file has curve = false")
+        return None
+    return secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
+
+
+def _is_echo(error: RunError) -> bool:
+    """Whether another agent has ended the run, and says why itself."""
+    from admmnet.transport.zmq import RunEnded
+
+    return isinstance(error, RunEnded)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _send(report: int, event: dict[str, Any]) -> None:
+    """Tell the starter; a line is shorter than what a pipe takes in one piece."""
+    with suppress(OSError):  # full or closed: the bar stands still, the run does not
+        os.write(report, json.dumps(event).encode() + b"\n")
+
+
+def _has_ended(parent: int) -> bool:
+    """Whether the other end of the starter's pipe is closed; nothing is ever written to it."""
+    return bool(select.select([parent], [], [], 0.0)[0])

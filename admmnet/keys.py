@@ -1,0 +1,141 @@
+"""Key pairs of agents for CURVE, and the files that hold them (docs/hosts.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from admmnet.errors import RequestError
+
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+"""Alphabet of ZeroMQ's RFC 32: five letters for four bytes."""
+
+
+@dataclass(frozen=True)
+class Keys:
+    """A CURVE key pair in Z85."""
+
+    public: str
+    secret: str = field(repr=False)
+
+    @classmethod
+    def fresh(cls) -> Keys:
+        """Draw a key pair from the operating system's randomness."""
+        import zmq
+
+        public, secret = zmq.curve_keypair()
+        return cls(public.decode(), secret.decode())
+
+
+def check_key(key: object, where: str) -> str:
+    """Return a Z85 key of 32 bytes.
+
+    Raises
+    ------
+    RequestError
+        Naming `where` but not the key, if it is none.
+    """
+    if isinstance(key, str) and len(key) == 40 and set(key) <= set(Z85):
+        words = [key[start : start + 5] for start in range(0, 40, 5)]
+        if all(_z85(word) < 2**32 for word in words):
+            return key
+    raise RequestError(
+        f"{where} is no key: it must be 40 letters of Z85, as `admmnet network init` writes it"
+    )
+
+
+def _z85(word: str) -> int:
+    value = 0
+    for letter in word:
+        value = 85 * value + Z85.index(letter)
+    return value
+
+
+def secret_path(folder: Path, agent: int) -> Path:
+    """Key file of one agent below the folder of its network file."""
+    return folder / "keys" / f"agent-{agent:03d}.secret.toml"
+
+
+def write_keys(path: Path, agent: int, keys: Keys) -> None:
+    """Write a key file that its owner alone can read; an existing one is never replaced.
+
+    Raises
+    ------
+    RequestError
+        If it exists or cannot be written.
+    """
+    content = (
+        f"# Key pair of agent {agent}. Keep this file on the host of agent {agent} alone, readable by its user alone.\n"
+        f"[key]\nagent = {agent}\npublic = {as_toml(keys.public)}\nsecret = {as_toml(keys.secret)}\n"
+    )
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise RequestError(f"cannot write the key file {path}: {error.strerror}") from None
+
+
+def read_keys(path: str | os.PathLike[str], agent: int) -> Keys:
+    """Key pair of an agent from its key file.
+
+    Raises
+    ------
+    RequestError
+        If the file is missing, open to other users, of another agent, or its two keys do not belong together.
+    """
+    import zmq
+
+    source = Path(path)
+    try:
+        mode = stat.S_IMODE(source.stat().st_mode)
+    except OSError as error:
+        raise RequestError(f"cannot read the key file {source}: {error.strerror}") from None
+    if mode & 0o077:
+        raise RequestError(
+            f"the key file {source} is open to other users (mode {mode:04o}): chmod 600 {source}; "
+            "if somebody may have read it, make new keys"
+        )
+    key = read_toml(source, "key file").get("key")
+    if not isinstance(key, dict) or set(key) != {"agent", "public", "secret"}:
+        raise RequestError(f"{source}: a key file has a table [key] with agent, public and secret")
+    if key["agent"] != agent:
+        raise RequestError(f"{source} is the key file of agent {key['agent']!r}, not of agent {agent}")
+    keys = Keys(
+        check_key(key["public"], f"{source}: public"),
+        check_key(key["secret"], f"{source}: secret"),
+    )
+    if zmq.curve_public(keys.secret.encode()).decode() != keys.public:
+        raise RequestError(f"{source}: the public key does not belong to the secret one")
+    return keys
+
+
+def read_toml(path: Path, what: str) -> dict[str, Any]:
+    """Content of a TOML file.
+
+    Raises
+    ------
+    RequestError
+        If it cannot be read.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RequestError(f"there is no {what} {path}; `admmnet network init` makes one") from None
+    except OSError as error:
+        raise RequestError(f"cannot read the {what} {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise RequestError(f"{path} is not a TOML file: not UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
+        # the message of a broken key file must not show a part of the key: TOML's says the place alone
+        raise RequestError(f"{path} is not a TOML file: {error}") from None
+
+
+def as_toml(value: str) -> str:
+    """Text as TOML: a JSON string of printable letters is one."""
+    return json.dumps(value, ensure_ascii=False)

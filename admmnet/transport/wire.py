@@ -1,0 +1,241 @@
+"""Frames between processes: a fixed header and a payload of raw float64 or JSON (docs/hosts.md, "Wire").
+
+Pure: bytes in, values out. Nothing is unpickled, and whatever arrives, ``decode`` returns a frame or raises
+``BadFrame`` with a named reason.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from admmnet.types import Vector
+
+MAGIC, VERSION = b"ADMM", 1
+LIMIT = 2**28
+"""Largest frame in bytes: 33 million numbers."""
+NO_LINK = bytes(16)
+"""Link id of HELLO, the only frame before both ends know each other's nonce."""
+
+# magic, version, kind, dtype, 0, link, channel, 0, sender, origin, round, sequence, acknowledged, length, checksum
+_FIELDS = struct.Struct("<4sBBBB16sHHIIiQQI")
+_CHECKSUM = struct.Struct("<I")
+HEADER = _FIELDS.size + _CHECKSUM.size
+"""Bytes of a header."""
+
+
+class Kind(IntEnum):
+    """What a frame is for."""
+
+    HELLO = 1
+    """Nonces, settings and network of a process that connects."""
+    VECTOR = 2
+    """What an agent broadcasts in a round."""
+    SILENCE = 3
+    """An agent broadcasts nothing in this round."""
+    SHARE = 4
+    """One process's value of a gather; it travels on from neighbour to neighbour."""
+    ROWS = 5
+    """One process's rows of a collect; it travels on likewise."""
+    WAITING = 6
+    """The sender lives, and waits for the processes listed."""
+    ACKNOWLEDGE = 7
+    """Nothing but how far the sender has heard."""
+    AGAIN = 8
+    """Likewise, and the receiver shall send what comes after that once more."""
+    OBITUARY = 9
+    """A process is lost; travels on."""
+    ABORT = 10
+    """All shall end with an exit code; travels on."""
+    BYE = 11
+    """The sender needs nothing more and leaves."""
+
+
+NOTHING, FLOAT64, JSON = 0, 1, 2
+_DTYPE = {
+    Kind.HELLO: JSON,
+    Kind.VECTOR: FLOAT64,
+    Kind.SILENCE: NOTHING,
+    Kind.SHARE: JSON,
+    Kind.ROWS: FLOAT64,
+    Kind.WAITING: JSON,
+    Kind.ACKNOWLEDGE: NOTHING,
+    Kind.AGAIN: NOTHING,
+    Kind.OBITUARY: JSON,
+    Kind.ABORT: JSON,
+    Kind.BYE: NOTHING,
+}
+_KINDS = {int(kind): kind for kind in Kind}
+
+
+class BadFrame(Exception):
+    """Bytes that are no frame.
+
+    Attributes
+    ----------
+    reason : str
+        One of ``REASONS``.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+REASONS = (
+    "truncated",
+    "magic",
+    "version",
+    "oversized",
+    "trailing",
+    "checksum",
+    "kind",
+    "dtype",
+    "reserved",
+    "payload",
+)
+"""Why bytes are refused, in the order of the tests."""
+
+
+class Frame(NamedTuple):
+    """One message of a link.
+
+    Attributes
+    ----------
+    kind : Kind
+    link : bytes
+        16 bytes that both ends of this link made from their nonces: no frame of another session has them.
+    channel : int
+        Which network of the world; 0 to 65535.
+    sender : int
+        Process that sends this frame.
+    origin : int
+        Whose content it is: an agent in VECTOR and SILENCE, a process in SHARE, ROWS and OBITUARY.
+    round : int
+        Number of the exchange of its channel (the round, where the first was 0), the gather or the collect; of an
+        OBITUARY the round; below 2^31.
+    sequence : int
+        Place among the frames that must arrive on this link, from 1; 0 for those that need not.
+    acknowledged : int
+        Sequence up to which the sender has heard the receiver.
+    payload : bytes
+        Float64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says.
+    """
+
+    kind: Kind
+    link: bytes
+    sender: int
+    channel: int = 0
+    origin: int = 0
+    round: int = 0
+    sequence: int = 0
+    acknowledged: int = 0
+    payload: bytes = b""
+
+
+def encode(frame: Frame) -> bytes:
+    """Bytes of a frame.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of range; callers check what comes from outside.
+    """
+    try:
+        head = _FIELDS.pack(
+            MAGIC,
+            VERSION,
+            frame.kind,
+            _DTYPE[frame.kind],
+            0,
+            frame.link,
+            frame.channel,
+            0,
+            frame.sender,
+            frame.origin,
+            frame.round,
+            frame.sequence,
+            frame.acknowledged,
+            len(frame.payload),
+        )
+    except struct.error as error:
+        raise ValueError(f"no frame can carry this: {error}") from None
+    return b"".join((head, _CHECKSUM.pack(zlib.crc32(frame.payload, zlib.crc32(head))), frame.payload))
+
+
+def decode(data: bytes, limit: int = LIMIT) -> Frame:
+    """Frame of some bytes: exactly the one that ``encode`` turns into them.
+
+    Parameters
+    ----------
+    data : bytes
+        One message, header and payload.
+    limit : int
+        Most bytes a message may have.
+
+    Raises
+    ------
+    BadFrame
+        And nothing else, whatever the bytes are.
+    """
+    if len(data) < HEADER:
+        raise BadFrame("truncated")
+    fields = _FIELDS.unpack_from(data)
+    magic, version, kind, dtype, zero, link, channel, zeros, sender, origin = fields[:10]
+    round, sequence, acknowledged, length = fields[10:]
+    if magic != MAGIC:
+        raise BadFrame("magic")
+    if version != VERSION:  # another version may lay out the rest differently
+        raise BadFrame("version")
+    if len(data) > limit or HEADER + length > limit:
+        raise BadFrame("oversized")
+    if len(data) != HEADER + length:
+        raise BadFrame("truncated" if len(data) < HEADER + length else "trailing")
+    payload = data[HEADER:]
+    (checksum,) = _CHECKSUM.unpack_from(data, _FIELDS.size)
+    if zlib.crc32(payload, zlib.crc32(data[: _FIELDS.size])) != checksum:
+        raise BadFrame("checksum")
+    known = _KINDS.get(kind)
+    if known is None:
+        raise BadFrame("kind")
+    if dtype != _DTYPE[known]:
+        raise BadFrame("dtype")
+    if zero or zeros:
+        raise BadFrame("reserved")
+    if (dtype == NOTHING and length) or (dtype == FLOAT64 and length % 8) or (dtype == JSON and not length):
+        raise BadFrame("payload")
+    return Frame(known, link, sender, channel, origin, round, sequence, acknowledged, payload)
+
+
+def numbers(payload: bytes) -> Vector:
+    """Numbers of a VECTOR or ROWS, in an array of its own, bit for bit."""
+    return np.frombuffer(payload, dtype="<f8").astype(np.float64)
+
+
+def payload_of(numbers: Vector) -> bytes:
+    """Payload of a VECTOR or ROWS: the numbers in C order."""
+    return np.ascontiguousarray(numbers, dtype="<f8").tobytes()
+
+
+def content(frame: Frame) -> Any:
+    """JSON value of a frame.
+
+    Raises
+    ------
+    BadFrame
+        If its payload is no JSON.
+    """
+    try:
+        return json.loads(frame.payload.decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise BadFrame("payload") from None
+
+
+def as_json(value: Any) -> bytes:
+    """Payload of a JSON kind."""
+    return json.dumps(value).encode()

@@ -1,0 +1,320 @@
+"""Equations (34) to (36): what trouble leaves as it was, where duals go, and how far ADMM gets without noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet.algorithms.consensus import Consensus, Contact, apart
+from admmnet.graph_schedule import read_schedule
+from admmnet.losses import get_loss
+from admmnet.solve import LocalSolver
+from admmnet.trouble import Absence, Trouble
+from admmnet.types import Vector
+
+from .frozen_consensus import FrozenConsensus
+from .recording import Shards, shards_of, write_problem
+from .reference import Local, pooled_optimum
+
+RING = nx.cycle_graph(5)
+PETERSEN = nx.convert_node_labels_to_integers(nx.petersen_graph())
+Say = Callable[[int, Consensus], Vector | None]
+
+
+def states_of(graph: nx.Graph, size: int) -> dict[int, Consensus]:
+    return {i: Consensus(sorted(graph[i]), size) for i in sorted(graph)}
+
+
+def turn(states: dict[int, Consensus], trouble: Trouble | None, round: int, eta: float, say: Say) -> None:
+    """One round: every agent that is online speaks, messages go everywhere, receivers know what they missed."""
+    weather = None if trouble is None else trouble.weather(round)
+    online = [i for i in states if weather is None or weather.online[i]]
+    for i in online:
+        states[i].contact = None if weather is None else weather.contact(i)
+    spoken = {i: say(i, states[i]) for i in online}
+    for i in online:
+        heard = {j: v.copy() for j in states[i].neighbours if (v := spoken.get(j)) is not None}
+        states[i].absorb(spoken[i], heard, eta)
+
+
+def schedule_file(folder: Path, text: str) -> Path:
+    path = folder / "turns.txt"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# without trouble
+
+
+@pytest.mark.parametrize("idle", [None, {}, {"absences": [Absence(3, 100, None)]}], ids=str)
+def test_without_trouble_every_bit_is_what_it_was(idle: dict[str, Any] | None) -> None:
+    stream, eta = np.random.default_rng(3), 0.37
+    states, frozen = states_of(PETERSEN, 6), {i: FrozenConsensus(sorted(PETERSEN[i]), 6) for i in PETERSEN}
+    trouble = None if idle is None else Trouble(PETERSEN, **idle)
+    for round in range(40):
+        for i, state in states.items():
+            for proximal in (0.0, 0.3):
+                new, old = state.linear_term(eta, proximal), frozen[i].linear_term(eta, proximal)
+                assert new.tobytes() == old.tobytes()
+        said = {i: stream.standard_normal(6) if stream.random() < 0.7 else None for i in states}
+        turn(states, trouble, round, eta, lambda i, state, said=said: said[i])  # type: ignore[misc]
+        for i, old_state in frozen.items():
+            old_state.absorb(said[i], {j: v for j in PETERSEN[i] if (v := said[j]) is not None}, eta)
+            for name in ("theta", "dual", "heard"):
+                assert getattr(states[i], name).tobytes() == getattr(old_state, name).tobytes(), name
+    assert all(state.said is None for state in states.values())
+    assert np.abs(states[0].dual).max() > 0.1
+
+
+def test_trouble_changes_nothing_before_it_comes() -> None:
+    states, frozen = states_of(RING, 3), {i: FrozenConsensus(sorted(RING[i]), 3) for i in RING}
+    trouble, stream = Trouble(RING, absences=[Absence(2, 6, 7)]), np.random.default_rng(0)
+    for round in range(9):
+        said = {i: stream.standard_normal(3) for i in states}
+        turn(states, trouble, round, 0.2, lambda i, state, said=said: said[i])  # type: ignore[misc]
+        for i, old in frozen.items():
+            old.absorb(said[i], {j: said[j] for j in RING[i]}, 0.2)
+        touched = {i for i in RING if states[i].dual.tobytes() != frozen[i].dual.tobytes()}
+        assert touched == (set() if round < 6 else {1, 2, 3})
+
+
+# the duals
+
+
+TROUBLES: dict[str, dict[str, Any]] = {
+    "drop": {"drop": 0.4, "seed": 1},
+    "bursts": {"drop": 0.5, "burst": 6.0, "seed": 2},
+    "away": {"absences": [Absence(0, 3, 20), Absence(1, 10, None), Absence(4, 0, 5), Absence(4, 9, 9)]},
+    "everything": {"drop": 0.3, "burst": 3.0, "seed": 5, "absences": [Absence(3, 4, 30), Absence(2, 8, 11)]},
+}
+
+
+@pytest.mark.parametrize("speaks", [1.0, 0.4])
+@pytest.mark.parametrize("kind", [*TROUBLES, "schedule"])
+def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Path) -> None:
+    settings = dict(TROUBLES.get(kind, TROUBLES["everything"]))
+    graph: nx.Graph = PETERSEN
+    if kind == "schedule":
+        text = "0-1 edges 0-1 2-3 4-5 6-7 8-9\n2 none\n3-4 ring:10\n5-6 complete:10\nrepeat 7\n"
+        settings["schedule"] = read_schedule(schedule_file(tmp_path, text))
+        graph = settings["schedule"].graph
+    trouble, stream, eta = Trouble(graph, **settings), np.random.default_rng(8), 0.3
+    states = states_of(graph, 4)
+    moved = 0.0
+    for round in range(60):
+        before = {i: (state.dual.copy(), state.theta.copy()) for i, state in states.items()}
+
+        def say(i: int, state: Consensus) -> Vector | None:
+            return stream.standard_normal(4) if stream.random() < speaks else None
+
+        turn(states, trouble, round, eta, say)
+        total = np.sum([state.dual for state in states.values()], axis=0)
+        assert np.abs(total).max() <= 1e-12
+        moved = max(moved, *(float(np.abs(state.dual).max()) for state in states.values()))
+        for i, (dual, theta) in before.items():
+            if not trouble.weather(round).online[i]:
+                assert states[i].dual.tobytes() == dual.tobytes()
+                assert states[i].theta.tobytes() == theta.tobytes()
+        for i, state in states.items():
+            for row, j in enumerate(state.neighbours):  # both ends of an edge hold the same two vectors
+                said = state.theta if state.said is None else state.said[row]
+                assert said.tobytes() == states[j].heard[states[j].neighbours.index(i)].tobytes()
+    assert moved > 0.1
+
+
+def test_without_acknowledgement_the_duals_would_drift() -> None:
+    # the naive rule, own vector against what was last heard: what the test above would catch
+    trouble, stream = Trouble(RING, drop=0.3, seed=1), np.random.default_rng(0)
+    theta, heard = np.zeros(5), np.zeros((5, 5))
+    dual = np.zeros(5)
+    for round in range(30):
+        theta = stream.standard_normal(5)
+        weather = trouble.weather(round)
+        for e, (i, j) in enumerate(zip(trouble.links.sender, trouble.links.receiver, strict=True)):
+            if weather.arrives[e]:
+                heard[j, i] = theta[i]
+        dual += [0.15 * sum(theta[i] - heard[i, j] for j in RING[i]) for i in range(5)]
+    assert abs(dual.sum()) > 0.1
+
+
+def test_a_contact_is_what_the_weather_says() -> None:
+    trouble = Trouble(RING, drop=0.5, absences=[Absence(1, 0, 0)], seed=4)
+    weather = trouble.weather(0)
+    where = {
+        (i, j): e for e, (i, j) in enumerate(zip(trouble.links.sender, trouble.links.receiver, strict=True))
+    }
+    for i in RING:
+        contact = weather.contact(i) or Contact(*(np.ones(2, dtype=bool),) * 3)
+        for row, j in enumerate(sorted(RING[i])):
+            assert contact.present[row] == (1 not in (i, j))
+            assert contact.arrives[row] == weather.arrives[where[i, j]]
+            assert contact.hears[row] == weather.arrives[where[j, i]]
+    assert not weather.online[1]
+    assert weather.contact(1) is not None
+
+
+# the local problem
+
+
+@pytest.mark.parametrize("proximal", [0.0, 0.4])
+def test_the_local_problem_is_equation_35_and_its_curvature_is_as_ever(proximal: float) -> None:
+    stream, eta, share = np.random.default_rng(2), 0.23, 0.05
+    state = Consensus((1, 4, 6), 5)
+    state.absorb(stream.standard_normal(5), {j: stream.standard_normal(5) for j in (1, 4, 6)}, eta)
+    state.dual = stream.standard_normal(5)
+    present = np.array([True, False, True])
+    state.contact = Contact(present, present, present)
+    centres = [state.heard[0], state.theta, state.heard[2]]  # of an absent neighbour: the agent's own
+
+    def printed(t: Vector) -> float:
+        """Eq. (35) apart from the loss, with the self-term of eq. (16)."""
+        penalty = eta * sum(float(np.sum(((state.theta + c) / 2 - t) ** 2)) for c in centres)
+        own = proximal / 2 * float(np.sum((t - state.theta) ** 2))
+        return share / 2 * float(t @ t) + 2 * float(state.dual @ t) + penalty + own
+
+    linear = state.linear_term(eta, proximal)
+    m = state.convexity(eta, share, proximal)
+    assert m == share + 2.0 * eta * 3 + proximal
+    points = stream.standard_normal((6, 5))
+    differences = [printed(t) - (m / 2 * float(t @ t) + float(linear @ t)) for t in points]
+    np.testing.assert_allclose(differences, differences[0], rtol=0, atol=1e-12)
+
+
+# convergence without noise
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
+    return shards_of(write_problem(tmp_path_factory.mktemp("problem"), records=267, features=7), 5)
+
+
+class EagerConsensus(Consensus):
+    """Moves its dual along every edge that is there, even where something was lost: both ends still agree."""
+
+    def _absorb_in_trouble(self, own: Vector | None, heard: Mapping[int, Vector], eta: float) -> None:
+        super()._absorb_in_trouble(own, heard, eta)
+        if self.contact is not None and self.said is not None:
+            left = self.contact.present & ~(self.contact.arrives & self.contact.hears)
+            self.dual = self.dual + 0.5 * eta * (self.said[left] - self.heard[left]).sum(axis=0)
+
+
+def gaps(
+    shards: Shards,
+    graph: nx.Graph,
+    trouble: Trouble | None,
+    *,
+    rounds: int,
+    eta: float = 0.01,
+    kind: type[Consensus] = Consensus,
+) -> list[float]:
+    """Largest gap of an agent's network objective, eq. (2), to its minimum, after every round."""
+    share = 0.01 / len(graph)
+    locals_ = [Local(X, y, share) for X, y in shards.values()]
+    best = pooled_optimum(locals_, 8)
+    least = sum(f.value(best) for f in locals_)
+    solvers = {i: LocalSolver(X, y, get_loss("logistic", "auto")) for i, (X, y) in shards.items()}
+    states = {i: kind(sorted(graph[i]), 8) for i in sorted(graph)}
+    found = []
+    for round in range(rounds):
+        turn(
+            states,
+            trouble,
+            round,
+            eta,
+            lambda i, s: solvers[i].solve(s.linear_term(eta), s.convexity(eta, share), 1e-11).theta,
+        )
+        found.append(max(sum(f.value(s.theta) for f in locals_) - least for s in states.values()))
+    return found
+
+
+HALF_AWAY = [Absence(3, 10 * k, 10 * k + 9) for k in range(1, 24, 2)]
+CALM: dict[str, dict[str, Any]] = {
+    "none": {},
+    "drop 0.1": {"drop": 0.1, "seed": 1},
+    "drop 0.3": {"drop": 0.3, "seed": 1},
+    "drop 0.5": {"drop": 0.5, "seed": 1},
+    "bursts": {"drop": 0.3, "burst": 5.0, "seed": 1},
+    "away half the time": {"absences": HALF_AWAY},
+}
+
+
+@pytest.mark.parametrize("kind", CALM)
+def test_the_optimum_is_reached_all_the_same(kind: str, shards: Shards) -> None:
+    found = gaps(shards, RING, Trouble(RING, **CALM[kind]), rounds=250)
+    assert found[0] > 1e-3
+    assert found[-1] <= 1e-7
+
+
+def test_matchings_whose_union_is_connected_reach_the_optimum(shards: Shards, tmp_path: Path) -> None:
+    text = "0 edges 0-1 2-3\n1 edges 1-2 3-4\n2 edges 4-0\nrepeat 3\n"
+    schedule = read_schedule(schedule_file(tmp_path, text))
+    assert set(schedule.graph.edges()) == set(RING.edges())
+    found = gaps(shards, schedule.graph, Trouble(schedule.graph, schedule=schedule), rounds=400)
+    assert found[-1] <= 1e-7
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_duals_that_move_on_old_news_run_away_and_ours_do_not(seed: int, shards: Shards) -> None:
+    trouble = Trouble(RING, drop=0.7, burst=4.0, seed=seed)
+    eager = gaps(shards, RING, trouble, rounds=150, kind=EagerConsensus)
+    ours = gaps(shards, RING, trouble, rounds=400)
+    assert max(eager) > 10.0
+    assert ours[-1] <= 1e-5
+
+
+class Gone:
+    """Agent 3 dies before a round; its neighbours take its edges as absent, or its last vector as its word."""
+
+    def __init__(self, shards: Shards, round: int, *, absent: bool) -> None:
+        share, eta = 0.01 / 5, 0.01
+        locals_ = [Local(X, y, share) for X, y in shards.values()]
+        best = pooled_optimum(locals_, 8)
+        solvers = {i: LocalSolver(X, y, get_loss("logistic", "auto")) for i, (X, y) in shards.items()}
+        self.states = states_of(RING, 8)
+        for t in range(round + 250):
+            online = [i for i in RING if i != 3 or t < round]
+            for i in online:
+                lost = [3] if absent and t >= round else []
+                self.states[i].contact = apart(None, self.states[i].neighbours, lost)
+            spoken = {
+                i: solvers[i].solve(s.linear_term(eta), s.convexity(eta, share), 1e-11).theta
+                for i, s in self.states.items()
+                if i in online
+            }
+            for i in online:
+                heard = {j: spoken[j] for j in RING[i] if j in spoken}
+                self.states[i].absorb(spoken[i], heard, eta)
+        value = [sum(f.value(s.theta) for f in locals_) for s in self.states.values()]
+        self.gap = value[0] - sum(f.value(best) for f in locals_)
+        self.gap_of_lost = value[3] - sum(f.value(best) for f in locals_)
+
+
+@pytest.mark.parametrize("round", [5, 30])
+def test_a_lost_agent_pins_the_others_unless_its_edges_are_absent(round: int, shards: Shards) -> None:
+    kept, absent = Gone(shards, round, absent=False), Gone(shards, round, absent=True)
+    assert kept.gap_of_lost == absent.gap_of_lost > 1e-5
+    # taken at its word for ever, the lost agent's last vector is where all the others end
+    assert kept.gap == pytest.approx(kept.gap_of_lost, rel=1e-3)
+    for i in (0, 1, 2, 4):
+        np.testing.assert_allclose(kept.states[i].theta, kept.states[3].theta, rtol=0, atol=1e-4)
+    # with its edges absent its last dual stays with the others: its gradient at the time, which is not nothing
+    assert absent.gap < absent.gap_of_lost / 30
+    assert absent.gap > 1e-8
+    total = np.sum([state.dual for state in absent.states.values()], axis=0)
+    assert np.abs(total).max() <= 1e-12
+
+
+def test_apart_leaves_the_others_alone() -> None:
+    yes = np.ones(3, dtype=bool)
+    assert apart(None, (1, 2, 5), []) is None
+    contact = Contact(yes, np.array([True, False, True]), yes)
+    assert apart(contact, (1, 2, 5), {7: 3}) is contact
+    for mask, expected in zip(
+        apart(contact, (1, 2, 5), {5: 3}) or (), ([1, 1, 0], [1, 0, 0], [1, 1, 0]), strict=True
+    ):
+        np.testing.assert_array_equal(mask, np.array(expected, dtype=bool))

@@ -1,0 +1,79 @@
+"""`admmnet agent` with a fault: ADMMNET_FAULT = HOW:AGENT:ROUND; `faulty_run` starts agents of this kind.
+
+The fault strikes as the agent closes a round's charges, before it sends anything of that round.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from admmnet.__main__ import main
+from admmnet.errors import RunError
+from admmnet.privacy.ledger import Ledger
+
+
+def hang() -> None:
+    """Says that it has got here, if anybody wants to know, and stays."""
+    if "ADMMNET_ARRIVED" in os.environ:
+        os.close(os.open(os.environ["ADMMNET_ARRIVED"], os.O_WRONLY))
+    threading.Event().wait()
+
+
+def full() -> None:
+    """No file grows any more: what a full disk looks like to who writes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def clock() -> None:
+    """The wall clock jumps by a year, forward and back at every look."""
+    real, looks = time.time, iter(range(10**9))
+    time.time = lambda: real() + (-1) ** next(looks) * 3.2e7  # type: ignore[assignment]
+
+
+def fail() -> None:
+    raise RunError("the cable is cut")
+
+
+def cable(state: str) -> None:
+    """Pull this host's cable out, or put it in."""
+    subprocess.run(["ip", "link", "set", "cable", state], check=True, timeout=20)
+
+
+FAULTS: dict[str, Callable[[], object]] = {
+    "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "interrupt": lambda: os.kill(os.getpid(), signal.SIGINT),
+    "hang": hang,
+    "full": full,
+    "clock": clock,
+    "fail": fail,
+    "cut": lambda: cable("down"),
+    "blink": lambda: (cable("down"), cable("up")),
+    "none": lambda: None,
+}
+
+
+def arm(how: str, round: int) -> None:
+    """Let the fault strike in a round."""
+    commit, commits = Ledger.commit, iter(range(10**9))
+
+    def commit_or_fail(self: Ledger) -> None:
+        if next(commits) == round:
+            FAULTS[how]()
+        commit(self)
+
+    Ledger.commit = commit_or_fail  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    how, agent, round = os.environ["ADMMNET_FAULT"].split(":")
+    if sys.argv[sys.argv.index("--id") + 1] == agent:
+        arm(how, int(round))
+    main()

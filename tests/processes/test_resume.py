@@ -1,0 +1,275 @@
+"""Runs that are killed at random instants and resumed: ledgers verify, and account every message that was received.
+
+``ADMMNET_KILLS=200`` in the environment asks for that many kills; six are the default.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.errors import RequestError
+from admmnet.privacy import audit
+from admmnet.privacy.events import Gaussian, ObjectivePerturbation
+from admmnet.resume import resumed_config
+from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport.local import LocalTransport, LocalWorld
+
+from .launch import DEADLINE, mpirun, start
+
+pytestmark = pytest.mark.processes
+KILLS = int(os.environ.get("ADMMNET_KILLS", "6"))
+AGENTS, ROUNDS = 4, 8
+METHODS: dict[str, dict[str, Any]] = {
+    "pp-admm": {"algorithm": "pp-admm"},
+    "output": {"algorithm": "pp-admm", "release": "output"},
+    "ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold"},
+}
+
+
+def write_people(path: Path) -> None:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((160, 3))
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.5 * stream.standard_normal(160) > 0, 1, -1))
+
+
+def config(folder: Path, name: str, method: str, **others: Any) -> RunConfig:
+    values: dict[str, Any] = {"topology": f"ring:{AGENTS}", "rounds": ROUNDS, "epsilon": 5.0}
+    values |= {"data": str(folder / "people.npz"), "out": str(folder / name), "checkpoint_every": 2}
+    return RunConfig(**(values | METHODS[method] | others))
+
+
+class Logging(LocalTransport):
+    """Writes down what every agent says before any neighbour can hear it."""
+
+    def __init__(self, world: LoggingWorld, graph: nx.Graph, block: int = 1) -> None:
+        super().__init__(world, graph, block)
+        self._log = world.log
+
+    def exchange(self, spoken: Spoken, round: int) -> Heard:
+        said = [[round, i, v.tobytes().hex()] for i, v in spoken.items() if v is not None]
+        with self._log.open("a") as file:
+            file.write("".join(json.dumps(entry) + "\n" for entry in said))
+        return super().exchange(spoken, round)
+
+
+class LoggingWorld(LocalWorld):
+    def __init__(self, log: Path) -> None:
+        self.log = log
+
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
+        return Logging(self, graph, block)
+
+
+def victim(settings: RunConfig, log: Path) -> None:
+    """Run in a process of its own until somebody kills it."""
+    run(settings, world=LoggingWorld(log))
+
+
+_SPAWNER = multiprocessing.get_context("forkserver")
+_SPAWNER.set_forkserver_preload(["tests.processes.test_resume"])  # a victim is there at once
+
+
+def attempt(settings: RunConfig, log: Path, seconds: float) -> bool:
+    """Run for some seconds at most, then SIGKILL; return whether the run ended by itself."""
+    process = _SPAWNER.Process(target=victim, args=(settings, log))
+    process.start()
+    process.join(seconds)
+    if process.is_alive():
+        process.kill()
+    process.join(DEADLINE)
+    code = process.exitcode
+    process.close()
+    assert code in (0, -9), code
+    return code == 0
+
+
+def length(settings: RunConfig, log: Path) -> float:
+    """Seconds that the run takes there, from the start of its process."""
+    attempt(settings, log.with_name("warm.jsonl"), 0.0)
+    begin = time.perf_counter()
+    assert attempt(settings, log, DEADLINE)
+    return time.perf_counter() - begin
+
+
+def messages(log: Path) -> list[tuple[int, int, str]]:
+    """Round, agent and message; the last line may be torn, its message was not handed over."""
+    lines = log.read_text().split("\n")[:-1] if log.exists() else []
+    return [(round_, agent, vector) for round_, agent, vector in map(json.loads, lines)]
+
+
+def charged(book: audit.Account, method: str) -> Counter[int]:
+    """Releases charged, by round."""
+    kind = Gaussian if method == "output" else ObjectivePerturbation
+    return Counter(round_ for round_, event, _ in book.events if isinstance(event, kind))
+
+
+def check_folder(folder: Path) -> list[audit.Account]:
+    """Whatever there is verifies."""
+    if not any((folder / "ledger").glob("agent-*.jsonl")):
+        return []
+    return list(read_run(folder).ledgers.values())
+
+
+def check_accounted(log: Path, books: list[audit.Account], method: str) -> None:
+    for agent in range(AGENTS):
+        received = Counter(round_ for round_, speaker, _ in messages(log) if speaker == agent)
+        # killed while the ledgers were made, it leaves some of them
+        paid = charged(books[agent], method) if agent < len(books) else Counter()
+        assert all(received[round_] <= paid[round_] for round_ in received), (agent, received, paid)
+
+
+def going_on(settings: RunConfig, folder: Path) -> RunConfig | None:
+    """Settings of the next attempt; None where the run died before its first checkpoint."""
+    try:
+        return resumed_config(folder)
+    except RequestError as error:
+        told = str(error)
+        assert "has no checkpoint" in told or "has no config.toml" in told, told
+        return None
+
+
+@pytest.mark.timeout(60 + 10 * KILLS)
+@pytest.mark.parametrize("method", METHODS)
+def test_killed_at_random_instants(method: str, tmp_path: Path) -> None:
+    """Private runs with an account: every message ever received stands in the ledgers, however often killed."""
+    write_people(tmp_path / "people.npz")
+    stream = np.random.default_rng(KILLS)
+    whole = length(
+        config(tmp_path, "whole", method, account=str(tmp_path / "first")), tmp_path / "whole.jsonl"
+    )
+    check_accounted(tmp_path / "whole.jsonl", check_folder(tmp_path / "whole"), method)
+    kills = resumed = trial = 0
+    while kills < -(-KILLS // len(METHODS)):
+        trial += 1
+        name, log = f"run{trial}", tmp_path / f"sent{trial}.jsonl"
+        account = tmp_path / f"account{trial}"
+        settings: RunConfig | None = config(tmp_path, name, method, account=str(account), epsilon=8.0)
+        while settings is not None:
+            done = attempt(settings, log, float(stream.uniform(0.1, 1.1)) * whole)
+            books = check_folder(tmp_path / name)
+            check_accounted(log, books, method)
+            for i, book in enumerate(books):
+                file = account / f"agent-{i:03d}.jsonl"
+                if not file.stat().st_size:
+                    assert not book.events
+                    continue
+                total = audit.read(file, account=True)
+                assert charged(book, method) <= charged(total, method)
+                assert total.totals.epsilon_proven(1e-4) <= 8.0 * (1 + 1e-9)
+            if done:
+                assert read_run(tmp_path / name).summary is not None
+                break
+            kills += 1
+            if (tmp_path / name / "summary.json").exists():
+                break  # killed when all was done
+            settings = going_on(settings, tmp_path / name)
+            resumed += settings is not None
+        # no two messages of a round are the same bytes: their noise is not the same
+        said = Counter(messages(log))
+        assert not said or max(said.values()) == 1
+    assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
+
+
+@pytest.mark.timeout(60 + 10 * KILLS)
+def test_seeded_runs_killed_at_random_instants_end_the_same(tmp_path: Path) -> None:
+    write_people(tmp_path / "people.npz")
+    stream = np.random.default_rng(KILLS + 1)
+    first = config(tmp_path, "whole", "ipp-admm", seed=5, account=str(tmp_path / "first"), epsilon=20.0)
+    whole = length(first, tmp_path / "whole.jsonl")
+    expected = digests(tmp_path / "whole", tmp_path / "first")
+    assert len(expected) == 2 * AGENTS + 2
+    kills = resumed = trial = 0
+    while kills < -(-KILLS // 2):
+        trial += 1
+        folder, account = tmp_path / f"run{trial}", tmp_path / f"account{trial}"
+        settings: RunConfig | None = config(
+            tmp_path, folder.name, "ipp-admm", seed=5, account=str(account), epsilon=20.0
+        )
+        while settings is not None:
+            done = attempt(settings, tmp_path / "sent.jsonl", float(stream.uniform(0.1, 1.1)) * whole)
+            check_folder(folder)
+            if done or (folder / "summary.json").exists():
+                assert digests(folder, account) == expected
+                break
+            kills += 1
+            settings = going_on(settings, folder)
+            resumed += settings is not None
+    assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
+
+
+def digests(folder: Path, account: Path) -> dict[str, str]:
+    """What must be the same, whole or interrupted."""
+    files = [*folder.glob("ledger/*.jsonl"), *account.glob("agent-*.jsonl"), folder / "metrics.csv"]
+    found = {
+        f"{file.parent.name == 'ledger'} {file.name}": hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+    }
+    with np.load(folder / "model.npz") as model:
+        return found | {"theta": hashlib.sha256(model["theta"].tobytes()).hexdigest()}
+
+
+def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:
+    """Begun on three ranks and killed, gone on with on two, then in one process: as if nothing had been."""
+    write_people(tmp_path / "people.npz")
+    words = [
+        "--topology",
+        "ring:4",
+        "--rounds",
+        "8",
+        "--seed",
+        "5",
+        "--algorithm",
+        "ipp-admm",
+        "--epsilon",
+        "20",
+    ]
+    words += ["--data", str(tmp_path / "people.npz"), "--quiet"]
+    ended = start(sys.executable, "-m", "admmnet", "run", *words, "-o", str(tmp_path / "whole"))
+    assert ended.code == 0, ended.err
+    script = ("-m", "tests.processes.test_resume", str(tmp_path / "cut"))
+    assert mpirun(3, *script, "3", *words, "--checkpoint-every", "2").code != 0
+    assert mpirun(2, *script, "5", "--resume", str(tmp_path / "cut"), "--quiet").code != 0
+    assert sorted(path.name for path in (tmp_path / "cut/checkpoint").iterdir()) == ["000002", "000004"]
+    assert len(list((tmp_path / "cut/checkpoint/000002").iterdir())) == 3
+    assert len(list((tmp_path / "cut/checkpoint/000004").iterdir())) == 2
+    resumed = start(sys.executable, "-m", "admmnet", "run", "--resume", str(tmp_path / "cut"), "--quiet")
+    assert resumed.code == 0, resumed.err
+    empty = tmp_path / "no account"
+    assert digests(tmp_path / "whole", empty) == digests(tmp_path / "cut", empty)
+
+
+def main(folder: str, round: str, *words: str) -> None:
+    """Run the command line on this rank; kill rank 0 when the round begins."""
+    from admmnet.cli import run_command_line
+    from admmnet.transport.mpi import MPITransport
+
+    real = MPITransport.exchange
+
+    last = int(round)
+
+    def exchange(self: MPITransport, spoken: Spoken, round: int) -> Heard:
+        if round == last and self.world.rank == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, spoken, round)
+
+    MPITransport.exchange = exchange  # type: ignore[method-assign]
+    out = [] if "--resume" in words else ["--out", folder]
+    run_command_line(["run", *words, *out])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

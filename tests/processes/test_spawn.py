@@ -1,0 +1,257 @@
+"""The starter of agents, with small programs in their place: what it passes on, how it ends, what it leaves."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from admmnet import RequestError, RunConfig, RunError, run
+from admmnet.errors import BudgetError
+from admmnet.transport import spawn
+from admmnet.transport.spawn import End, Starter, environment
+
+pytestmark = pytest.mark.processes
+QUICK = 15.0
+"""Seconds; each of these takes less than two."""
+
+HEAD = """
+import os, signal, sys, time
+parent, report = (int(sys.argv[sys.argv.index(name) + 1]) for name in ("--parent", "--report"))
+def say(text): os.write(report, text.encode() + b"\\n")
+def wait(): os.read(parent, 1)
+def fail(code, *lines): print(*lines, sep="\\n", file=sys.stderr); sys.exit(code)
+"""
+WAITS = "wait()"
+DEAF = "signal.signal(signal.SIGINT, lambda *_: None); signal.signal(signal.SIGTERM, lambda *_: None)"
+STUBBORN = f"{DEAF}; say('{{}}'); wait()"
+STARTED = """say('{"start": true}')"""
+
+
+def config(**values: float | str) -> RunConfig:
+    deadlines = {"heartbeat_deadline": 0.2, "shutdown_deadline": 0.3}
+    return RunConfig(transport="zmq", **(deadlines | values))  # type: ignore[arg-type]
+
+
+def starter(
+    *programs: str,
+    on_round: Callable[[int, float], None] | None = None,
+    start: Callable[[], None] = lambda: None,
+    **values: float | str,
+) -> Starter:
+    commands = [[sys.executable, "-c", HEAD + program] for program in programs]
+    return Starter(commands, config(**values), start, on_round)
+
+
+def in_time(work: Callable[[], list[End]]) -> dict[int, End]:
+    begin = time.monotonic()
+    ends = work()
+    assert time.monotonic() - begin < QUICK
+    return {end.agent: end for end in ends}
+
+
+def test_all_end_well() -> None:
+    ends = in_time(starter("pass", "pass", "pass").run)
+    assert {agent: end.code for agent, end in ends.items()} == {0: 0, 1: 0, 2: 0}
+
+
+def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
+    seen: list[object] = []
+    words = """say('{"start": true}'); [say('{"round": %d, "error": 0.25}' % t) for t in range(3)]"""
+    in_time(
+        starter(
+            words,
+            words,
+            start=lambda: seen.append("start"),
+            on_round=lambda t, error: seen.append((t, error)),
+        ).run
+    )
+    assert seen == ["start", (0, 0.25), (1, 0.25), (2, 0.25)]
+
+
+def test_those_who_stay_behind_are_ended() -> None:
+    ends = in_time(starter("fail(3, 'admmnet: agent 0 is lost')", WAITS, STUBBORN).run)
+    assert [ends[agent].code for agent in range(3)] == [3, -signal.SIGTERM, -signal.SIGKILL]
+    assert ends[0].text == "admmnet: agent 0 is lost\n"
+
+
+def test_a_stopped_process_is_ended_too() -> None:
+    ends = in_time(starter("pass", "os.kill(os.getpid(), signal.SIGSTOP)").run)
+    assert ends[1].code in (-signal.SIGTERM, -signal.SIGKILL)
+
+
+def test_a_killed_agent_gives_the_others_time_to_notice() -> None:
+    # longer than a shutdown deadline, shorter than it and a heartbeat deadline together
+    notices = "import select; select.select([parent], [], [], 1.0); fail(3, 'admmnet: agent 0 was lost')"
+    ends = in_time(starter("os.kill(os.getpid(), signal.SIGKILL)", notices, heartbeat_deadline=QUICK).run)
+    assert [ends[0].code, ends[1].code] == [-signal.SIGKILL, 3]
+
+
+@pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGKILL)", "sys.exit(3)"])
+def test_under_continue_the_others_go_on(how: str) -> None:
+    goes_on = "import select; select.select([parent], [], [], 1.0)"
+    ends = in_time(starter(how, goes_on, on_loss="continue").run)
+    assert ends[1].code == 0
+
+
+def test_much_text_does_not_stop_an_agent() -> None:
+    ends = in_time(starter("fail(3, 'x' * 300_000)").run)
+    assert len(ends[0].text) == 300_001
+
+
+def test_an_error_of_ours_ends_the_agents() -> None:
+    def refuse() -> None:
+        raise OSError("no such file")
+
+    begin = time.monotonic()
+    with pytest.raises(OSError, match="no such file"):
+        starter(f"{STARTED}; {WAITS}", STUBBORN, start=refuse).run()
+    assert time.monotonic() - begin < QUICK
+
+
+AS_A_PROGRAM = """
+import sys
+from tests.processes.test_spawn import DEAF, STARTED, WAITS, starter
+from admmnet.transport.spawn import _terminating
+
+def started():
+    print("started", flush=True)
+
+with _terminating():
+    starter(*[WAITS] * AGENTS, f"{DEAF}; {STARTED}; {WAITS}", start=started, heartbeat_deadline=60).run()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_reaches_all_and_ends_them(number: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", AS_A_PROGRAM.replace("AGENTS", "1")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"started\n"
+    children = children_of(process.pid)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=QUICK)
+    assert b"KeyboardInterrupt" in err
+    assert process.returncode != 0
+    assert len(children) == 2
+    assert [pid for pid in children if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_agents_see_that_their_starter_is_dead() -> None:
+    program = AS_A_PROGRAM.replace("AGENTS", "4")
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    children = children_of(process.pid)
+    assert len(children) == 5
+    handles = [os.pidfd_open(pid) for pid in children]
+    process.kill()
+    process.wait(timeout=QUICK)
+    process.stdout.close()
+    for handle in handles:
+        assert wait_for(handle, QUICK)
+        os.close(handle)
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def wait_for(handle: int, seconds: float) -> bool:
+    import select
+
+    return bool(select.select([handle], [], [], seconds)[0])
+
+
+def test_agents_know_nothing_of_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMI_SIZE", "5")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "5")
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    values = environment()
+    assert not {name for name in values if name.startswith(("PMI", "OMPI"))}
+    here, other = values["PYTHONPATH"].split(os.pathsep)
+    assert (Path(here) / "admmnet" / "__init__.py").is_file()
+    assert other == "elsewhere"
+
+
+# what the ends mean
+
+
+def judge(*ends: tuple[int, str]) -> None:
+    spawn._judge([End(agent, code, text) for agent, (code, text) in enumerate(ends)])
+
+
+LOST = "admmnet: agent 1 was lost in round 3: it ended\n"
+
+
+@pytest.mark.parametrize(
+    ("ends", "kind", "message"),
+    [
+        ([(3, LOST), (-9, ""), (3, LOST)], RunError, "agent 1 was lost in round 3: it ended"),
+        ([(2, "admmnet: no such file\n"), (3, LOST)], RequestError, "no such file\nadmmnet: " + LOST[9:-1]),
+        ([(3, LOST), (2, "admmnet: no such file\n")], RequestError, "no such file\nadmmnet: " + LOST[9:-1]),
+        ([(4, "admmnet: no round\n")] * 3, BudgetError, "no round"),
+        ([(3, "admmnet: one\ntwo\n")], RunError, "one\ntwo"),
+        ([(-9, ""), (-15, "")], RunError, "the process of agent 0 was ended by SIGKILL"),
+        ([(7, ""), (7, "")], RunError, "the process of agent 0 ended with exit code 7"),
+        ([(130, "admmnet: interrupted; the ledgers hold\n"), (-9, "")], KeyboardInterrupt, ""),
+    ],
+)
+def test_the_end_that_explains_most(
+    ends: Sequence[tuple[int, str]],
+    kind: type[BaseException],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(kind) as caught:
+        judge(*ends)
+    assert str(caught.value).startswith(message)
+    assert caught.type is kind
+    assert capsys.readouterr().err == ""
+
+
+def test_one_that_finished_has_seen_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    judge((0, ""), (-9, ""), (3, "admmnet: the others went on without agent 2\n"))
+    assert capsys.readouterr().err == ""
+
+
+def test_other_text_is_passed_on_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RunError, match=r"^broken$"):
+        judge((3, "Warning: odd\nadmmnet: broken\n"), (3, "Warning: odd\nadmmnet: broken\n"))
+    assert capsys.readouterr().err == "Warning: odd\n"
+
+
+# refused before a process is started
+
+
+def test_a_loader_in_memory_is_refused(tmp_path: Path) -> None:
+    def loader(*_: object) -> None:
+        raise AssertionError
+
+    with pytest.raises(RequestError, match="cannot see the records of a loader in memory"):
+        run(RunConfig(transport="zmq", out=str(tmp_path / "run")), loader=loader)  # type: ignore[arg-type]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_too_deep_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    with pytest.raises(RequestError, match="too long a path for sockets; set TMPDIR"):
+        spawn.run_spawned(config(out=str(tmp_path / "run")))
+    assert list(deep.iterdir()) == []
+
+
+def test_the_private_folder_is_private() -> None:
+    with spawn._private_folder() as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert not folder.exists()

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.transport.conformance import CHECKS
+
+from .zmq_crew import Crew, complete
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.mark.parametrize("curve", [False, True], ids=["ipc", "curve"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_zmq_conforms(size: int, curve: bool, tmp_path: Path) -> None:
+    with Crew(tmp_path, complete(size), size, curve=curve, job="conformance") as crew:
+        codes = crew.start().finish()
+        assert set(codes.values()) == {0}, crew.report()
+        for member in crew.members.values():
+            assert member.said("conforms") == [len(CHECKS)]
+            (counts,) = member.said("counts")
+            # whoever runs ahead is early; nothing else goes wrong on lines that hold
+            assert {reason: count for reason, count in counts.items() if count and reason != "early"} == {}

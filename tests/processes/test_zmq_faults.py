@@ -1,0 +1,226 @@
+"""What goes wrong between processes on purpose, and who is named for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .zmq_crew import QUICK, Crew, complete, path
+
+pytestmark = pytest.mark.processes
+
+RING = [[0, 1], [1, 2], [2, 3], [0, 3]]
+SLOW = 4.0
+"""Seconds that a busy machine may add to a deadline."""
+WAIT: dict[str, Any] = {"acts": {"2": [["wait"]]}}
+"""Before round 2 a process waits for its test, and does not look at its links."""
+
+
+def deadlines(**others: float) -> dict[str, float]:
+    return QUICK | others
+
+
+def counts(crew: Crew, rank: int) -> dict[str, int]:
+    (found,) = crew.members[rank].said("counts")
+    return {reason: count for reason, count in found.items() if count and reason != "early"}
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize("curve", [False, True], ids=["ipc", "curve"])
+def test_a_dead_agent_is_named_within_the_heartbeat_deadline(
+    how: signal.Signals, curve: bool, tmp_path: Path
+) -> None:
+    with Crew(tmp_path, RING, 4, curve=curve, own={2: WAIT}) as crew:
+        crew.start().said(2, "waiting")
+        for rank in (1, 3):
+            crew.said(rank, "round", 2)
+        begin = time.monotonic()
+        crew.members[2].process.send_signal(how)
+        codes = crew.finish(0, 1, 3)
+        assert time.monotonic() - begin < QUICK["heartbeat"] + QUICK["shutdown"] + SLOW
+        assert set(codes.values()) == {3}
+        for rank in (0, 1, 3):  # 0 is no neighbour of 2 and hears of it
+            assert crew.error(rank).startswith("agent 2 is lost in round "), crew.error(rank)
+            assert "its process or host has ended" in crew.error(rank)
+
+
+def test_a_hanging_agent_is_named_by_all_and_nobody_else_is(tmp_path: Path) -> None:
+    limits = deadlines(round=3.0)
+    with Crew(tmp_path, path(5), 5, own={4: WAIT}, deadlines=limits) as crew:
+        crew.start().said(4, "waiting")
+        codes = crew.finish(0, 1, 2, 3)
+        assert set(codes.values()) == {3}
+        for rank in range(4):
+            assert "agent 4 is lost in round 2" in crew.error(rank)
+            assert "within 3 s (round deadline)" in crew.error(rank)
+        crew.members[4].tell()  # it wakes up, and learns what has become of it
+        assert crew.finish(4) == {4: 3}
+        assert "the others gave up this process, agent 4, in round 2" in crew.error(4)
+
+
+def test_hanging_before_a_gather(tmp_path: Path) -> None:
+    """All wait for one another's values; only the neighbours of the one that hangs see that it does."""
+    own = {
+        0: {"acts": {"1": [["gather"]]}},
+        1: {"acts": {"1": [["gather"]]}},
+        2: {"acts": {"1": [["gather"]]}},
+    }
+    own[3] = {"acts": {"1": [["wait"], ["gather"]]}}
+    with Crew(tmp_path, path(4), 4, own=own, deadlines=deadlines(round=3.0)) as crew:
+        crew.start()
+        codes = crew.finish(0, 1, 2)
+        assert set(codes.values()) == {3}
+        assert all("agent 3 is lost" in crew.error(rank) for rank in range(3))
+
+
+def test_waiting_long_for_somebody_who_computes(tmp_path: Path) -> None:
+    """The round deadline runs against the slow one alone, and only while somebody waits for it."""
+    with Crew(tmp_path, path(4), 4, own={3: WAIT}, deadlines=deadlines(round=8.0)) as crew:
+        crew.start().said(3, "waiting")
+        crew.said(2, "round", 2)
+        assert not threading.Event().wait(3.0)
+        crew.members[3].tell()
+        assert set(crew.finish().values()) == {0}, crew.report()
+        assert crew.members[0].said("lost") == [{}]
+
+
+def test_a_waiting_process_leaves_the_processor_alone(tmp_path: Path) -> None:
+    with Crew(tmp_path, complete(3), 3, curve=True, own={2: WAIT}) as crew:
+        crew.start().said(2, "waiting")
+        for rank in (0, 1):
+            crew.said(rank, "round", 2)
+        assert not threading.Event().wait(2.5)
+        crew.members[2].tell()
+        assert set(crew.finish().values()) == {0}, crew.report()
+        for rank in (0, 1):
+            waited = crew.members[rank].said("round")[2]
+            assert waited["seconds"] > 2.0
+            assert waited["cpu"] < 0.02 * waited["seconds"], waited
+
+
+def test_going_on_without_a_lost_agent(tmp_path: Path) -> None:
+    with Crew(tmp_path, RING, 4, own={2: WAIT}, on_loss="continue", rounds=6) as crew:
+        crew.start().said(2, "waiting")
+        crew.members[2].process.kill()
+        assert set(crew.finish(0, 1, 3).values()) == {0}, crew.report()
+        for rank in (0, 1, 3):
+            member = crew.members[rank]
+            (lost,) = member.said("lost")
+            assert list(lost) == ["2"]
+            assert lost["2"] in (2, 3)
+            assert member.said("collected") == [[0.0, 1.0, None, 3.0]]
+            assert member.said("gathered") == [[0, 1, None, 3]]
+        last = {rank: crew.members[rank].said("round")[-1]["heard"] for rank in (0, 1, 3)}
+        assert last == {0: [1, 3], 1: [0], 3: [0]}
+
+
+def test_a_loss_that_cuts_the_network_in_two(tmp_path: Path) -> None:
+    with Crew(tmp_path, path(5), 5, own={2: WAIT}, on_loss="continue", rounds=6) as crew:
+        crew.start().said(2, "waiting")
+        crew.members[2].process.kill()
+        assert set(crew.finish(0, 1, 3, 4).values()) == {0}, crew.report()
+        for side, others in (((0, 1), ["2", "3", "4"]), ((3, 4), ["0", "1", "2"])):
+            for rank in side:
+                (lost,) = crew.members[rank].said("lost")
+                assert sorted(lost) == others
+                (collected,) = crew.members[rank].said("collected")
+                assert [x is None for x in collected] == [i not in side for i in range(5)]
+
+
+def test_an_agent_that_leaves_early(tmp_path: Path) -> None:
+    with Crew(tmp_path, path(3), 3, own={0: {"acts": {"2": [["leave"]]}}}) as crew:
+        codes = crew.start().finish()
+        assert codes == {0: 0, 1: 3, 2: 3}
+        for rank in (1, 2):
+            assert "agent 0 is lost in round 2: it has left the run" in crew.error(rank)
+
+
+def test_abort_ends_all_with_its_code(tmp_path: Path) -> None:
+    with Crew(tmp_path, path(4), 4, own={0: {"acts": {"2": [["abort", 7]]}}}) as crew:
+        codes = crew.start().finish()
+        assert set(codes.values()) == {7}
+        for rank in (1, 2, 3):
+            assert crew.error(rank) == "agent 0 has ended the run: its own output says why"
+
+
+def test_an_abort_is_read_when_who_aborted_has_long_left(tmp_path: Path) -> None:
+    with Crew(
+        tmp_path, path(3), 3, own={0: {"acts": {"3": [["abort", 7]]}}, 1: {"acts": {"3": [["wait"]]}}}
+    ) as crew:
+        assert crew.start().finish(0) == {0: 7}
+        crew.said(1, "waiting")
+        crew.members[1].tell()
+        assert set(crew.finish().values()) == {7}
+        assert "agent 0 has ended the run" in crew.error(2)
+
+
+def test_orphans_end(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    try:
+        own = {rank: {"parent": reading} for rank in range(3)}
+        own[2] |= WAIT
+        with Crew(tmp_path, path(3), 3, own=own) as crew:
+            crew.start(pass_fds=(reading,)).said(2, "waiting")
+            os.close(writing)
+            writing = -1
+            codes = crew.finish(0, 1)
+            crew.members[2].tell()
+            assert set((codes | crew.finish(2)).values()) == {3}
+            assert crew.error(1) == "the process that started this one has ended"
+    finally:
+        os.close(reading)
+        if writing >= 0:
+            os.close(writing)
+
+
+# before the first round
+
+
+def test_different_settings(tmp_path: Path) -> None:
+    own = {2: {"settings": {"seed": 1}}}
+    with Crew(tmp_path, path(4), 4, own=own, curve=True) as crew:
+        codes = crew.start().finish()
+        assert set(codes.values()) == {2}
+        assert "agent 2 runs with seed = 1, this process with 0" in crew.error(1)
+        assert "agent 1 runs with seed = 0, this process with 1" in crew.error(2)
+        assert "agent 1 has ended the run: agent 2 runs with seed = 1" in crew.error(0)
+        assert "agent 3 runs" in crew.error(2) or "seed = 1" in crew.error(3)
+
+
+def test_a_setting_that_one_process_does_not_know(tmp_path: Path) -> None:
+    own = {1: {"settings": {"novelty": [1, 2]}}}
+    with Crew(tmp_path, path(2), 2, own=own) as crew:
+        assert set(crew.start().finish().values()) == {2}
+        assert "agent 1 runs with novelty = [1, 2], this process with None" in crew.error(0)
+
+
+def test_different_network_files(tmp_path: Path) -> None:
+    own = {1: {"edges": [[0, 1], [1, 2], [0, 2]]}}
+    with Crew(tmp_path, path(3), 3, own=own) as crew:
+        crew.start(0, 1)
+        assert set(crew.finish().values()) <= {2}, crew.report()
+        assert "agent 1 has another network file" in crew.error(0)
+
+
+def test_an_agent_that_does_not_come(tmp_path: Path) -> None:
+    with Crew(tmp_path, path(3), 3, curve=True, deadlines=deadlines(connect=3.0)) as crew:
+        crew.start(0, 1)
+        assert set(crew.finish().values()) == {3}
+        where = crew.spec["addresses"]["2"]
+        assert f"agent 2 at {where}: nobody answers there" in crew.error(1)
+        assert "connection deadline" in crew.error(1)
+        assert "agent 1 has ended the run: not connected within 3 s" in crew.error(0)
+
+
+def test_an_address_that_is_taken(tmp_path: Path) -> None:
+    with Crew(tmp_path, path(2), 2, tcp=True, own={0: WAIT, 1: WAIT}) as crew:
+        crew.start().said(0, "waiting")
+        with Crew(tmp_path, path(2), 2, tcp=True, addresses=crew.spec["addresses"]) as other:
+            assert other.start(0).finish() == {0: 2}
+            assert f"agent 0 cannot listen at {crew.spec['addresses']['0']}" in other.error(0)

@@ -1,0 +1,147 @@
+"""One process of a ZeroMQ network that does as its test says: ``zmq_agent.py SPEC.json RANK``.
+
+It writes one JSON line an event to standard output, and waits for its test by reading standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.errors import AdmmnetError
+from admmnet.keys import Keys
+from admmnet.network import Network, Peer
+from admmnet.transport import Transport
+from admmnet.transport.wire import Frame, Kind, encode
+from admmnet.transport.zmq import Deadlines, ZmqWorld
+from tests.transport.conformance import CHECKS
+
+
+def say(event: str, value: Any = None) -> None:
+    sys.stdout.write(json.dumps([event, value]) + "\n")
+    sys.stdout.flush()
+
+
+def open_world(spec: dict[str, Any], rank: int) -> ZmqWorld:
+    own = spec["own"].get(str(rank), {})
+    public = [key and key["public"] for key in spec["keys"]]
+    addresses = spec["addresses"] | own.get("addresses", {})
+    peers = tuple(Peer(i, addresses[str(i)], public[i]) for i in range(len(addresses)))
+    edges = tuple((i, j) for i, j in own.get("edges", spec["edges"]))
+    keys = own.get("keys", spec["keys"][rank])
+    if keys is not None and keys["public"] != public[rank]:  # an intruder says that it is agent `rank`
+        peers = tuple(
+            Peer(p.agent, p.address, keys["public"] if p.agent == rank else p.public_key) for p in peers
+        )
+    return ZmqWorld(
+        Network("test", edges, peers, curve=keys is not None),
+        rank,
+        settings={"seed": 0} | own.get("settings", {}),
+        keys=None if keys is None else Keys(**keys),
+        deadlines=Deadlines(**spec["deadlines"]),
+        on_loss=spec["on_loss"],
+        parent=own.get("parent"),
+        shared_folder=spec["shared_folder"],
+    )
+
+
+def vector(agent: int, round: int) -> np.ndarray:
+    return np.array([float(agent), float(round), 1 / (1 + round + agent)])
+
+
+def garble(world: ZmqWorld, how: str, times: int) -> None:
+    """Send what no decoder takes, or what is no frame of this link, to every neighbour."""
+    post = world.post
+    for peer, link in post.links.items():
+        good = encode(Frame(Kind.VECTOR, link.id, world.rank, sequence=10**6, payload=bytes(24)))
+        for _ in range(times):
+            bad = {
+                "noise": b"\x07" * 90,
+                "flipped": good[:70] + bytes([good[70] ^ 1]) + good[71:],
+                "cut": good[:-3],
+                "other link": encode(Frame(Kind.VECTOR, b"x" * 16, world.rank, sequence=1)),
+                "other sender": encode(Frame(Kind.BYE, link.id, peer, sequence=1)),
+            }[how]
+            post.lines.sockets.send(peer, bad)
+
+
+def act(do: list[Any], world: ZmqWorld) -> None:
+    if do[0] == "wait":
+        say("waiting")
+        sys.stdin.readline()
+    elif do[0] == "compute":  # without a look at the links
+        say("computing")
+        sys.stdin.readline()
+    elif do[0] == "garble":
+        garble(world, do[1], do[2])
+    elif do[0] == "abort":
+        world.abort(do[1])
+    elif do[0] == "leave":
+        world.close()
+        sys.exit(0)
+    elif do[0] == "gather":
+        say("gathered", world.gather(world.rank))
+
+
+def time_rounds(world: ZmqWorld, spec: dict[str, Any]) -> list[float]:
+    """Seconds of every exchange."""
+    transport, times = world.connect(world.graph), []
+    said = np.random.default_rng(world.rank).standard_normal(spec["numbers"])
+    for round in range(spec["rounds"]):
+        begin = time.perf_counter()
+        transport.exchange({world.rank: said}, round)
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def run_rounds(world: ZmqWorld, spec: dict[str, Any]) -> Transport:
+    graph = world.graph
+    transport = world.connect(graph)
+    acts = spec["own"].get(str(world.rank), {}).get("acts", {})
+    for round in range(spec["rounds"]):
+        for do in acts.get(str(round), []):
+            act(do, world)
+        begin, cpu = time.monotonic(), time.process_time()
+        heard = transport.exchange({world.rank: vector(world.rank, round)}, round)[world.rank]
+        waited, used = time.monotonic() - begin, time.process_time() - cpu
+        for j, said in heard.items():
+            assert said.tobytes() == vector(j, round).tobytes(), (round, j, said)
+        missing = set(graph[world.rank]) - heard.keys()
+        assert missing <= transport.lost.keys(), (round, missing, transport.lost)
+        say("round", {"round": round, "heard": sorted(heard), "seconds": waited, "cpu": used})
+    everything = transport.collect(np.array([[float(world.rank)]]))[:, 0]
+    say("collected", [None if np.isnan(x) else x for x in everything])
+    say("lost", {str(i): r for i, r in transport.lost.items()})
+    say("gathered", world.gather(world.rank))
+    return transport
+
+
+def main(path: str, place: str) -> None:
+    spec, rank = json.loads(Path(path).read_text()), int(place)
+    say("started", os.getpid())
+    try:
+        world = open_world(spec, rank)
+        say("connected")
+        if spec["job"] == "conformance":
+            for check in CHECKS:
+                check(world)
+            say("conforms", len(CHECKS))
+        elif spec["job"] == "times":
+            say("times", time_rounds(world, spec))
+        else:
+            run_rounds(world, spec).close()
+        world.close()
+        say("counts", world.counts)
+    except AdmmnetError as error:
+        say("error", str(error))
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

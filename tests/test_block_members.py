@@ -1,0 +1,181 @@
+"""Blocks as their users see them: members, twins, checkpoints, memory, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admmnet import block_records
+from admmnet.ball import BallQuery
+from admmnet.block_records import Rows, Stack, groups
+from admmnet.block_solve import BlockSolver
+from admmnet.errors import CertificateError, RequestError
+from admmnet.solve import LocalSolver
+from tests.test_block_solve import LOSS, every_shape, fill, pull, rounds, shards, solved
+from tests.test_solve import Kinked, check, linear_term, problem
+
+
+@every_shape
+def test_scores_are_the_bits_of_a_lone_product(shape: tuple[list[int], int]) -> None:
+    """The margin with the curvature met relies on it: it computes the scores again, one member at a time."""
+    stack = Stack(shards(shape), LOSS)
+    theta = np.array([linear_term(shape[1], 3.0, seed=i) for i in range(len(shape[0]))])
+    everyone = stack.scores(Rows.of(np.arange(len(theta))), theta)
+    for i in range(len(theta)):
+        np.testing.assert_array_equal(everyone[i], stack.X[i] @ theta[i])
+    some = np.arange(len(theta))[::2]
+    np.testing.assert_array_equal(stack.scores(Rows.of(some), theta[some]), everyone[some])
+
+
+@every_shape
+def test_members_look_like_local_solvers(shape: tuple[list[int], int]) -> None:
+    records, count = shards(shape), len(shape[0])
+    block, theta = BlockSolver(records, LOSS), linear_term(shape[1], 1.0)
+    thetas = np.array([linear_term(shape[1], 1.0, seed=i) for i in range(count)])
+    for i, (member, (X, y)) in enumerate(zip(block.members, records, strict=True)):
+        solver = LocalSolver(X, y, LOSS)
+        np.testing.assert_array_equal(member.X, X)
+        np.testing.assert_array_equal(member.y, y)
+        assert (member.block, member.index, member.loss) == (block, i, LOSS)
+        assert member.row_norm == pytest.approx(solver.row_norm, rel=1e-15)
+        np.testing.assert_array_equal(member.losses(theta), solver.losses(theta))
+        assert member.mean_loss(theta) == solver.mean_loss(theta)
+        np.testing.assert_array_equal(member.data_gradient(theta), solver.data_gradient(theta))
+        assert block.mean_losses(theta)[i] == pytest.approx(solver.mean_loss(theta), rel=1e-12)
+        assert block.mean_losses(thetas)[i] == pytest.approx(solver.mean_loss(thetas[i]), rel=1e-12)
+        check(X, y, 0.1 * theta, 0.1, 1e-8, member.solve(0.1 * theta, 0.1, 1e-8))
+    with pytest.raises(CertificateError):
+        block.members[0].solve(0.1 * theta, 0.1, 1e-20)
+
+
+def test_a_twin_shares_the_records_and_not_the_history() -> None:
+    records = shards(([30, 31, 2000], 60))
+    block = BlockSolver(records, LOSS)
+    twins = [member.fresh() for member in block.members]
+    assert len({id(twin.block) for twin in twins}) == 1
+    g = linear_term(60, 0.1)
+    for member, twin in zip(block.members, twins, strict=True):
+        assert np.shares_memory(member.X, twin.X)
+        first = member.solve(g, 0.1, 1e-8)
+        assert twin.solve(g, 0.1, 1e-8).passes == first.passes
+        assert member.solve(g, 0.1, 1e-8).passes == 0
+
+
+def test_the_gates_query_works_on_a_member() -> None:
+    """Its falls agree with a local solver's within the gap, multipliers moving over decades."""
+    records = shards(([40, 40], 8))
+    block = BlockSolver(records, LOSS)
+    gap = 1e-5
+    for member, (X, y) in zip(block.members, records, strict=True):
+        query = BallQuery(LocalSolver(X, y, LOSS), 0.5, gap)
+        twin = BallQuery(LocalSolver(X, y, LOSS), 0.5, gap)
+        twin._solver = member.fresh()
+        for t in range(4):
+            center = linear_term(8, 2.0, seed=t)
+            assert twin.fall(center) == pytest.approx(query.fall(center), abs=gap)
+
+
+@every_shape
+@pytest.mark.parametrize("m", [2e-4, 0.1])
+def test_a_restored_block_goes_on_with_the_same_bits(shape: tuple[list[int], int], m: float) -> None:
+    records, everyone = shards(shape), list(range(len(shape[0])))
+    block = BlockSolver(records, LOSS)
+    for _ in rounds(block, everyone, everyone, m=m):
+        pass
+    g = linear_term(shape[1], 0.1)
+    block.members[0].fresh().solve(g, 0.3, 1e-8)
+    stored = block.state()
+    other = BlockSolver(records, LOSS)
+    other.restore(stored)
+    for one, two in zip(
+        rounds(block, everyone, everyone, m=m), rounds(other, everyone, everyone, m=m), strict=True
+    ):
+        for a, b in zip(one, two, strict=True):
+            assert a.theta.tobytes() == b.theta.tobytes()
+            assert a[1:] == b[1:]
+    first, second = (each.members[0].fresh().solve(2 * g, 0.3, 1e-8) for each in (block, other))
+    assert first.theta.tobytes() == second.theta.tobytes()
+    assert first[1:] == second[1:]
+    assert set(stored) == set(BlockSolver.state(other)) - (set(other.state()) - set(stored))
+
+
+def test_a_state_of_other_records_is_refused() -> None:
+    block = BlockSolver(shards(([30, 30], 5)), LOSS)
+    for records in (shards(([30, 30], 6)), shards(([30, 30, 30], 5)), shards(([30, 300], 5))):
+        with pytest.raises(RequestError, match="does not fit these records"):
+            BlockSolver(records, LOSS).restore(block.state())
+    with pytest.raises(RequestError, match="does not fit these records"):
+        BlockSolver(shards(([3000, 3000], 50)), LOSS).restore(block.state())
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=40), st.integers(1, 500))
+@settings(max_examples=100, deadline=None)
+def test_groups_hold_everyone_once_and_pad_little(sizes: list[int], d: int) -> None:
+    found = list(groups([(n, d) for n in sizes]))
+    assert sorted(i for group in found for i in group) == list(range(len(sizes)))
+    for group in found:
+        assert group == sorted(group)
+        held = [sizes[i] for i in group]
+        assert max(held) <= min(held) * 9 / 8
+        assert len(group) == 1 or max(held) * d <= block_records.LARGE
+
+
+def test_the_stack_is_the_only_copy_of_the_records() -> None:
+    """Handed over block by block, records and state stay within 1.5 times the records; a cache within half."""
+    n = d = 64
+    count, blocks = 8, 12
+    tracemalloc.start()
+    try:
+        start = tracemalloc.get_traced_memory()[0]
+        made = [
+            BlockSolver([problem(n, d, seed=count * k + i) for i in range(count)], LOSS)
+            for k in range(blocks)
+        ]
+        gc.collect()
+        size = 8 * n * d * count * blocks
+        for t in range(3):
+            for block in made:
+                solved(block.solve(range(count), pull(count, d, 0.1, t), fill(count, 0.1), fill(count, 1e-8)))
+        held = tracemalloc.get_traced_memory()[0] - start
+        peak = tracemalloc.get_traced_memory()[1] - start
+        assert held <= 1.2 * size
+        assert peak <= 1.5 * size
+        for block in made:
+            group = block._groups[0]
+            rows = Rows.of(np.arange(count))
+            group.curve.refresh(rows, group.theta, fill(count, 0.1), fill(count, 0.0))
+        cached = tracemalloc.get_traced_memory()[0] - start
+        assert 4 * d * d * count * blocks <= cached - held <= 1.02 * 4 * d * d * count * blocks
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_shard_does_not_keep_a_larger_array_alive() -> None:
+    X, y = problem(4000, 50)
+    block = BlockSolver([(X[:2500], y[:2500]), (X[2500:2510], y[2500:2510])], LOSS)
+    assert not np.shares_memory(block.members[0].X, X)
+    own, labels = problem(2500, 50)
+    assert np.shares_memory(BlockSolver([(own, labels)], LOSS).members[0].X, own)
+
+
+def test_unusable_records_and_calls_are_refused() -> None:
+    X, y = problem(50, 3)
+    for rows, labels in ((X[:0], y[:0]), (X, y[1:]), (X[0], y[:1]), (X[:, :2], y)):
+        with pytest.raises(RequestError, match="shapes"):
+            BlockSolver([(X, y), (rows, labels)], LOSS)
+    for bad in (np.nan, np.inf, 1e200):
+        broken = X.copy()
+        broken[3, 1] = bad
+        with pytest.raises(RequestError, match="member 1 hold a number that is not finite"):
+            BlockSolver([(X, y), (broken, y)], LOSS)
+    with pytest.raises(RequestError, match="'kinked' has kinks"):
+        BlockSolver([(X, y)], Kinked())
+    with pytest.raises(RequestError, match="got none"):
+        BlockSolver([], LOSS)
+    with pytest.raises(RequestError, match="once a call"):
+        BlockSolver([(X, y)], LOSS).solve([0, 0], np.zeros((2, 3)), fill(2, 1.0), fill(2, 1e-6))

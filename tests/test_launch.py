@@ -1,0 +1,164 @@
+"""The scripts in launch/, as far as one machine goes."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from admmnet import read_run
+from tests.processes.launch import Ended, start
+
+ROOT = Path(__file__).resolve().parents[1]
+RUN = ("--algorithm", "admm", "--rounds", "2", "--seed", "0", "--quiet")
+
+
+class Site(NamedTuple):
+    """A folder like the project's, whose .venv is this environment."""
+
+    folder: Path
+    bin: Path
+
+    def run(self, script: str, *words: str) -> Ended:
+        environment = {**os.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+        return start(
+            "env", *[f"{k}={v}" for k, v in environment.items()], "bash", str(self.folder / script), *words
+        )
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    folder, beside = tmp_path / "project", Path(sys.executable).parent
+    bin_ = folder / ".venv" / "bin"
+    bin_.mkdir(parents=True)
+    shutil.copytree(ROOT / "launch", folder / "launch")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    mpirun = shutil.which("mpirun", path=str(beside)) or shutil.which("mpirun")
+    assert mpirun is not None
+    program(bin_ / "python", f'exec {sys.executable} "$@"')
+    program(bin_ / "mpirun", f'exec {mpirun} "$@"')
+    with (folder / "pyproject.toml").open("rb") as file:
+        sums = subprocess.run(["cksum"], stdin=file, capture_output=True, text=True, timeout=20, check=True)
+    (folder / ".venv" / "stamp-mpich").write_text(f"mpich {sums.stdout}")  # installed already
+    return Site(folder, bin_)
+
+
+def program(path: Path, body: str) -> None:
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    "script", sorted(path.name for path in (ROOT / "launch").iterdir() if path.suffix in (".sh", ".sbatch"))
+)
+def test_scripts_are_bash(script: str) -> None:
+    assert start("bash", "-n", str(ROOT / "launch" / script)).err == ""
+
+
+@pytest.mark.processes
+def test_mpi_hosts_with_this_host(site: Site) -> None:
+    (site.folder / "hosts").write_text("# here\n\nlocalhost:2  # two ranks\nlocalhost\n")
+    out = str(site.folder / "run")
+    ended = site.run("launch/mpi-hosts.sh", str(site.folder / "hosts"), *RUN, "-o", out)
+    assert ended.code == 0, ended.err
+    folder = read_run(Path(out))
+    assert folder.summary is not None
+    assert (folder.summary["agents"], folder.summary["transport"]) == (3, "mpi")
+
+
+def test_the_example_of_a_hosts_file_is_one(site: Site) -> None:
+    program(site.bin / "mpirun", 'cat "$2"; echo "$@"')
+    ended = site.run("launch/mpi-hosts.sh", str(ROOT / "launch" / "hosts.example"), "--epsilon", "2")
+    assert ended.code == 0, ended.err
+    hosts, command = ended.out.splitlines()
+    assert hosts == "localhost:5"
+    assert command.partition(" -n ")[2] == f"5 {site.bin / 'python'} -m admmnet run --epsilon 2"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "no host"),
+        ("# none\n", "no host"),
+        ("a\nb:0\n", "b:0: a line is"),
+        ("a;b\n", "a;b:1: a line is"),
+    ],
+)
+def test_wrong_hosts_files(content: str, message: str, site: Site) -> None:
+    (site.folder / "hosts").write_text(content)
+    ended = site.run("launch/mpi-hosts.sh", str(site.folder / "hosts"))
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_mpi_hosts_without_a_hosts_file(site: Site) -> None:
+    for words in ([], [str(site.folder / "none")]):
+        ended = site.run("launch/mpi-hosts.sh", *words)
+        assert ended.code == 2
+        assert ended.err.startswith("usage: ")
+
+
+@pytest.mark.processes
+def test_the_slurm_job_with_a_stand_in_for_srun(site: Site, tmp_path: Path) -> None:
+    # what Slurm's srun does with its own options and the tasks of the job, by mpirun
+    program(site.bin / "srun", 'echo "$1 $2"; shift 2; exec mpirun -n 2 "$@"')
+    os.environ["SLURM_SUBMIT_DIR"], os.environ["SLURM_JOB_ID"] = str(site.folder), "42"
+    try:
+        ended = site.run("launch/slurm.sbatch", *RUN)
+    finally:
+        del os.environ["SLURM_SUBMIT_DIR"], os.environ["SLURM_JOB_ID"]
+    assert ended.code == 0, ended.err
+    assert ended.out.splitlines() == ["--mpi=pmi2 --kill-on-bad-exit=1"]
+    folder = read_run(site.folder / "runs" / "slurm-42")
+    assert folder.summary is not None
+    assert (folder.summary["agents"], folder.summary["transport"]) == (2, "mpi")
+
+
+def test_the_slurm_job_outside_the_project(site: Site, tmp_path: Path) -> None:
+    (site.bin / "python").unlink()
+    ended = start("env", f"SLURM_SUBMIT_DIR={tmp_path}", "bash", str(site.folder / "launch" / "slurm.sbatch"))
+    assert ended.code == 2
+    assert "no .venv" in ended.err
+
+
+def test_the_slurm_job_asks_for_what_it_says() -> None:
+    text = (ROOT / "launch" / "slurm.sbatch").read_text()
+    asked = dict(
+        line.removeprefix("#SBATCH --").split("=", 1)
+        for line in text.splitlines()
+        if line.startswith("#SBATCH")
+    )
+    assert set(asked) == {"job-name", "ntasks", "cpus-per-task", "mem-per-cpu", "time", "output"}
+    # Slurm reads them above the first command only
+    assert text.index("set -euo") > text.rindex("#SBATCH")
+
+
+def blocks(language: str) -> list[str]:
+    text = (ROOT / "launch" / "zmq-hosts.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_unit_is_one() -> None:
+    (unit,) = blocks("ini")
+    parser = configparser.RawConfigParser(strict=True)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(unit)
+    assert parser.sections() == ["Unit", "Service", "Install"]
+    assert parser["Service"]["KillSignal"] == "SIGTERM"
+    words = parser["Service"]["ExecStart"].split()
+    assert words[1:4] == ["agent", "--id", "%i"]
+
+
+def test_commands_of_the_page_are_bash() -> None:
+    for block in blocks("bash"):
+        checked = subprocess.run(
+            ["bash", "-n"], input=block, capture_output=True, text=True, timeout=20, check=False
+        )
+        assert checked.stderr == ""

@@ -1,0 +1,221 @@
+"""The decoder against everything: a sample of cases here, 100,000 with ADMMNET_FUZZ=100000 in the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from admmnet.transport.wire import (
+    HEADER,
+    LIMIT,
+    REASONS,
+    BadFrame,
+    Frame,
+    Kind,
+    as_json,
+    content,
+    decode,
+    encode,
+    numbers,
+    payload_of,
+)
+
+PROPERTIES = 9
+CASES = int(os.environ.get("ADMMNET_FUZZ", "450"))
+"""Of all properties together."""
+fuzz = settings(max_examples=-(-CASES // PROPERTIES), deadline=None, suppress_health_check=list(HealthCheck))
+LINK = bytes(range(16))
+FRAME = Frame(
+    Kind.VECTOR, LINK, 3, origin=5, round=7, sequence=9, acknowledged=8, payload=payload_of(np.ones(3))
+)
+DATA = encode(FRAME)
+
+doubles = st.lists(st.integers(0, 2**64 - 1), max_size=40).map(
+    lambda bits: np.array(bits, dtype=np.uint64).view(np.float64)  # every bit pattern, nan payloads included
+)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+WITH_NUMBERS, EMPTY = (Kind.VECTOR, Kind.ROWS), (Kind.SILENCE, Kind.ACKNOWLEDGE, Kind.AGAIN, Kind.BYE)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> Frame:
+    kind = draw(st.sampled_from(Kind))
+    if kind in WITH_NUMBERS:
+        payload = payload_of(draw(doubles))
+    else:
+        payload = b"" if kind in EMPTY else as_json(draw(json_values))
+    return Frame(
+        kind,
+        link=draw(st.binary(min_size=16, max_size=16)),
+        sender=draw(st.integers(0, 2**32 - 1)),
+        channel=draw(st.integers(0, 2**16 - 1)),
+        origin=draw(st.integers(0, 2**32 - 1)),
+        round=draw(st.integers(-(2**31), 2**31 - 1)),
+        sequence=draw(st.integers(0, 2**64 - 1)),
+        acknowledged=draw(st.integers(0, 2**64 - 1)),
+        payload=payload,
+    )
+
+
+def refused(data: bytes) -> str | None:
+    """Return the reason why bytes are refused, None for a frame; whatever is taken is exactly a frame."""
+    reason: str | None = None
+    try:
+        frame = decode(data)
+    except BadFrame as bad:
+        reason = bad.reason
+    assert reason in REASONS if reason is not None else encode(frame) == data
+    return reason
+
+
+@fuzz
+@given(frames())
+def test_round_trip_is_bit_for_bit(frame: Frame) -> None:
+    data = encode(frame)
+    assert decode(data) == frame
+    assert len(data) == HEADER + len(frame.payload)
+
+
+@fuzz
+@given(doubles)
+def test_numbers_survive_bit_for_bit(vector: np.ndarray) -> None:
+    frame = Frame(Kind.VECTOR, LINK, 0, payload=payload_of(vector))
+    arrived = numbers(decode(encode(frame)).payload)
+    assert arrived.dtype == np.float64
+    assert arrived.tobytes() == vector.tobytes()
+    assert arrived.flags.writeable
+
+
+@fuzz
+@given(frames(), st.data())
+def test_one_flipped_bit_is_always_refused(frame: Frame, data: st.DataObject) -> None:
+    whole = bytearray(encode(frame))
+    place = data.draw(st.integers(0, 8 * len(whole) - 1))
+    whole[place // 8] ^= 1 << place % 8
+    assert refused(bytes(whole)) is not None
+
+
+@fuzz
+@given(frames(), st.data())
+def test_truncated_frames_are_refused(frame: Frame, data: st.DataObject) -> None:
+    whole = encode(frame)
+    assert refused(whole[: data.draw(st.integers(0, len(whole) - 1))]) == "truncated"
+
+
+@fuzz
+@given(frames(), st.binary(min_size=1, max_size=200))
+def test_extended_frames_are_refused(frame: Frame, extra: bytes) -> None:
+    assert refused(encode(frame) + extra) == "trailing"
+    assert refused(extra + encode(frame)) is not None
+
+
+@fuzz
+@given(frames(), st.data())
+def test_mutated_frames_are_refused_or_frames(frame: Frame, data: st.DataObject) -> None:
+    whole = bytearray(encode(frame))
+    for _ in range(data.draw(st.integers(1, 6))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    refused(bytes(whole))
+
+
+@fuzz
+@given(frames(), st.data())
+def test_mutated_frames_with_a_right_checksum_are_refused_or_frames(
+    frame: Frame, data: st.DataObject
+) -> None:
+    whole = bytearray(encode(frame))
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole[data.draw(st.integers(4, HEADER - 5))] = data.draw(st.integers(0, 255))
+    refused(sealed(bytes(whole)))
+
+
+@fuzz
+@given(st.binary(max_size=300), st.booleans())
+def test_random_bytes_are_refused_or_frames(noise: bytes, with_head: bool) -> None:
+    refused(DATA[:8] + noise if with_head else noise)
+
+
+@fuzz
+@given(st.binary(max_size=60))
+def test_content_is_json_or_refused(payload: bytes) -> None:
+    try:
+        expected = json.loads(payload.decode("utf-8"))
+    except ValueError:
+        with pytest.raises(BadFrame, match="payload"):
+            content(Frame(Kind.SHARE, LINK, 0, payload=payload))
+    else:
+        found = content(Frame(Kind.SHARE, LINK, 0, payload=payload))
+        assert json.dumps(found) == json.dumps(expected)
+
+
+def sealed(data: bytes) -> bytes:
+    """Return the bytes with the checksum that fits them."""
+    head, payload = data[: HEADER - 4], data[HEADER:]
+    return head + struct.pack("<I", zlib.crc32(payload, zlib.crc32(head))) + payload
+
+
+def patched(place: int, value: bytes, data: bytes = DATA) -> bytes:
+    return sealed(data[:place] + value + data[place + len(value) :])
+
+
+SILENCE = encode(Frame(Kind.SILENCE, LINK, 3))
+LENGTH = HEADER - 8
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "truncated"),
+        (DATA[:-1], "truncated"),
+        (patched(LENGTH, struct.pack("<I", 32)), "truncated"),
+        (DATA + b"\0", "trailing"),
+        (patched(LENGTH, struct.pack("<I", 16)), "trailing"),
+        (patched(LENGTH, struct.pack("<I", 2**32 - 1)), "oversized"),
+        (patched(0, b"HTTP"), "magic"),
+        (patched(4, b"\x02"), "version"),
+        (patched(5, b"\x00"), "kind"),
+        (patched(5, b"\x63"), "kind"),
+        (patched(6, b"\x02"), "dtype"),
+        (patched(6, b"\x07"), "dtype"),
+        (patched(7, b"\x01"), "reserved"),
+        (patched(26, b"\x01"), "reserved"),
+        (DATA[:-1] + b"\x01", "checksum"),
+        (sealed(patched(LENGTH, struct.pack("<I", 23))[:-1]), "payload"),
+        (sealed(patched(LENGTH, struct.pack("<I", 8), SILENCE) + bytes(8)), "payload"),
+        (encode(Frame(Kind.SHARE, LINK, 0)), "payload"),
+    ],
+)
+def test_reasons(data: bytes, reason: str) -> None:
+    assert refused(data) == reason
+
+
+def test_the_limit_is_the_caller_s() -> None:
+    assert decode(DATA, len(DATA)) == FRAME
+    with pytest.raises(BadFrame, match="oversized"):
+        decode(DATA, len(DATA) - 1)
+    assert LIMIT > 60_000 * 8
+
+
+def test_deep_json_is_refused() -> None:
+    deep = Frame(Kind.SHARE, LINK, 0, payload=b"[" * 100_000)
+    with pytest.raises(BadFrame, match="payload"):
+        content(decode(encode(deep)))
+
+
+@pytest.mark.parametrize(
+    "bad", [{"round": 2**31}, {"channel": 2**16}, {"sender": -1}, {"origin": 2**32}, {"sequence": -1}]
+)
+def test_fields_out_of_range_are_not_sent(bad: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="no frame can carry this"):
+        encode(FRAME._replace(**bad))  # type: ignore[arg-type]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
     from admmnet.graph import load_topology
     from admmnet.records import RunFolder, read_run
-    from admmnet.runner import RunResult, run
+    from admmnet.result import RunResult
+    from admmnet.runner import run
     from admmnet.version import __version__
 
 __all__ = [
@@ -46,7 +47,7 @@ _HOMES = {
     "RunConfig": "config",
     "RunError": "errors",
     "RunFolder": "records",
-    "RunResult": "runner",
+    "RunResult": "result",
     "__version__": "version",
     "load_config": "config_file",
     "load_topology": "graph",

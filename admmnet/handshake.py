@@ -9,6 +9,7 @@ from typing import Any
 
 from admmnet.config import RunConfig
 from admmnet.data.settings import DataSettings
+from admmnet.trouble import schedule_of
 from admmnet.version import __version__
 
 OWN = (
@@ -39,6 +40,9 @@ def public_settings(config: RunConfig, *, digests: bool = True) -> dict[str, Any
         data = _digest(data)
     if digests and test not in (None, "official"):
         test = _digest(str(test))
+    schedule = schedule_of(config)
+    if digests and schedule is not None:
+        values["topology_schedule"] = f"graphs with sha256 {schedule.digest[:16]}"
     return {"admmnet": __version__, "data": data, "test": test, **values}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from admmnet.errors import RunError
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
+from admmnet.result import RunResult
 from admmnet.resume import resuming
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
@@ -33,25 +34,6 @@ from admmnet.transport import Transport, World, is_writer, open_world
 from admmnet.trouble import taking_part
 from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What a run leaves in memory.
-
-    Attributes
-    ----------
-    folder : Path
-        The run folder.
-    summary : dict
-        Content of summary.json.
-    theta : ndarray of shape (N, d)
-        Last released vector of every agent.
-    """
-
-    folder: Path
-    summary: dict[str, Any]
-    theta: Matrix
 
 
 def run(
@@ -101,6 +83,8 @@ def run(
     # more threads a process than one are slower on few cores, and change the last bits
     with all_or_none(world, debug=debug), threadpool_limits(limits=1):
         try:
+            if config.resume is not None:
+                config = together(world, partial(resuming, config))
             if config.baseline:
                 from admmnet.baselines.driver import run_baseline  # few runs need it
 
@@ -132,8 +116,6 @@ def _run(
 ) -> RunResult:
     start = time.perf_counter()
     with ExitStack() as opened:
-        if config.resume is not None:
-            config = together(world, lambda: resuming(config))
         plan = prepare(config, world, loader)
         for account in plan.accounts.values():
             opened.callback(account.close)
@@ -162,7 +144,7 @@ def _run(
         seconds = {"solve": 0.0, "exchange": 0.0}
         for round in range(keeper.start, int(plan.config.rounds)):
             weather = None if plan.trouble is None else plan.trouble.weather(round)
-            error = _round(round, taking_part(blocks, weather), transport, observer, seconds)
+            error = _round(round, taking_part(blocks, weather, transport.lost), transport, observer, seconds)
             tail.add(round, observer.theta)
             keeper.save(round + 1, blocks, tail, observer.clock)
             on_round(round, error)
@@ -188,7 +170,7 @@ def _run(
             records.write_model(folder / "model.npz", theta, plan.data.feature_names)
             records.write_json(folder / "summary.json", summary)
         world.gather(None)  # no process returns before the folder is whole
-        return RunResult(folder, summary, theta)
+        return RunResult.of(folder, summary, theta)
 
 
 def _answer(plan: Plan, transport: Transport, observer: Observer, tail: Tail) -> Matrix:

@@ -7,7 +7,7 @@ It is the receiver that ignores what a round's trouble has lost, so every transp
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
-from admmnet.algorithms.consensus import Contact, Mask
+from admmnet.algorithms.consensus import Contact, Mask, apart
 from admmnet.config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.graph_schedule import GraphSchedule, read_schedule
@@ -254,14 +254,21 @@ def trouble_of(config: RunConfig, graph: nx.Graph) -> Trouble | None:
     return trouble if trouble.disturbs or delays is not None else None
 
 
-def taking_part(blocks: list[list[Agent]], weather: Weather | None) -> list[list[Agent]]:
-    """Agents of each block that are online in a round, told of the trouble around them."""
-    if weather is None:
+def taking_part(
+    blocks: list[list[Agent]], weather: Weather | None, lost: Collection[int]
+) -> list[list[Agent]]:
+    """Agents of each block that are online in a round, told of the trouble around them.
+
+    Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why their last vectors do not
+    stay in the duals.
+    """
+    if weather is None and not lost:
         return blocks
-    online = [[agent for agent in block if weather.online[agent.id]] for block in blocks]
+    online = [[agent for agent in block if weather is None or weather.online[agent.id]] for block in blocks]
     for block in online:
         for agent in block:
-            agent.state.contact = weather.contact(agent.id)
+            contact = None if weather is None else weather.contact(agent.id)
+            agent.state.contact = apart(contact, agent.state.neighbours, lost)
     return online
 
 

@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from admmnet import block_records
 from admmnet.ball import BallQuery
+from admmnet.block_curvature import Curvature
+from admmnet.block_group import Group
 from admmnet.block_records import Rows, Stack, groups
 from admmnet.block_solve import BlockSolver
 from admmnet.errors import CertificateError, RequestError
-from admmnet.solve import LocalSolver
+from admmnet.losses import SmoothedHinge
+from admmnet.solve import LocalSolver, hessian, met_curvature, rounding_margin
+from admmnet.types import Matrix
 from tests.test_block_solve import LOSS, every_shape, fill, pull, rounds, shards, solved
 from tests.test_solve import Kinked, check, linear_term, problem
 
@@ -179,3 +183,77 @@ def test_unusable_records_and_calls_are_refused() -> None:
         BlockSolver([], LOSS)
     with pytest.raises(RequestError, match="once a call"):
         BlockSolver([(X, y)], LOSS).solve([0, 0], np.zeros((2, 3)), fill(2, 1.0), fill(2, 1e-6))
+
+
+@pytest.mark.parametrize(("n", "d"), [(40, 12), (12, 40)])
+def test_curvature_is_the_inverse_hessian(n: int, d: int) -> None:
+    """Refreshed, moved to another m, and with secant terms kept and folded: single precision's 1e-4 at most."""
+    stack = Stack(shards(([n] * 3, d)), LOSS)
+    rows, curve = Rows.of(np.arange(3)), Curvature(stack, fill(3, 0.01))
+    theta, r, m = pull(3, d, 1.0, 0), pull(3, d, 1.0, 1), 0.03
+
+    def expected(m: float, right: Matrix) -> Matrix:
+        found = []
+        for X, y, point, side in zip(stack.X, stack.y, theta, right, strict=True):
+            found.append(np.linalg.solve(hessian(X, y, point, LOSS) + m * np.eye(d), side))
+        return np.array(found)
+
+    curve.refresh(rows, theta, fill(3, m), fill(3, 0.0))
+    np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), expected(m, r), rtol=1e-4, atol=1e-4)
+    for m in (0.4, 0.02):
+        curve.move(rows, fill(3, m))
+        assert curve.cached.all()
+        np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), expected(m, r), rtol=1e-4, atol=1e-4)
+    for t in range(2):  # the second pair is learnt by an inverse that the first has changed, if there is room
+        if curve.full(rows).any():
+            break
+        s, change = pull(3, d, 1.0, 2 + t), pull(3, d, 0.05, 4 + t)
+        change += s * 0.1
+        q = curve.base(rows, change, fill(3, m)) + curve.correction(rows, change)
+        curve.learn(rows, s, change, q, fill(3, m))
+        assert (curve.used > t).all()
+        learnt = curve.base(rows, change, fill(3, m)) + curve.correction(rows, change)
+        np.testing.assert_allclose(learnt, s, rtol=1e-3, atol=1e-3)
+    before = curve.base(rows, r, fill(3, m)) + curve.correction(rows, r)
+    if curve.foldable(rows).all():
+        curve.fold(rows.members)
+        assert not curve.used.any()
+        np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), before, rtol=1e-3, atol=1e-3)
+    else:
+        assert n < d
+
+
+def test_the_curvature_met_in_a_padded_stack_is_that_of_the_records() -> None:
+    """Zero rows are flat for this loss: the mean over the member's own records must not be thinned out by them."""
+    records, loss = shards(([160, 180], 10)), SmoothedHinge(1e-2)
+    group = Group(Stack(records, loss), fill(2, 1.0))
+    X, y = records[0]
+    g, m, theta = linear_term(10, 0.1), 0.01, linear_term(10, 3.0)
+    group.theta[0] = theta
+    front = group._start(Rows.of(np.array([0])), np.array([0]), g[None, :], fill(1, m), fill(1, 1.0))
+    front.beta = front.norm.copy()  # so that the margin decides
+    R, linear = float(group.stack.row_norm[0]), m * 3.0 + 0.1
+    met = met_curvature(X, y, theta, loss, R, 3.0)
+    assert 0.0 < met < 0.5 * loss.curvature_bound()
+    least = rounding_margin((180, 10), R, met, float(front.rms[0]), 3.0, linear, float(front.norm[0]))
+    found = float(group._margin(front)[0])
+    assert least * (1 - 1e-9) <= found <= 1.03 * least
+
+
+@pytest.mark.parametrize("flip", [0.0, 0.5])
+def test_rounds_after_a_member_was_handed_over_are_certified_anew(flip: float) -> None:
+    X, y = problem(300, 10, flip=flip)
+    block = BlockSolver([(X, y), (X[:299], y[:299])], LOSS)
+    group, handed = block._groups[0], 0
+    for m in (1e-9, 1e-9, 1e-2, 1e-9):
+        for size in (0.0, 1e-5):
+            G = np.array([linear_term(10, size)] * 2) if size else np.zeros((2, 10))
+            first, second = solved(block.solve([0, 1], G, fill(2, m), fill(2, 1e-7)))
+            check(X, y, G[0], m, 1e-7, first)
+            check(X[:299], y[:299], G[1], m, 1e-7, second)
+            known = np.flatnonzero(group.known)  # what the next round starts from belongs to its point
+            data, rms = group.stack.gradient(Rows.of(known), group.theta[known])
+            np.testing.assert_array_equal(group.data[known], data)
+            np.testing.assert_array_equal(group.rms[known], rms)
+            handed += 2 - len(known)
+    assert handed > 0

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, load_config, read_run, run
-from admmnet.records import create_folder, default_folder, ledger_path
+from admmnet.records import PART, create_folder, default_folder, ledger_path, write_part
 
 AGENTS, ROUNDS = 4, 3
 SUMMARY = {
@@ -332,3 +332,112 @@ def test_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_folder("admm") == Path("runs/20260101-120000-admm-3")
     assert ledger_path(Path("r"), 7, 1000) == Path("r/ledger/agent-007.jsonl")
     assert ledger_path(Path("r"), 7, 1001) == Path("r/ledger/agent-0007.jsonl")
+
+
+# one agent's part of a run
+
+
+@pytest.fixture
+def part(finished: Path, tmp_path: Path) -> Path:
+    """What agent 2 alone would have written."""
+    folder = Path(shutil.copytree(finished, tmp_path / "part"))
+    for i in (0, 1, 3):
+        (folder / f"ledger/agent-00{i}.jsonl").unlink()
+    write_part(folder, 2, AGENTS)
+    return folder
+
+
+def test_a_part_is_read(part: Path) -> None:
+    folder = read_run(part)
+    assert folder.part == (2, AGENTS)
+    assert list(folder.ledgers) == ["ledger/agent-002.jsonl"]
+    assert folder.summary is not None
+    assert set(folder.summary["ledgers"]) == {f"ledger/agent-00{i}.jsonl" for i in range(AGENTS)}
+    (part / "summary.json").unlink()
+    assert read_run(part).summary is None
+
+
+@pytest.mark.parametrize("fault", [name for name in LEDGER_FAULTS if name != "empty"])
+def test_a_changed_ledger_of_a_part_is_named(fault: str, part: Path) -> None:
+    change, where = LEDGER_FAULTS[fault]
+    change(part / "ledger/agent-002.jsonl")
+    with pytest.raises(CheckFailed, match=where):
+        read_run(part)
+
+
+def test_parts_that_are_none(part: Path, finished: Path) -> None:
+    (part / PART).unlink()
+    with pytest.raises(CheckFailed, match=r"agent-002.jsonl.*expected agent 0"):
+        read_run(part)
+    for content in (
+        "",
+        "[]",
+        "{}",
+        '{"agent": 2}',
+        '{"agent": "2", "agents": 4}',
+        '{"agent": 4, "agents": 4}',
+    ):
+        (part / PART).write_text(content)
+        with pytest.raises(CheckFailed, match=r"part\.json"):
+            read_run(part)
+    write_part(part, 1, AGENTS)
+    with pytest.raises(CheckFailed, match="is the ledger of agent 2, expected agent 1"):
+        read_run(part)
+    write_part(part, 2, 2000)
+    with pytest.raises(CheckFailed, match="misnamed"):
+        read_run(part)
+    write_part(part, 2, AGENTS)
+    shutil.copy(finished / "ledger/agent-003.jsonl", part / "ledger")
+    with pytest.raises(CheckFailed, match="says one agent's ledger, but there are 2"):
+        read_run(part)
+    summary = summary_of(part)
+    del summary["ledgers"]["ledger/agent-002.jsonl"]
+    (part / "ledger/agent-003.jsonl").unlink()
+    (part / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(CheckFailed, match=r"do not match: ledger/agent-002\.jsonl"):
+        read_run(part)
+
+
+def lose(folder: Path, agent: int, *, digest: bool = False) -> Path:
+    """Make a finished run one in which an agent was lost in its last round."""
+    summary = summary_of(folder)
+    summary["per_agent"][agent]["lost_at"] = ROUNDS - 1
+    name = f"ledger/agent-00{agent}.jsonl"
+    if not digest:
+        del summary["ledgers"][name]
+    (folder / "summary.json").write_text(json.dumps(summary))
+    lines = (folder / name).read_bytes().splitlines(keepends=True)
+    (folder / name).write_bytes(b"".join(lines[:-2]))
+    return folder / name
+
+
+def test_a_lost_agents_ledger_has_no_end(copied: Path) -> None:
+    lose(copied, 1)
+    folder = read_run(copied)
+    assert [account.finished for account in folder.ledgers.values()] == [True, False, True, True]
+
+
+def test_a_lost_agents_ledger_is_checked_like_the_others(copied: Path) -> None:
+    edit_line(3, '"sigma":', '"sigma":1')(lose(copied, 1))
+    with pytest.raises(CheckFailed, match=r"agent-001.jsonl: line 3"):
+        read_run(copied)
+
+
+def test_only_a_lost_agents_digest_may_be_missing(copied: Path) -> None:
+    summary = summary_of(copied)
+    del summary["ledgers"]["ledger/agent-001.jsonl"]
+    for lost_at in ({}, {"lost_at": None}):
+        summary["per_agent"][1] |= lost_at
+        (copied / "summary.json").write_text(json.dumps(summary))
+        with pytest.raises(CheckFailed, match=r"do not match: ledger/agent-001\.jsonl"):
+            read_run(copied)
+    summary["per_agent"] = "nobody"
+    (copied / "summary.json").write_text(json.dumps(summary))
+    with pytest.raises(CheckFailed, match="do not match"):
+        read_run(copied)
+
+
+def test_a_digest_holds_for_a_lost_agent_too(copied: Path) -> None:
+    lose(copied, 1, digest=True)
+    with pytest.raises(CheckFailed, match=r"agent-001.jsonl: its sha256"):
+        read_run(copied)

@@ -28,7 +28,7 @@ from admmnet.observer import test_error
 from admmnet.planning import Loader
 from admmnet.privacy.ledger import Header, Ledger, finite
 from admmnet.rng import Purpose, agent_streams
-from admmnet.runner import RunResult
+from admmnet.result import RunResult
 from admmnet.summary import entry_of, privacy_of, versions_of
 from admmnet.transport import World
 from admmnet.types import Vector
@@ -122,7 +122,7 @@ def run_baseline(
     seconds["total"] = time.perf_counter() - start
     summary = _summarise(prepared, fitted, ledger, meter, seconds)
     records.write_json(folder / "summary.json", summary)
-    return RunResult(folder, summary, fitted.theta[None])
+    return RunResult.of(folder, summary, fitted.theta[None])
 
 
 def _import_kernels(config: RunConfig) -> None:

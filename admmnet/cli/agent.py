@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -72,6 +73,8 @@ def agent(
     settings = agent_settings(config, flags, network)
     if settings.out is None and settings.resume is None:
         settings = _with_out(settings, default_folder(part_name(settings.algorithm, number)))
+    if parent is not None:
+        threading.Thread(target=_mourn, args=(parent, settings.shutdown_deadline), daemon=True).start()
     secret_file = _secret(network, network_file, number, secret)
     _check_plain(network, plain=plain)
     try:
@@ -122,6 +125,8 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
         for name, value in flags.items()
         if value is not None
     }
+    if config is None and "resume" in given:
+        return _resumed(given, network)
     asked = {**({} if config is None else read_values(Path(config))), **given}
     if asked.get("transport", "auto") not in ("auto", "zmq"):
         raise RequestError(
@@ -140,6 +145,21 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
     settings = load_config(config, given | own | {"transport": "zmq"})
     if settings.baseline:
         raise RequestError(f"{settings.algorithm} has no agents: `admmnet baseline` runs it in one place")
+    return settings
+
+
+def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
+    """Settings of an agent that goes on: those in its run folder."""
+    from admmnet.resume import resumed_config
+
+    settings = resumed_config(given["resume"], {**given, "transport": "zmq"})
+    own = (network.topology, network.topology_seed, len(network.peers))
+    theirs = (settings.topology, settings.topology_seed, settings.agents)
+    if settings.topology_schedule is None and theirs != own:
+        raise RequestError(
+            f"the run in {given['resume']} is of {theirs[0]} with {theirs[2]} agents, the network file of "
+            f"{own[0]} with {own[2]}: give the network file that it began with"
+        )
     return settings
 
 
@@ -227,6 +247,14 @@ def _is_echo(error: RunError) -> bool:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+def _mourn(parent: int, seconds: float) -> None:
+    """Wait for the death of the starter; then end this process, even one that hangs."""
+    select.select([parent], [], [])
+    os.kill(os.getpid(), signal.SIGTERM)
+    threading.Event().wait(seconds)
+    os._exit(RunError.exit_code)
 
 
 def _send(report: int, event: dict[str, Any]) -> None:

@@ -84,9 +84,9 @@ def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debu
     if as_json:
         print(json.dumps(result.summary, indent=2))
         return
-    from admmnet.cli.tables import print_baseline
+    from admmnet.cli.tables import print_run
 
-    print_baseline(result.summary, result.folder)
+    print_run(result.summary, result.folder)
 
 
 class _Bar:

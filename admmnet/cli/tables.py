@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,35 @@ def table(title: str, *columns: str) -> Table:
 
 
 def print_run(summary: Mapping[str, Any], folder: Path) -> None:
-    """Print the closing table: an agent a row, then the network's line, the notes and where everything lies."""
-    privacy, out = summary["privacy"], console()
+    """Print the closing table of a run or a baseline, and where everything lies; notes to standard error."""
+    _tell_run(console(), summary, folder)
+    for note in summary["notes"]:
+        print(f"note: {note}", file=sys.stderr)
+
+
+def run_text(summary: Mapping[str, Any], folder: Path) -> str:
+    """Return the closing table as text, notes included."""
+    out = Console(file=StringIO(), width=120, highlight=False)
+    _tell_run(out, summary, folder)
+    assert isinstance(out.file, StringIO)
+    return "".join([out.file.getvalue(), *(f"note: {note}\n" for note in summary["notes"])])
+
+
+def _say(out: Console, line: str) -> None:
+    out.print(line, markup=False, soft_wrap=True)
+
+
+def _tell_run(out: Console, summary: Mapping[str, Any], folder: Path) -> None:
+    if "baseline" in summary:
+        _tell_baseline(out, summary)
+    else:
+        _tell_network(out, summary)
+    _say(out, f"run folder: {folder}   (admmnet ledger show {folder})")
+
+
+def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
+    """Say an agent a row, then the network's line."""
+    privacy = summary["privacy"]
     title = (
         f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {summary['agents']} agents, "
         f"{summary['topology']}, {summary['rounds']} rounds, {summary['transport']}, "
@@ -63,6 +91,8 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
     )
     for entry in summary["per_agent"][:FEW]:
         stopped = "" if entry["refused_at"] is None else f" (refused at {entry['refused_at']})"
+        if entry["lost_at"] is not None:
+            stopped = f" (lost at {entry['lost_at']})"
         grid.add_row(
             str(entry["agent"]),
             str(entry["records"]),
@@ -89,39 +119,33 @@ def print_run(summary: Mapping[str, Any], folder: Path) -> None:
     )
     out.print(grid)
     error = summary["test_error"]
-    print(
+    _say(
+        out,
         f"test error: {percent(error['consensus'])} of the consensus (the agents' average vector), "
-        f"{percent(error['mean'])} +- {percent(error['std'])} over agents"
+        f"{percent(error['mean'])} +- {percent(error['std'])} over agents",
     )
-    _print_privacy(privacy, "none; vectors are sent as they are")
+    _tell_privacy(out, privacy, "none; vectors are sent as they are")
     if privacy["account"] is not None:
-        print(
-            f"account:    {privacy['account']}: epsilon {number(privacy['account_epsilon_spent'])} spent over all runs"
-        )
-    _print_end(summary, folder)
+        spent = number(privacy["account_epsilon_spent"])
+        _say(out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs")
 
 
-def _print_privacy(privacy: Mapping[str, Any], none: str) -> None:
+def _tell_privacy(out: Console, privacy: Mapping[str, Any], none: str) -> None:
     if privacy["epsilon_target"] is None:
-        print(f"privacy:    {none}")
+        _say(out, f"privacy:    {none}")
         return
     proven = "nothing is proven"
     if privacy["epsilon_proven"] is not None:
         proven = f"proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record"
-    print(
+    _say(
+        out,
         f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
-        f"accountant; {proven}, {privacy['adjacency']}"
+        f"accountant; {proven}, {privacy['adjacency']}",
     )
 
 
-def _print_end(summary: Mapping[str, Any], folder: Path) -> None:
-    print(f"run folder: {folder}   (admmnet ledger show {folder})")
-    for note in summary["notes"]:
-        print(f"note: {note}", file=sys.stderr)
-
-
-def print_baseline(summary: Mapping[str, Any], folder: Path) -> None:
-    """Print the closing table of a baseline: one row, its privacy, the notes and where everything lies."""
+def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
+    """Say one row, and its privacy."""
     privacy, facts, error = summary["privacy"], summary["baseline"], summary["test_error"]
     wrong = summary["metric"] == "error"
     weight = "" if facts["regularisation"] is None else f", regularisation {facts['regularisation']:g}"
@@ -150,16 +174,16 @@ def print_baseline(summary: Mapping[str, Any], folder: Path) -> None:
         number(privacy["epsilon_published"]),
         percent(error["consensus"]) if wrong else number(error["consensus"]),
     )
-    console().print(grid)
+    out.print(grid)
     if wrong:
-        print(f"test error: {percent(error['consensus'])} of {summary['data']['test']:,} test records")
+        _say(out, f"test error: {percent(error['consensus'])} of {summary['data']['test']:,} test records")
     else:
-        print(
+        _say(
+            out,
             f"test error: mean square {number(error['consensus'])} of the targets scaled to [-1, 1]; root mean square "
-            f"{number(error['root_in_units'])} in the target's own unit"
+            f"{number(error['root_in_units'])} in the target's own unit",
         )
-    _print_privacy(privacy, "none; the model is a function of the records without noise")
-    _print_end(summary, folder)
+    _tell_privacy(out, privacy, "none; the model is a function of the records without noise")
 
 
 def print_plan(facts: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from admmnet.privacy.events import (
     parameters,
     shown,
 )
-from admmnet.privacy.ledger import Header, empty, encode, event_bytes, event_line, grown, total_line
+from admmnet.privacy.ledger import SHARED, Header, empty, encode, event_bytes, event_line, grown, total_line
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 TOLERANCE = 1e-9
@@ -258,6 +259,13 @@ def _parse(path: Path, number: int, data: bytes) -> dict[str, Any]:
     raise _fault(path, number, "is not in the canonical form that admmnet writes")
 
 
+@lru_cache(maxsize=SHARED)
+def _event_of(mechanism: str, values: bytes) -> tuple[Event, bool]:
+    """Event of a line, and whether its parameters are in canonical form; most lines of a run have the same."""
+    event = from_parameters(mechanism, json.loads(values))
+    return event, values == encode(parameters(event))
+
+
 def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple[Event, int]:
     round_, mechanism, values = line.get("round"), line.get("mechanism"), line.get("parameters")
     if (
@@ -269,10 +277,10 @@ def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple
     ):
         raise _fault(path, number, "is neither an event nor the end")
     try:
-        event = from_parameters(mechanism, values)
+        event, canonical = _event_of(mechanism, encode(values))
     except AdmmnetError as error:
         raise _fault(path, number, str(error)) from None
-    if encode(values) != encode(parameters(event)):
+    if not canonical:
         raise _fault(path, number, "parameters are not in the canonical form that admmnet writes")
     if isinstance(event, SubsampledGaussian):
         batch = event.rate * records

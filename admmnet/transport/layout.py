@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SINGLE = 64
 """Up to this many agents every agent is a block of its own: small runs are bitwise equal everywhere."""
-LARGEST, FEWEST = 32, 16
+LARGEST, FEWEST = 128, 16
 """Above that: most agents of an automatic block, and how many blocks there are at least."""
 
 

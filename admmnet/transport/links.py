@@ -228,7 +228,7 @@ class Sockets:
             message = self._pull.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return None
-        if self._pull.getsockopt(zmq.RCVMORE):  # nobody here sends messages of many parts
+        if message.more:  # nobody here sends messages of many parts
             while self._pull.getsockopt(zmq.RCVMORE):
                 self._pull.recv()
             return b"", None

@@ -30,12 +30,12 @@ from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError,
 
 if TYPE_CHECKING:
     from admmnet.planning import Loader
-    from admmnet.runner import RunResult
+    from admmnet.result import RunResult
 
 MODULE = "admmnet"
 """What an agent's process runs."""
 PREFIX = "admmnet: "
-LONGEST_FOLDER = 80
+LONGEST_FOLDER = 95
 """Letters of the sockets' folder: a socket's whole path has at most 107."""
 _EXPLAINING: dict[int, type[AdmmnetError]] = {
     kind.exit_code: kind for kind in (RequestError, BudgetError, RunError, CheckFailed)
@@ -96,6 +96,10 @@ def run_spawned(
             "transport = 'zmq' starts other processes, which cannot see the records of a loader in memory: "
             "save them to a file and give its path as data, or take transport = 'local'"
         )
+    if config.resume is not None:
+        from admmnet.resume import resuming
+
+        config = resuming(config)
     config, graph = located(config, LocalWorld())
     if config.out is None and config.resume is None:
         config = replace(config, out=str(default_folder(config.algorithm)))
@@ -361,9 +365,9 @@ def _read(folder: Path) -> RunResult:
     """Result of a finished run, from its folder."""
     import numpy as np
 
-    from admmnet.runner import RunResult
+    from admmnet.result import RunResult
 
     summary: Mapping[str, Any] = json.loads((folder / "summary.json").read_bytes())
     with np.load(folder / "model.npz", allow_pickle=False) as model:
         theta = model["theta"]
-    return RunResult(folder, dict(summary), theta)
+    return RunResult.of(folder, summary, theta)

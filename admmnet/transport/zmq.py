@@ -20,14 +20,15 @@ from admmnet.transport import Heard, Spoken, Transport, World
 from admmnet.transport.layout import Layout, layout
 from admmnet.transport.links import Deadlines
 from admmnet.transport.wire import HEADER, LIMIT, Kind, as_json, numbers, payload_of
-from admmnet.transport.zmq_post import Post, RunEnded
+from admmnet.transport.zmq_losses import Lost, RunEnded
+from admmnet.transport.zmq_post import Post
 
 if TYPE_CHECKING:
     import networkx as nx
 
     from admmnet.types import Matrix, Vector
 
-__all__ = ["Deadlines", "RunEnded", "ZmqTransport", "ZmqWorld"]
+__all__ = ["Deadlines", "Lost", "RunEnded", "ZmqTransport", "ZmqWorld"]
 
 
 class ZmqWorld:
@@ -97,8 +98,8 @@ class ZmqWorld:
             one_voice=shared_folder,
         )
         self._gathers = self._channels = 0
-        self.post.connect()
         atexit.register(self.close)
+        self.post.connect()
 
     @property
     def counts(self) -> dict[str, int]:

@@ -16,14 +16,10 @@ from admmnet.network import Keys, Network
 from admmnet.transport.links import Deadlines
 from admmnet.transport.wire import BadFrame, Frame, Kind, as_json
 from admmnet.transport.zmq_lines import Lines
+from admmnet.transport.zmq_losses import Lost, RunEnded, reachable, text_of
 
-
-class RunEnded(RunError):
-    """Another process has ended the run, with an exit code of its own."""
-
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
-        self.exit_code = code
+STANDSTILL = 2.0
+"""Seconds by which a process may look at the clock too late before it takes itself for stopped meanwhile."""
 
 
 class Post:
@@ -158,6 +154,10 @@ class Post:
             self._serve(look - time.monotonic())
             now = time.monotonic()
             if now >= look:
+                if (
+                    now > look + STANDSTILL
+                ):  # this process itself was stopped: nobody else is to blame for that
+                    begun = now
                 self._look(absent & missing(), begun, now)
                 look = now + self._deadlines.pulse
 
@@ -207,7 +207,7 @@ class Post:
         elif frame.kind is Kind.AGAIN:
             self.lines.resend(peer, frame.acknowledged)
         elif frame.kind is Kind.OBITUARY:
-            self._bury(frame.origin, frame.round, _text(value, "reason"))
+            self._bury(frame.origin, frame.round, text_of(value, "reason"))
         elif frame.kind is Kind.ABORT:
             self._ended_by(frame, value)
         elif frame.kind is Kind.BYE:
@@ -225,10 +225,10 @@ class Post:
         self._strike(process, round, reason)
         if process == self.rank:
             name = self.names[process]
-            self._end(RunError(f"the others gave up this process, {name}, in round {round}: {reason}"))
+            self._end(Lost(f"the others gave up this process, {name}, in round {round}: {reason}"))
         if self._on_loss == "stop":
-            self._end(RunError(f"{self.names[process]} is lost in round {round}: {reason}"))
-        for cut in set(range(self.size)) - self._reachable() - self.lost.keys():
+            self._end(Lost(f"{self.names[process]} is lost in round {round}: {reason}"))
+        for cut in set(range(self.size)) - reachable(self.rank, self._edges, self.lost) - self.lost.keys():
             self._strike(cut, round, f"no way leads there without {self.names[process]}")
 
     def _strike(self, process: int, round: int, reason: str) -> None:
@@ -236,14 +236,6 @@ class Post:
         self.lines.shut(process)
         for watcher in self.watchers:
             watcher(process, round)
-
-    def _reachable(self) -> set[int]:
-        found, new = {self.rank}, {self.rank}
-        while new:
-            ends = {b for a, b in self._edges if a in new} | {a for a, b in self._edges if b in new}
-            new = ends - found - self.lost.keys()
-            found |= new
-        return found
 
     # ends
 
@@ -265,10 +257,13 @@ class Post:
 
     def _end(self, error: AdmmnetError) -> None:
         """Close after a last word, and raise the error here and from now on."""
-        first = min(set(range(self.size)) - self.lost.keys() | {self.rank})
-        error.shared = True
-        error.told = self._one_voice and (isinstance(error, RunEnded) or self.rank != first)
-        self.ended = error
+        error.shared, self.ended = True, error
+        if isinstance(error, RunEnded):
+            error.told = self._one_voice
+        elif isinstance(error, Lost):
+            error.told = self._one_voice and self.rank != min(
+                set(range(self.size)) - self.lost.keys(), default=0
+            )
         self.lines.close(self._deadlines.shutdown)
         raise error
 
@@ -295,9 +290,3 @@ class Post:
         if peer in self.lost or not link.ready or (link.farewell and not link.up):
             return False
         return bool(link.log) and link.down_for(time.monotonic()) <= self._deadlines.grace
-
-
-def _text(value: Any, key: str) -> str:
-    if not isinstance(value, dict) or not isinstance(value.get(key), str):
-        raise BadFrame("payload")
-    return str(value[key])[:1000]

@@ -28,8 +28,8 @@ from admmnet.privacy.calibrate_proven import ProvenNoise, ProvenSetting, calibra
 from admmnet.privacy.conversion import allowance
 from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import Header, Ledger
+from admmnet.result import RunResult
 from admmnet.rng import Purpose, agent_streams
-from admmnet.runner import RunResult
 from admmnet.solve import LocalSolver, Solution
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector

@@ -19,8 +19,8 @@ from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_pure import PureNoise, calibrate_pure
 from admmnet.privacy.conversion import allowance
 from admmnet.privacy.ledger import Ledger
+from admmnet.result import RunResult
 from admmnet.rng import Purpose
-from admmnet.runner import RunResult
 from admmnet.types import Vector
 
 from .recording import RecordingWorld, write_problem
@@ -208,7 +208,7 @@ def test_charges_come_before_draws(
     """When a stream is asked, the charges of that round stand in that agent's ledger."""
     asked: list[int] = []
     charged: dict[str, int] = {}
-    propose, charge = Agent.proposal, Ledger.charge
+    propose, charge = Agent.proposal, Ledger._charge
 
     class Watched(dict[Purpose, np.random.Generator]):
         def __init__(self, streams: Any, name: str, round: int) -> None:
@@ -220,8 +220,8 @@ def test_charges_come_before_draws(
             asked.append(self.round)
             return super().__getitem__(key)
 
-    def charging(self: Ledger, round: int, *events: Any) -> None:
-        charge(self, round, *events)
+    def charging(self: Ledger, round: int, events: Any) -> None:
+        charge(self, round, events)
         charged[self.path.name] = round
 
     def proposing(self: Agent, round: int) -> Steps[Vector | None]:
@@ -232,7 +232,7 @@ def test_charges_come_before_draws(
         finally:
             self.streams = streams
 
-    monkeypatch.setattr(Ledger, "charge", charging)
+    monkeypatch.setattr(Ledger, "_charge", charging)
     monkeypatch.setattr(Agent, "proposal", proposing)
     play(problem, tmp_path / "run", algorithm=algorithm)
     expected = {0, 2, 4, 6} if algorithm == "r-admm" else set(range(7))

@@ -25,7 +25,7 @@ from admmnet.privacy.calibrate_proven import nominal_rho
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import Header
-from admmnet.runner import RunResult
+from admmnet.result import RunResult
 from admmnet.solve import LocalSolver, Solution
 
 HEADER = Header(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
 from admmnet.privacy.chain import digest
+from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
 from admmnet.privacy.ledger import encode, event_line
 
 from .ledgers import (

@@ -13,8 +13,8 @@ import pytest
 
 from admmnet.privacy import audit
 from admmnet.privacy.calibrate_pure import PureFacts, PureNoise, PureSetting, calibrate_pure
-from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
 from admmnet.privacy.chain import digest
+from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
 from admmnet.privacy.ledger import Header, encode
 
 from .ledgers import HEADER, MASKS, Lines, chained, fails, fault, forged, parsed

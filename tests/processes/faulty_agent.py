@@ -34,16 +34,17 @@ def full() -> None:
 def clock() -> None:
     """The wall clock jumps by a year, forward and back at every look."""
     real, looks = time.time, iter(range(10**9))
-    time.time = lambda: real() + (-1) ** next(looks) * 3.2e7  # type: ignore[assignment]
+    time.time = lambda: real() + (-1) ** next(looks) * 3.2e7
 
 
 def fail() -> None:
     raise RunError("the cable is cut")
 
 
-def cable(state: str) -> None:
-    """Pull this host's cable out, or put it in."""
-    subprocess.run(["ip", "link", "set", "cable", state], check=True, timeout=20)
+def cable(*states: str) -> None:
+    """Pull this host's cable out (down), or put it in (up)."""
+    for state in states:
+        subprocess.run(["ip", "link", "set", "cable", state], check=True, timeout=20)
 
 
 FAULTS: dict[str, Callable[[], object]] = {
@@ -55,7 +56,7 @@ FAULTS: dict[str, Callable[[], object]] = {
     "clock": clock,
     "fail": fail,
     "cut": lambda: cable("down"),
-    "blink": lambda: (cable("down"), cable("up")),
+    "blink": lambda: cable("down", "up"),
     "none": lambda: None,
 }
 

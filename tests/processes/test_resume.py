@@ -10,9 +10,12 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +31,11 @@ from admmnet.resume import resumed_config
 from admmnet.transport import Heard, Spoken, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 
-from .launch import DEADLINE, mpirun, start
+from .launch import DEADLINE, ROOT, mpirun, start
 
 pytestmark = pytest.mark.processes
 KILLS = int(os.environ.get("ADMMNET_KILLS", "6"))
-AGENTS, ROUNDS = 4, 8
+AGENTS, ROUNDS = 4, 40
 METHODS: dict[str, dict[str, Any]] = {
     "pp-admm": {"algorithm": "pp-admm"},
     "output": {"algorithm": "pp-admm", "release": "output"},
@@ -125,14 +128,18 @@ def check_folder(folder: Path) -> list[audit.Account]:
 
 
 def check_accounted(log: Path, books: list[audit.Account], method: str) -> None:
+    check_said(messages(log), books, method)
+
+
+def check_said(said: list[tuple[int, int, str]], books: list[audit.Account], method: str) -> None:
     for agent in range(AGENTS):
-        received = Counter(round_ for round_, speaker, _ in messages(log) if speaker == agent)
+        received = Counter(round_ for round_, speaker, _ in said if speaker == agent)
         # killed while the ledgers were made, it leaves some of them
         paid = charged(books[agent], method) if agent < len(books) else Counter()
         assert all(received[round_] <= paid[round_] for round_ in received), (agent, received, paid)
 
 
-def going_on(settings: RunConfig, folder: Path) -> RunConfig | None:
+def going_on(folder: Path) -> RunConfig | None:
     """Settings of the next attempt; None where the run died before its first checkpoint."""
     try:
         return resumed_config(folder)
@@ -176,7 +183,7 @@ def test_killed_at_random_instants(method: str, tmp_path: Path) -> None:
             kills += 1
             if (tmp_path / name / "summary.json").exists():
                 break  # killed when all was done
-            settings = going_on(settings, tmp_path / name)
+            settings = going_on(tmp_path / name)
             resumed += settings is not None
         # no two messages of a round are the same bytes: their noise is not the same
         said = Counter(messages(log))
@@ -206,7 +213,7 @@ def test_seeded_runs_killed_at_random_instants_end_the_same(tmp_path: Path) -> N
                 assert digests(folder, account) == expected
                 break
             kills += 1
-            settings = going_on(settings, folder)
+            settings = going_on(folder)
             resumed += settings is not None
     assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
 
@@ -220,6 +227,112 @@ def digests(folder: Path, account: Path) -> dict[str, str]:
     }
     with np.load(folder / "model.npz") as model:
         return found | {"theta": hashlib.sha256(model["theta"].tobytes()).hexdigest()}
+
+
+class Crew:
+    """A run of one process an agent, all of which somebody may kill."""
+
+    def __init__(self, log: Path, *words: str) -> None:
+        self.log = log
+        log.mkdir(exist_ok=True)
+        for file in log.glob("pid-*"):
+            file.unlink()
+        command = [sys.executable, "-m", "tests.processes.logged_agent", "run", *words]
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, "ADMMNET_LOG": str(log)}, stderr=subprocess.PIPE, text=True
+        )
+        self.end = time.monotonic() + DEADLINE
+
+    def wait(self, reached: Callable[[], bool]) -> bool:
+        """Wait until something is so, or the starter has ended: whether it was so first."""
+        while time.monotonic() < self.end:
+            if reached():
+                return True
+            try:
+                self.process.wait(0.003)
+            except subprocess.TimeoutExpired:
+                continue
+            return False
+        pytest.fail(f"still waiting after {DEADLINE:g} s")
+
+    def kill(self, victim: int | None) -> None:
+        """SIGKILL an agent, or the starter (None)."""
+        pid = self.process.pid if victim is None else int((self.log / f"pid-{victim}").read_text())
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def ended(self) -> int:
+        """Exit code of the starter when all agents are gone."""
+        _, told = self.process.communicate(timeout=DEADLINE)
+        assert "Traceback" not in told, told
+        pids = [int(file.read_text() or "0") for file in self.log.glob("pid-*")]
+        while any(pid and runs(pid) for pid in pids):
+            assert time.monotonic() < self.end, "an agent outlives its starter"
+        return self.process.returncode
+
+    def rounds(self, agent: int) -> int:
+        """Rounds that an agent has begun to send, in all attempts."""
+        file = self.log / f"sent-{agent}.jsonl"
+        return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def crew_messages(log: Path) -> list[tuple[int, int, str]]:
+    return [
+        message for agent in range(AGENTS) for message in messages(log / f"sent-{agent}.jsonl") if message[2]
+    ]
+
+
+@pytest.mark.timeout(120 + 60 * KILLS)
+@pytest.mark.parametrize("seed", [None, 5])
+def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) -> None:
+    """One agent, or the starter, in any round; whoever is left ends, and the run goes on."""
+    write_people(tmp_path / "people.npz")
+    stream = np.random.default_rng(KILLS)
+    expected = None
+    if seed is not None:
+        run(config(tmp_path, "whole", "pp-admm", seed=seed, epsilon=20.0, account=str(tmp_path / "first")))
+        expected = digests(tmp_path / "whole", tmp_path / "first")
+    words = f"--topology ring:{AGENTS} --rounds {ROUNDS} --algorithm pp-admm --epsilon 20 --checkpoint-every 2 --quiet"
+    words += " --transport zmq" + (f" --seed {seed}" if seed is not None else "")
+    kills = resumed = trial = 0
+    while kills < -(-KILLS // 6):
+        trial += 1
+        folder, account, log = (tmp_path / f"{name}{trial}" for name in ("run", "account", "log"))
+        files = ["--data", str(tmp_path / "people.npz"), "--account", str(account), "--out", str(folder)]
+        next_words: list[str] | None = [*words.split(), *files]
+        while next_words is not None:
+            crew = Crew(log, *next_words)
+            victim = int(stream.integers(AGENTS))
+            begun, wanted = crew.rounds(victim), int(stream.integers(1, ROUNDS + 5))
+            if crew.wait(lambda: crew.rounds(victim) - begun >= wanted):  # noqa: B023 (used at once)
+                crew.kill(victim if stream.random() < 0.75 else None)
+            code = crew.ended()
+            books = check_folder(folder)
+            if seed is None:
+                check_said(crew_messages(log), books, "pp-admm")
+            for i, book in enumerate(books):
+                total = audit.read(account / f"agent-{i:03d}.jsonl", account=True)
+                assert charged(book, "pp-admm") <= charged(total, "pp-admm")
+            if (folder / "summary.json").exists():
+                assert read_run(folder).summary is not None
+                assert expected in (None, digests(folder, account))
+                break
+            assert code != 0
+            kills += 1
+            goes_on = going_on(folder) is not None
+            next_words = ["--resume", str(folder), "--quiet"] if goes_on else None
+            resumed += goes_on
+        said = Counter(crew_messages(log))
+        assert seed is not None or not said or max(said.values()) == 1
+    assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
 
 
 def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:

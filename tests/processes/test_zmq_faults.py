@@ -90,6 +90,28 @@ def test_waiting_long_for_somebody_who_computes(tmp_path: Path) -> None:
         assert crew.members[0].said("lost") == [{}]
 
 
+def test_clocks_that_jump(tmp_path: Path) -> None:
+    own = {rank: {"acts": {"1": [["clock", 1e7]], "3": [["clock", -2e7]]}} for rank in (0, 1)}
+    with Crew(tmp_path, path(3), 3, own=own, rounds=6) as crew:
+        assert set(crew.start().finish().values()) == {0}, crew.report()
+        assert crew.members[2].said("lost") == [{}]
+
+
+def test_all_stopped_and_continued(tmp_path: Path) -> None:
+    """Longer than every deadline, as with a laptop's lid or Ctrl-Z: nobody is to blame."""
+    limits = deadlines(heartbeat=1.0, round=1.5)
+    with Crew(tmp_path, path(3), 3, own={2: WAIT}, deadlines=limits) as crew:
+        crew.start().said(2, "waiting")
+        crew.said(1, "round", 2)
+        for member in crew.members.values():
+            member.process.send_signal(signal.SIGSTOP)
+        assert not threading.Event().wait(4.0)
+        for member in crew.members.values():
+            member.tell()
+            member.process.send_signal(signal.SIGCONT)
+        assert set(crew.finish().values()) == {0}, crew.report()
+
+
 def test_a_waiting_process_leaves_the_processor_alone(tmp_path: Path) -> None:
     with Crew(tmp_path, complete(3), 3, curve=True, own={2: WAIT}) as crew:
         crew.start().said(2, "waiting")
@@ -107,6 +129,8 @@ def test_a_waiting_process_leaves_the_processor_alone(tmp_path: Path) -> None:
 def test_going_on_without_a_lost_agent(tmp_path: Path) -> None:
     with Crew(tmp_path, RING, 4, own={2: WAIT}, on_loss="continue", rounds=6) as crew:
         crew.start().said(2, "waiting")
+        for rank in (1, 3):
+            crew.said(rank, "round", 2)
         crew.members[2].process.kill()
         assert set(crew.finish(0, 1, 3).values()) == {0}, crew.report()
         for rank in (0, 1, 3):

@@ -79,6 +79,6 @@ def test_the_order_of_edges_in_a_file_does_not_matter() -> None:
 def test_automatic_blocks() -> None:
     assert automatic_block(64, 1) == 1
     assert automatic_block(65, 1) > 1
-    assert automatic_block(10_000, 4) == 32
+    assert automatic_block(10_000, 4) == 128
     assert automatic_block(100, 60) == 1  # every process gets one
     assert automatic_block(5, 5) == 1

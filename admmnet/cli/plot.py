@@ -1,0 +1,38 @@
+"""admmnet plot: pictures of runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from admmnet.errors import RequestError
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command(short_help="Draw one run, or several beside each other.")
+@click.argument("runs", nargs=-1, required=True, type=_PATH, metavar="RUN...")
+@click.option("--out", "-o", required=True, type=_PATH, metavar="FILE", help="picture: .png, .svg or .pdf")
+@click.option(
+    "--panels",
+    metavar="NAME,...",
+    help="some of error, loss, privacy, gap, broadcasts, graph (default: all that the run has)",
+)
+@click.option(
+    "--width",
+    type=click.Choice(["column", "page"]),
+    default="page",
+    help="width of a paper's column (3.4 inches) or page (7)",
+)
+@click.option("--title", metavar="TEXT", help="heading (default: what the run is)")
+def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, title: str | None) -> None:
+    """Draw a run's error, loss, privacy, consensus gap, broadcasts and graph; of several runs, the first four."""
+    from admmnet.report.run_plot import plot_run
+
+    names = None if panels is None else [name.strip() for name in panels.split(",") if name.strip()]
+    if out.is_dir():
+        raise RequestError(f"-o {out} is a folder: name a picture in it, such as {out / 'run.png'}")
+    plot_run(*runs, panels=names, width=width, title=title, file=out)
+    print(f"picture: {out}")

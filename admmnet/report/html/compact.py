@@ -1,0 +1,289 @@
+"""Ledgers and figures in few bytes: equal events once, equal histories once, many rounds thinned out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.privacy.audit import Account
+from admmnet.report.html.facts import Book
+from admmnet.report.series import SPOKE, Series
+
+EVENTS = 20_000
+"""Most ledger lines in a page that are shown one by one."""
+ROWS = 60_000
+"""Most rows of ledgers in a page; where even lines of equal rounds are more, rounds are put together."""
+VALUES = 200_000
+"""Most figures of single agents in a page; of more, fewer rounds are taken."""
+POINTS = 400
+"""Most rounds of a line."""
+CELLS = 300_000
+"""Most cells of a raster."""
+MAX_NODES = 2_000
+"""Most agents of a graph that is drawn."""
+MAX_EDGES = 20_000
+"""Most edges that are drawn."""
+
+
+class _Numbered:
+    """Values in order of their first appearance, each once."""
+
+    def __init__(self) -> None:
+        self._places: dict[Hashable, int] = {}
+
+    def place(self, value: Hashable) -> int:
+        return self._places.setdefault(value, len(self._places))
+
+    def values(self) -> list[Any]:
+        return list(self._places)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Equal rounds of a ledger: ``times`` rounds with this pattern of events, and the total behind them."""
+
+    first: int
+    last: int
+    pattern: tuple[tuple[int, int], ...]
+    times: int
+    total: tuple[float | None, ...]
+
+
+def short(value: Any, digits: int = 7) -> float | int | None:
+    """Return a number with few digits; None where it is none."""
+    if value is None or not math.isfinite(value):
+        return None
+    value = float(f"{value:.{digits}g}")
+    return int(value) if value == int(value) and abs(value) < 1e15 else value
+
+
+def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
+    """Return the events of all ledgers that verify.
+
+    Parameters
+    ----------
+    books : iterable of Book
+    share : int
+        Number of runs that share the page's limits.
+
+    Returns
+    -------
+    dict
+        ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row) or ``blocks`` (several rounds a
+        row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind, count, ...];
+        ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of first round, last
+        round, pattern, times and total; ``of``: ledger's name to its history; ``resumes``: name to round and
+        number of events above.
+    """
+    readable = [(book, book.account) for book in books if book.account is not None]
+    events = sum(len(account.events) for _, account in readable)
+    kinds = _Numbered()
+    form = "lines"
+    if events * share <= EVENTS:
+        found = [(book, _lines(account, kinds)) for book, account in readable]
+    else:
+        form = "rounds"
+        found = [(book, _rounds(account, kinds, 1)) for book, account in readable]
+        rows = sum(len(history) for _, history in found)
+        if rows * share > ROWS:
+            form, kinds = "blocks", _Numbered()
+            most = max((len(_by_round(account)) for _, account in readable), default=1)
+            block = math.ceil(most * len(readable) * share / ROWS)
+            found = [(book, _rounds(account, kinds, max(block, 2))) for book, account in readable]
+    patterns, totals, histories = _Numbered(), _Numbered(), _Numbered()
+    of = {}
+    for book, history in found:
+        flat: list[int] = []
+        for row in history:
+            total = totals.place(tuple(short(value) for value in row.total))
+            flat += (row.first, row.last, patterns.place(row.pattern), row.times, total)
+        of[book.name] = histories.place(tuple(flat))
+    return {
+        "form": form,
+        "kinds": [
+            [name, dict(values), *(short(v, 9) for v in costs)] for name, values, *costs in kinds.values()
+        ],
+        "patterns": [[number for pair in pattern for number in pair] for pattern in patterns.values()],
+        "totals": totals.values(),
+        "rows": histories.values(),
+        "of": of,
+        "resumes": {book.name: book.resumes for book, _ in readable if book.resumes},
+    }
+
+
+def _kind(line: dict[str, Any]) -> Hashable:
+    return (
+        line["mechanism"],
+        tuple(line["parameters"].items()),
+        line["rho"],
+        line["xi"],
+        line["rho_published"],
+    )
+
+
+def _total(line: dict[str, Any]) -> tuple[float | None, ...]:
+    total = line["total"]
+    return total["rho"], total["epsilon_spent"], total["epsilon_published"]
+
+
+def _lines(account: Account, kinds: _Numbered) -> list[_Row]:
+    return [
+        _Row(round_, round_, ((kinds.place(_kind(line)), 1),), 1, _total(line))
+        for round_, _, line in account.events
+    ]
+
+
+def _by_round(account: Account) -> list[tuple[int, list[dict[str, Any]]]]:
+    """Lines of each round in the order of the file; a resumed run has some rounds twice."""
+    found: list[tuple[int, list[dict[str, Any]]]] = []
+    for round_, _, line in account.events:
+        if found and found[-1][0] == round_:
+            found[-1][1].append(line)
+        else:
+            found.append((round_, [line]))
+    return found
+
+
+def _rounds(account: Account, kinds: _Numbered, block: int) -> list[_Row]:
+    """Rows of ``block`` rounds with events; where that is 1, neighbouring rounds with equal events share a row."""
+    rounds, rows = _by_round(account), list[_Row]()
+    for start in range(0, len(rounds), block):
+        part = rounds[start : start + block]
+        counts: dict[int, int] = {}
+        for _, lines in part:
+            for line in lines:
+                kind = kinds.place(
+                    _kind(line) if block == 1 else (line["mechanism"], (), math.nan, math.nan, math.nan)
+                )
+                counts[kind] = counts.get(kind, 0) + 1
+        low, high = min(round_ for round_, _ in part), max(round_ for round_, _ in part)
+        row = _Row(low, high, tuple(counts.items()), 1, _total(part[-1][1][-1]))
+        if block == 1 and rows and rows[-1].pattern == row.pattern and rows[-1].last + 1 == row.first:
+            before = rows.pop()
+            row = _Row(before.first, row.last, row.pattern, before.times + 1, row.total)
+        rows.append(row)
+    return rows
+
+
+def figures(series: Series, share: int = 1) -> dict[str, Any]:
+    """Return the lines of the charts.
+
+    Parameters
+    ----------
+    series : Series
+    share : int
+        Number of runs that share the page's limits.
+
+    Returns
+    -------
+    dict
+        ``rounds``; of each figure there is ``net``, and over agents ``low`` and ``high``; ``pick``: places of
+        ``rounds`` at which ``each`` has single agents' figures, a list an agent.
+    """
+    count = len(series.rounds)
+    take = _spread(count, POINTS)
+    lines = {
+        "error": (series.network.test_error, series.agents.test_error),
+        "loss": (series.network.train_loss, series.agents.train_loss),
+        "gap": (series.network.consensus_gap, series.agents.consensus_gap),
+        "spent": (None, series.epsilon_spent),
+        "published": (None, series.epsilon_published),
+    }
+    known = {
+        name: (net, each)
+        for name, (net, each) in lines.items()
+        if each is not None and np.isfinite(each).any() and not (name == "gap" and series.size == 1)
+    }
+    points = max(2, VALUES // max(1, share * series.size * len(known)))
+    pick = _spread(len(take), points)
+    found = {}
+    for name, (net, each) in known.items():
+        rows = each[take]
+        found[name] = {
+            "net": _numbers(_over(rows, np.fmax) if net is None else net[take]),
+            "low": _numbers(_over(rows, np.fmin)),
+            "high": _numbers(_over(rows, np.fmax)),
+            "each": _histories(rows[pick]),
+        }
+    return {
+        "rounds": series.rounds[take].tolist(),
+        "pick": pick.tolist(),
+        "of": found,
+        "raster": _raster(series, share),
+    }
+
+
+def _spread(count: int, most: int) -> NDArray[np.intp]:
+    """At most ``most`` places among ``count``, evenly, the first and the last among them."""
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.round(np.linspace(0, count - 1, most)).astype(np.intp))
+
+
+def _over(rows: NDArray[np.float64], how: np.ufunc) -> NDArray[np.float64]:
+    return np.asarray(how.reduce(np.where(np.isfinite(rows), rows, np.nan), axis=1))
+
+
+def _numbers(values: Iterable[float]) -> list[float | int | None]:
+    return [short(value, 5) for value in values]
+
+
+def _histories(rows: NDArray[np.float64]) -> dict[str, Any]:
+    """Columns, each different one once, and which one every agent has."""
+    seen = _Numbered()
+    of = [seen.place(tuple(_numbers(column))) for column in rows.T]
+    return {"lines": seen.values(), "of": of}
+
+
+def _raster(series: Series, share: int) -> dict[str, Any] | None:
+    """Digits of every agent's states, a block of rounds each; None where there is one agent only."""
+    state = series.state
+    if series.size == 1 or not len(state):
+        return None
+    block = max(1, math.ceil(state.size * share / CELLS))
+    cells = [
+        np.where((state[k : k + block] == SPOKE).any(axis=0), SPOKE, state[k : k + block][-1])
+        for k in range(0, len(state), block)
+    ]
+    letters = np.array(list("01234567"))
+    rows = ["".join(letters[column + 1]) for column in np.array(cells).T]
+    return {"block": block, "rounds": series.rounds[::block].tolist(), "rows": rows}
+
+
+def graph(edges: Sequence[tuple[int, int]], agents: Sequence[int]) -> dict[str, Any] | None:
+    """Return places (0 to 1000) of the nodes and the edges; None of a graph that is too large to draw."""
+    if len(agents) < 2 or len(agents) > MAX_NODES:
+        return None
+    drawn = nx.Graph()
+    drawn.add_nodes_from(agents)
+    drawn.add_edges_from(edges)
+    places = _layout(drawn)
+    points = np.array([places[i] for i in agents])
+    points -= points.min(axis=0)
+    points = points / max(float(points.max()), 1e-12)
+    shown = len(edges) <= MAX_EDGES
+    return {
+        "xy": np.round(1000 * points).astype(int).ravel().tolist(),
+        "edges": [end for edge in edges for end in edge] if shown else None,
+    }
+
+
+def _layout(drawn: nx.Graph) -> dict[int, tuple[float, float]]:
+    """Places of the nodes; a ring and a complete graph are circles, more than 150 nodes are placed by springs."""
+    count = len(drawn)
+    degrees = {degree for _, degree in drawn.degree()}
+    if degrees in ({2}, {count - 1}) and nx.is_connected(drawn):
+        turns = np.pi / 2 - 2 * np.pi * np.arange(count) / count
+        order = sorted(drawn) if degrees != {2} or count == 3 else list(nx.dfs_preorder_nodes(drawn, min(drawn)))
+        return {i: (float(np.cos(turn)), float(-np.sin(turn))) for i, turn in zip(order, turns, strict=True)}
+    if count <= 150 and nx.is_connected(drawn):
+        placed = nx.kamada_kawai_layout(drawn)
+    else:
+        placed = nx.spring_layout(drawn, seed=0)
+    return {i: (float(x), float(y)) for i, (x, y) in placed.items()}

@@ -1,0 +1,415 @@
+"""What a run folder says of a run, and whether its ledgers bear it out: the figures of the report."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from admmnet import records
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.privacy import audit
+from admmnet.report.series import Series, read_series
+
+TOLERANCE = 1e-9
+"""Relative difference allowed between a figure of summary.json and the ledger's."""
+
+
+@dataclass(frozen=True)
+class Book:
+    """One ledger file.
+
+    Attributes
+    ----------
+    name : str
+        As ``ledger/agent-000.jsonl``.
+    account : audit.Account or None
+        What is in it; None where it does not verify.
+    fault : str or None
+        File, line and fault of one that does not verify.
+    digest : str
+        sha256 of its bytes.
+    listed : str or None
+        The digest in summary.json, None where there is none.
+    resumes : tuple of (int, int)
+        Round from which the run went on, and how many events stand above, of each ``resume`` line.
+    """
+
+    name: str
+    account: audit.Account | None
+    fault: str | None
+    digest: str
+    listed: str | None
+    resumes: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class AgentFacts:
+    """An agent's figures: those of its ledger, where it verifies, and what summary.json adds.
+
+    ``proven`` says whether the ledger itself was read: then ``spent``, ``published``, ``rho``, the budget and
+    the numbers of records and events are the ledger's own. None where nothing is known.
+    """
+
+    agent: int
+    proven: bool
+    records: int | None
+    degree: int | None
+    neighbours: tuple[int, ...]
+    releases: int | None
+    events: int | None
+    epsilon_target: float | None
+    delta: float | None
+    epsilon_proven: float | None
+    spent: float | None
+    published: float | None
+    rho: float | None
+    account_spent: float | None
+    refused_at: int | None
+    lost_at: int | None
+    test_error: float | None
+    book: str | None
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """One run folder.
+
+    Attributes
+    ----------
+    path : Path
+        As it was named.
+    name : str
+        Name of the folder, or its path where several runs have the same name.
+    summary : dict
+        summary.json, empty of a run that has none.
+    finished : bool
+        Whether there is a summary.json.
+    summary_digest : str or None
+        sha256 of summary.json.
+    settings : dict
+        config.toml, a table a key; None where the file is not there.
+    books : tuple of Book
+    agents : tuple of AgentFacts
+        In order.
+    part : (int, int) or None
+        Agent and number of agents, where the folder is one agent's own.
+    header : dict
+        Header of the first ledger that verifies; empty if none does.
+    faults : tuple of str
+        All that does not hold, each with its file.
+    series : Series or None
+        Figures of every round; None of a folder that does not verify.
+    """
+
+    path: Path
+    name: str
+    summary: Mapping[str, Any]
+    finished: bool
+    summary_digest: str | None
+    settings: Mapping[str, Mapping[str, Any]] | None
+    books: tuple[Book, ...]
+    agents: tuple[AgentFacts, ...]
+    part: tuple[int, int] | None
+    header: Mapping[str, Any]
+    faults: tuple[str, ...]
+    series: Series | None
+
+    def said(self, *keys: str) -> Any:
+        """Value of summary.json below these keys, None where it is not there."""
+        return at(self.summary, *keys)
+
+    @property
+    def baseline(self) -> bool:
+        """Whether one party holds all the records."""
+        return "baseline" in (self.settings or {}) or isinstance(self.said("baseline"), Mapping)
+
+    @property
+    def private(self) -> bool:
+        """Whether there is a budget; without one nothing is promised."""
+        return at(self.header, "budget", "delta") is not None
+
+    @property
+    def seeded(self) -> bool | None:
+        """Whether the noise can be made again from a seed; None if no ledger could be read."""
+        noise = self.header.get("noise")
+        return None if noise is None else noise == "seeded"
+
+    def largest(self, key: str) -> float | None:
+        """Largest figure over the agents of which it is known."""
+        values = [getattr(agent, key) for agent in self.agents]
+        return max((value for value in values if value is not None), default=None)
+
+
+def at(tree: Any, *keys: str) -> Any:
+    """Value below these keys of nested tables, None where something else is in between."""
+    for key in keys:
+        if not isinstance(tree, Mapping):
+            return None
+        tree = tree.get(key)
+    return tree
+
+
+def real(value: Any) -> float | None:
+    """Return the value if it is a finite number, else None: files may hold anything."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if good else None
+
+
+def whole(value: Any) -> int | None:
+    """Return the value if it is a whole number, else None."""
+    return value if type(value) is int else None
+
+
+def read_facts(path: Path, name: str) -> RunFacts:
+    """Read a run folder and verify it; faults are collected, not raised.
+
+    Raises
+    ------
+    RequestError
+        If it is no run folder, or a file that no verification covers cannot be read.
+    """
+    faults: list[str] = []
+    series: Series | None = None
+    summary_file = path / "summary.json"
+    try:
+        series = read_series(path)
+    except CheckFailed as error:
+        faults.append(str(error))
+    summary, digest = _summary(summary_file)
+    listed = at(summary, "ledgers")
+    listed = listed if isinstance(listed, Mapping) else {}
+    files = sorted((path / "ledger").glob("agent-*.jsonl"))
+    verified = (None,) * len(files) if series is None else series.ledgers
+    books = tuple(
+        _book(file, account, listed.get(f"ledger/{file.name}"))
+        for file, account in zip(files, verified, strict=True)
+    )
+    faults += [book.fault for book in books if book.fault is not None and book.fault not in faults]
+    entries, part = _entries(summary), _part(path / records.PART)
+    agents = _agents(books, entries, part)
+    headers = [book.account.header for book in books if book.account is not None]
+    if summary is not None:
+        faults += _contradictions(summary_file, summary, books, entries, headers)
+    return RunFacts(
+        path=path,
+        name=name,
+        summary=summary or {},
+        finished=summary is not None,
+        summary_digest=digest,
+        settings=_settings(path / "config.toml"),
+        books=books,
+        agents=agents,
+        part=part,
+        header=headers[0] if headers else {},
+        faults=tuple(faults),
+        series=series,
+    )
+
+
+def _summary(path: Path) -> tuple[dict[str, Any] | None, str | None]:
+    """summary.json, if it is one, and its digest; that it is damaged, the verification says."""
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        return None, None
+    try:
+        summary = json.loads(raw)
+    except (ValueError, RecursionError):
+        summary = None
+    return (summary if isinstance(summary, dict) else None), records.sha256(path)
+
+
+def _part(path: Path) -> tuple[int, int] | None:
+    try:
+        part = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    agent, agents = whole(at(part, "agent")), whole(at(part, "agents"))
+    return None if agent is None or agents is None or not 0 <= agent < agents else (agent, agents)
+
+
+def _settings(path: Path) -> dict[str, dict[str, Any]] | None:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{path} cannot be read as TOML ({error}): take the original run folder") from None
+    return {name: table for name, table in tables.items() if isinstance(table, dict)}
+
+
+def _book(file: Path, account: audit.Account | None, told: Any) -> Book:
+    fault = None
+    if account is None:
+        try:
+            account = audit.read(file)
+        except CheckFailed as error:
+            fault = str(error)
+    try:
+        digest = records.sha256(file)
+    except OSError:
+        digest = ""
+    told = told if isinstance(told, str) else None
+    if fault is None and told is not None and told != digest:
+        account, fault = None, f"{file}: its sha256 is not the one in summary.json"
+    resumes = () if account is None or not account.resumed else _resumes(file)
+    return Book(f"ledger/{file.name}", account, fault, digest, told, resumes)
+
+
+def _resumes(file: Path) -> tuple[tuple[int, int], ...]:
+    """Where the resume lines of a verified ledger stand."""
+    found, events = [], 0
+    for line in file.read_bytes().split(b"\n"):
+        if line.startswith(b'{"kind":"event"'):
+            events += 1
+        elif line.startswith(b'{"kind":"resume"'):
+            found.append((int(json.loads(line)["round"]), events))
+    return tuple(found)
+
+
+def _entries(summary: Mapping[str, Any] | None) -> dict[int, Mapping[str, Any]]:
+    entries = at(summary, "per_agent")
+    if not isinstance(entries, list):
+        return {}
+    return {
+        entry["agent"]: entry
+        for entry in entries
+        if isinstance(entry, Mapping) and whole(entry.get("agent")) is not None
+    }
+
+
+def _number(book: Book) -> int | None:
+    if book.account is not None:
+        return int(book.account.header["agent"])
+    digits = book.name.removeprefix("ledger/agent-").removesuffix(".jsonl")
+    return int(digits) if digits.isascii() and digits.isdigit() else None
+
+
+def _agents(
+    books: tuple[Book, ...], entries: Mapping[int, Mapping[str, Any]], part: tuple[int, int] | None
+) -> tuple[AgentFacts, ...]:
+    by_number: dict[int, Book] = {}
+    for book in books:
+        number = _number(book)
+        if number is not None:
+            by_number.setdefault(number, book)
+    numbers = set(by_number) | set(entries)
+    if part is not None:
+        numbers &= {part[0]}  # what a part's summary says of others stands in no ledger here
+    return tuple(_agent(i, by_number.get(i), entries.get(i, {})) for i in sorted(numbers))
+
+
+def _agent(number: int, book: Book | None, entry: Mapping[str, Any]) -> AgentFacts:
+    account = None if book is None else book.account
+    header: Mapping[str, Any] = {} if account is None else account.header
+    total = last_total(account)
+    read = account is not None
+    budget = header.get("budget", entry) if read else entry
+    return AgentFacts(
+        agent=number,
+        proven=read,
+        records=header["records"] if read else whole(entry.get("records")),
+        degree=len(header["neighbours"]) if read else whole(entry.get("degree")),
+        neighbours=tuple(header.get("neighbours", ())),
+        releases=whole(entry.get("releases")),
+        events=None if account is None else len(account.events),
+        epsilon_target=real(budget.get("epsilon")) if read else real(entry.get("epsilon_target")),
+        delta=real(budget.get("delta")),
+        epsilon_proven=real(entry.get("epsilon_proven")),
+        spent=real(total["epsilon_spent"]) if read else None,
+        published=real(total["epsilon_published"]) if read else None,
+        rho=real(total["rho"]) if read else None,
+        account_spent=real(entry.get("account_epsilon_spent")),
+        refused_at=whole(entry.get("refused_at")),
+        lost_at=whole(entry.get("lost_at")),
+        test_error=real(entry.get("test_error")),
+        book=None if book is None else book.name,
+    )
+
+
+def last_total(account: audit.Account | None) -> Mapping[str, Any]:
+    """Totals of a ledger as its last event states them; the verification has recomputed them."""
+    nothing = {"rho": None, "xi": None, "epsilon_spent": None, "epsilon_published": None}
+    if account is None:
+        return nothing
+    if not account.events:
+        return nothing if account.delta is None else {**nothing, "rho": 0.0, "xi": 0.0, "epsilon_spent": 0.0}
+    total: Mapping[str, Any] = account.events[-1][2]["total"]
+    return total
+
+
+def _contradictions(
+    path: Path,
+    summary: Mapping[str, Any],
+    books: tuple[Book, ...],
+    entries: Mapping[int, Mapping[str, Any]],
+    headers: list[dict[str, Any]],
+) -> list[str]:
+    """What summary.json says otherwise than the ledgers, which alone are recomputed."""
+    found = []
+    for book in books:
+        if book.account is None:
+            continue
+        header, total = book.account.header, last_total(book.account)
+        entry = entries.get(header["agent"])
+        if entry is None or entry.get("lost_at") is not None:
+            continue
+        budget = header["budget"]
+        for key, right in (
+            ("records", header["records"]),
+            ("epsilon_target", budget["epsilon"]),
+            ("delta", budget["delta"]),
+            ("rho", total["rho"]),
+            ("epsilon_spent", total["epsilon_spent"]),
+            ("epsilon_published", total["epsilon_published"]),
+        ):
+            if not _same(entry.get(key), right) and not (key == "epsilon_published" and not total["rho"]):
+                found.append(
+                    f"{path}: agent {header['agent']}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
+                )
+    for key, name, right in _common(headers):
+        wrong = at(summary, *key)
+        if wrong != right:
+            found.append(f"{path}: {name} is {wrong!r:.60}, the ledgers say {right!r}")
+    return found + _wide(path, summary, books)
+
+
+def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, Any]]:
+    if not headers:
+        return []
+    first = headers[0]
+    private = first["budget"]["delta"] is not None
+    return [
+        (("seeded",), "seeded", first["noise"] == "seeded"),
+        (("algorithm",), "algorithm", first["algorithm"]),
+        (("method",), "method", first["method"]),
+        (("privacy", "adjacency"), "adjacency", first["adjacency"]),
+        (("privacy", "accountant"), "accountant", first["accountant"] if private else None),
+    ]
+
+
+def _wide(path: Path, summary: Mapping[str, Any], books: tuple[Book, ...]) -> list[str]:
+    """What the summary says of the whole network, against its own agents' entries and ledgers."""
+    if any(book.account is None for book in books):
+        return []
+    spent = [
+        last_total(book.account)["epsilon_spent"]
+        for book in books
+        if book.account is not None and book.name in (at(summary, "ledgers") or {})
+    ]
+    told = at(summary, "privacy", "epsilon_spent")
+    if len(spent) < len(at(summary, "ledgers") or {}) or not spent or None in spent or _same(told, max(spent)):
+        return []
+    return [f"{path}: privacy.epsilon_spent is {told!r:.60}, the ledgers say {max(spent)!r}"]
+
+
+def _same(told: Any, right: Any) -> bool:
+    if right is None or told is None:
+        return told is right
+    value = real(told)
+    return value is not None and abs(value - right) <= TOLERANCE * max(abs(value), abs(right))

@@ -1,0 +1,382 @@
+"""The parts of a run's report that need no script: summary, words, tables, verification, settings, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from admmnet.report.html import words
+from admmnet.report.html.facts import AgentFacts, Book, RunFacts, at, real, whole
+from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
+from admmnet.report.html.words import above, figure
+
+DASH = "–"  # noqa: RUF001
+
+
+def percent(value: float | None) -> str:
+    """Return a share as a percentage."""
+    return DASH if value is None else f"{100 * value:.2f} %"
+
+
+def error_of(run: RunFacts, value: float | None) -> str:
+    """Return an error in the run's own measure."""
+    return percent(value) if run.said("metric") != "mean-squared-error" else figure(value)
+
+
+def measure(run: RunFacts) -> str:
+    """Name of the run's error."""
+    return "mean squared error" if run.said("metric") == "mean-squared-error" else "test error"
+
+
+def state(run: RunFacts) -> str:
+    """Return the state of the verification in a word or two."""
+    if run.faults:
+        return "does not verify"
+    return "verified" if run.finished else "verified, unfinished"
+
+
+def count(value: int | None, what: str) -> str:
+    """Return a number of things in words."""
+    if value is None:
+        return f"an unknown number of {what}s"
+    return f"{value:,} {what}{'' if value == 1 else 's'}"
+
+
+def banner(runs: tuple[RunFacts, ...]) -> Raw:
+    """Return what stands on top: the faults in red, or that everything holds."""
+    bad = [run for run in runs if run.faults]
+    if bad:
+        faults = [fault for run in bad for fault in run.faults]
+        shown = [tag("li", tag("code", fault)) for fault in faults[:20]]
+        more = None if len(faults) <= 20 else tag("p", f"and {len(faults) - 20} more, below each run")
+        which = "" if len(runs) == 1 else f" ({len(bad)} of {len(runs)} runs)"
+        return tag(
+            "div",
+            tag("h2", f"✗ The ledgers do not verify{which}"),
+            tag(
+                "p",
+                "Do not rely on the figures of this page. A file was changed, damaged, exchanged or lost after it was "
+                "written, or says otherwise than the ledgers:",
+            ),
+            tag("ul", *shown),
+            more,
+            class_="banner bad",
+            role="alert",
+        )
+    books = [book.account for run in runs for book in run.books if book.account is not None]
+    events = sum(len(account.events) for account in books)
+    unfinished = sum(not run.finished for run in runs)
+    digests = (
+        "every digest is the one in summary.json"
+        if not unfinished
+        else f"{count(unfinished, 'run')} without summary.json, so without digests to compare"
+    )
+    return tag(
+        "div",
+        tag("h2", "✓ The ledgers verify"),
+        tag(
+            "p",
+            f"{count(len(books), 'ledger')}, {count(events, 'event')}: every line follows from the one before, every "
+            f"cost and total was recomputed from its parameters and is within the budget, and {digests}. ",
+            tag("a", "What this cannot show", href="#r0-verification"),
+            ".",
+        ),
+        class_="banner good",
+    )
+
+
+def subtitle(run: RunFacts) -> str:
+    """Return a run in one line: method, data, graph, rounds."""
+    head, data = run.header, at(run.summary, "data")
+    settings = run.settings or {}
+    algorithm = head.get("algorithm") or run.said("algorithm") or at(settings, "algorithm", "algorithm") or "?"
+    method = head.get("method") or run.said("method")
+    name = at(data, "name") or at(settings, "data", "data") or "unknown data"
+    where = "one holder" if run.baseline else graph_words(run)
+    rounds = whole(run.said("rounds"))
+    unit = "epochs" if run.baseline else "rounds"
+    planned = rounds if rounds is not None else at(settings, "algorithm", "rounds")
+    return f"{algorithm}{f' ({method})' if method else ''} on {name} · {where} · {planned} {unit}"
+
+
+def graph_words(run: RunFacts) -> str:
+    """Return the graph in words."""
+    agents = run.part[1] if run.part is not None else len(run.agents)
+    named = run.said("topology") or at(run.settings or {}, "network", "topology")
+    return f"{agents:,} agents, {named}" if isinstance(named, str) else f"{agents:,} agents"
+
+
+def cards(run: RunFacts) -> Raw:
+    """Return the key figures."""
+    promise, spent = words.promise_of(run), run.largest("spent")
+    if not run.header:
+        privacy = [("Privacy", "unknown", "no ledger of this run verifies")]
+    elif not run.private:
+        privacy = [("Privacy", "none", "records are used without noise")]
+    else:
+        delta = f"delta {promise.delta:g}, {run.header['adjacency']}, a record"
+        privacy = (
+            [("Epsilon promised", above(promise.epsilon), f"proven; {delta}")]
+            if promise.claimed is None
+            else [
+                ("Epsilon claimed", above(promise.claimed), f"the paper's arithmetic, not proven; {delta}"),
+                ("Epsilon proven", above(promise.epsilon), "of the planned worst case"),
+            ]
+        )
+        holder = "" if run.baseline or len(run.agents) < 2 else "largest agent; "
+        privacy.append(("Epsilon spent", above(spent), f"{holder}odometer reading, no promise"))
+    error = at(run.summary, "test_error")
+    consensus = real(at(error, "consensus"))
+    over = (
+        "one model"
+        if run.baseline
+        else f"of the agents' average; single agents {error_of(run, real(at(error, 'mean')))}"
+    )
+    items = [
+        *privacy,
+        (measure(run).capitalize(), error_of(run, consensus), over if consensus is not None else "not there"),
+        ("Ledgers", state(run), f"{len(run.books):,} files"),
+    ]
+    if run.private and run.header:
+        noise = ("seeded", "a simulation: protects nothing") if run.seeded else ("secret", "keyed by the operating system")
+        items.insert(len(privacy), ("Noise", *noise))
+    return tag(
+        "div",
+        *(
+            tag(
+                "div",
+                tag("div", name, class_="label"),
+                tag("div", value, class_="value"),
+                tag("div", note, class_="note"),
+                class_="card alarm" if (name == "Ledgers" and run.faults) or value == "seeded" else "card",
+            )
+            for name, value, note in items
+        ),
+        class_="cards",
+    )
+
+
+def summary(run: RunFacts) -> Raw:
+    """Return the summary: key figures, what went otherwise, what the run says of itself."""
+    data, said = at(run.summary, "data"), run.said
+    train = whole(at(data, "train")) or sum(agent.records or 0 for agent in run.agents)
+    features, test = whole(at(data, "features")), whole(at(data, "test"))
+    rows: list[tuple[str, Any]] = [
+        ("Folder", tag("code", str(run.path))),
+        ("Trained", subtitle(run)),
+        ("Records", f"{train:,} for training" + ("" if test is None else f", {test:,} for testing")),
+        ("Features", DASH if features is None else f"{features:,}"),
+        ("Accountant", _accountant(run)),
+        ("Carried by", said("transport") or DASH),
+        ("Bytes sent", DASH if whole(said("bytes_sent")) is None else f"{said('bytes_sent'):,}"),
+        ("Wall time", DASH if real(at(said("seconds"), "total")) is None else f"{said('seconds')['total']:g} s"),
+    ]
+    pure = real(at(said("baseline"), "pure_epsilon"))
+    if pure is not None:
+        rows.insert(5, ("Pure epsilon", f"{above(pure)}, with delta = 0 (summary.json)"))
+    notes = said("notes")
+    happened = words.incidents(run)
+    return join(
+        (
+            _faults(run),
+            cards(run),
+            tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside") if happened else "",
+            pairs(rows),
+            join((tag("h4", "Notes of the run"), bullets(notes))) if isinstance(notes, list) and notes else "",
+        )
+    )
+
+
+def _faults(run: RunFacts) -> Raw:
+    if not run.faults:
+        return Raw("")
+    return tag(
+        "div",
+        tag("h4", "✗ Faults of this run"),
+        tag("ul", *(tag("li", tag("code", fault)) for fault in run.faults[:200])),
+        None if len(run.faults) <= 200 else tag("p", f"and {len(run.faults) - 200} more"),
+        class_="banner bad",
+    )
+
+
+def _accountant(run: RunFacts) -> str:
+    if not run.private:
+        return "none"
+    if run.header["accountant"] == "proven":
+        return "proven: what is proved calibrated the noise and guarded the budget"
+    return "published: the paper's arithmetic calibrated the noise and guarded the budget"
+
+
+def meaning(run: RunFacts) -> Raw:
+    """Return the plain words."""
+    said = [join((tag("h4", name), tag("p", paragraph))) for name, paragraph in words.meaning(run)]
+    heading = "Not covered" if run.private else "Also to know"
+    return tag(
+        "div",
+        tag("div", *said),
+        tag("div", tag("h4", heading), bullets(words.uncovered(run))),
+        class_="columns prose",
+    )
+
+
+_COLUMNS = (
+    ("agent", "Agent", "number of the agent"),
+    ("records", "Records", "training records"),
+    ("degree", "Degree", "neighbours"),
+    ("releases", "Releases", "vectors it broadcast"),
+    ("events", "Events", "lines of its ledger"),
+    ("epsilon_target", "Budget ε", "epsilon of its ledger's header"),
+    ("epsilon_proven", "Worst case ε", "proven before the run; summary.json"),
+    ("spent", "Spent ε", "odometer: proven epsilon of what was released, from the ledger"),
+    ("published", "Paper's ε", "the same by the paper's arithmetic"),
+    ("account_spent", "Account ε", "all runs of its account; summary.json"),
+    ("test_error", "Error", "of its vector on the test records"),
+)
+
+
+def agents(run: RunFacts, prefix: str) -> Raw:
+    """Return the table of agents."""
+    columns = [
+        column
+        for column in _COLUMNS
+        if column[0] == "agent" or any(getattr(agent, column[0]) is not None for agent in run.agents)
+    ]
+    head = [
+        tag(
+            "th",
+            tag("button", title, type="button", title=note),
+            scope="col",
+            aria_sort="ascending" if key == "agent" else "none",
+            data_key=key,
+        )
+        for key, title, note in columns
+    ]
+    head.append(tag("th", tag("button", "State", type="button"), scope="col", aria_sort="none", class_="t"))
+    rows = [_agent_row(run, agent, columns, place) for place, agent in enumerate(run.agents)]
+    label = f"{prefix}-agents-title"
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("thead", tag("tr", *head)),
+            tag("tbody", *rows),
+            class_="sortable",
+            aria_labelledby=label,
+        ),
+        class_="scroll tall",
+        tabindex="0",
+        role="region",
+        aria_labelledby=label,
+    )
+
+
+def _agent_row(run: RunFacts, agent: AgentFacts, columns: list[tuple[str, str, str]], place: int) -> Raw:
+    cells = []
+    for key, _, _ in columns:
+        value = getattr(agent, key)
+        if key == "agent":
+            button = tag("button", value, type="button", tabindex=None if place == 0 else "-1")
+            cells.append(tag("th", button, scope="row", data_v=value))
+        else:
+            cells.append(tag("td", _cell(run, key, value), data_v=value))
+    word, bad = agent_state(run, agent)
+    return tag("tr", *cells, tag("td", word, class_="t alarm" if bad else "t"), data_a=place)
+
+
+def _cell(run: RunFacts, key: str, value: float | None) -> str:
+    if value is None:
+        return DASH
+    if key == "test_error":
+        return error_of(run, value)
+    return f"{value:,}" if isinstance(value, int) else above(value)
+
+
+def agent_state(run: RunFacts, agent: AgentFacts) -> tuple[str, bool]:
+    """Return what became of an agent and its ledger in words, and whether that is a fault."""
+    book = next((book for book in run.books if book.name == agent.book), None)
+    if book is not None and book.fault is not None:
+        return "ledger does not verify", True
+    said = []
+    if agent.lost_at is not None:
+        said.append(f"lost in round {agent.lost_at}")
+    if agent.refused_at is not None:
+        said.append(f"budget refused from round {agent.refused_at}")
+    if book is None:
+        said.append("ledger not here")
+    elif book.account is not None:
+        said.append("ledger verified" if book.account.finished else "ledger verified, unfinished")
+    return ", ".join(said), False
+
+
+def book_words(book: Book) -> str:
+    """Return the result of a ledger's verification in words."""
+    if book.account is None:
+        return book.fault or "does not verify"
+    said = ["chain whole, costs and totals recomputed"]
+    if book.listed is not None:
+        said.append("digest is the one in summary.json")
+    if not book.account.finished:
+        said.append("unfinished: no end line")
+    if book.account.torn:
+        said.append("last line cut off, counts for nothing")
+    said += [f"resumed from round {round_} after {events} events" for round_, events in book.resumes]
+    if book.listed is None:
+        said.append("no digest to compare")
+    return "; ".join(said)
+
+
+def verification(run: RunFacts) -> Raw:
+    """Return which file was verified, with which result."""
+    rows = [
+        tag(
+            "tr",
+            tag("th", book.name, scope="row"),
+            tag("td", "-" if book.account is None else f"{len(book.account.events):,}"),
+            tag("td", book_words(book), class_="t alarm" if book.account is None else "t"),
+            tag("td", tag("code", book.digest, class_="digest"), class_="t"),
+        )
+        for book in run.books
+    ]
+    digest = "there is none" if run.summary_digest is None else run.summary_digest
+    files = table(("File", "Events", "Result", "sha256 of the file"), rows, class_="files")
+    return join(
+        (
+            tag("p", "sha256 of summary.json: ", tag("code", digest, class_="digest")),
+            tag(
+                "details",
+                tag("summary", f"Every ledger file ({len(rows):,})"),
+                files,
+                open=len(rows) <= 20,
+            ),
+            tag("h4", "What this cannot show"),
+            bullets(words.unverified()),
+        )
+    )
+
+
+def settings(run: RunFacts) -> Raw:
+    """Return config.toml as tables."""
+    if run.settings is None:
+        return tag("p", "There is no config.toml.")
+    parts = [
+        tag("div", tag("h4", name), pairs((key, shown(value)) for key, value in values.items()))
+        for name, values in run.settings.items()
+        if values
+    ]
+    return tag("div", *parts, class_="tiles")
+
+
+def versions(run: RunFacts) -> Raw:
+    """Return the versions of what made the run."""
+    told = run.said("versions")
+    if not isinstance(told, Mapping):
+        wrote = run.header.get("admmnet")
+        return tag("p", f"Ledgers written by admmnet {wrote}." if wrote else "Not there.")
+    return pairs((key, shown(value)) for key, value in told.items())
+
+
+def shown(value: Any) -> str:
+    """Return a setting for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)

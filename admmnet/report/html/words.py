@@ -1,0 +1,362 @@
+"""Plain words on what a run promises, what it spent, and what nobody promises (docs/privacy.md, docs/limits.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from admmnet.report.html.facts import AgentFacts, RunFacts, real, whole
+
+RELEASED: Mapping[str, str] = {
+    "objective-perturbation": "minimiser of an objective with Gaussian noise in it",
+    "gaussian": "value with Gaussian noise",
+    "above-threshold": "start of a held noisy threshold: all its silences",
+    "laplace": "comparison with Laplace noise",
+    "gamma-norm": "minimiser of an objective with K(a) noise in it",
+    "subsampled-gaussian": "all Gaussian steps on sampled batches",
+    "gamma-norm-vector": "vector with K(a) noise",
+    "none": "vector made of released vectors alone",
+    "unprotected": "function of the records, without noise",
+}
+"""What was released, by mechanism (docs/ledger.md)."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The epsilon to quote: what it is, at which delta, and whether a proof stands behind it."""
+
+    epsilon: float | None
+    delta: float | None
+    proven: bool
+    claimed: float | None
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """Return a number for people; a dash where there is none."""
+    return "–" if value is None else f"{value:.{digits}g}"  # noqa: RUF001
+
+
+def above(value: float | None) -> str:
+    """Return an epsilon with three decimals at most, rounded up: a promise must not look smaller than it is."""
+    if value is None:
+        return "–"  # noqa: RUF001
+    nearest = round(value, 3)
+    raised = nearest if math.isclose(nearest, value, rel_tol=1e-9) else math.ceil(value * 1000) / 1000
+    return f"{raised:.3f}".rstrip("0").rstrip(".")
+
+
+def promise_of(run: RunFacts) -> Promise:
+    """Return the run's promise: the largest over agents.
+
+    Under the proven accountant it is the budget of the ledgers' headers, which the filter keeps (Theorem 5);
+    under the published one what summary.json says is proven of the worst case, if anything.
+    """
+    delta, target = run.largest("delta"), run.largest("epsilon_target")
+    if not run.private:
+        return Promise(None, None, False, None)
+    if run.header["accountant"] == "proven":
+        return Promise(target, delta, True, None)
+    proven = real(run.said("privacy", "epsilon_proven"))
+    return Promise(proven, delta, proven is not None, target)
+
+
+def certainty(epsilon: float, delta: float) -> float:
+    """Largest share of right guesses between two equally likely candidates under (epsilon, delta).
+
+    Half of 1 + (e^epsilon - 1 + 2 delta) / (e^epsilon + 1), from the definition at both orders of the two.
+    """
+    tail = math.exp(-epsilon)
+    return min(1.0, (1.0 + delta * tail) / (1.0 + tail))
+
+
+def meaning(run: RunFacts) -> list[tuple[str, str]]:
+    """Return what the epsilon means, as pairs of a heading and a paragraph."""
+    if not run.header:
+        return [("Nothing can be said", "No ledger of this run verifies, so nothing is said about its privacy.")]
+    if not run.private:
+        return [
+            (
+                "No privacy",
+                f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees what "
+                "was sent, or the model, may learn about any record. No epsilon describes it. Its errors serve for "
+                "comparison with private runs, and for nothing that concerns privacy.",
+            )
+        ]
+    found = [*_simulation(run), *_promised(run), _relation(run), _unit()]
+    return [*found, *_reading(run), *_network(run), *_account(run)]
+
+
+def _simulation(run: RunFacts) -> list[tuple[str, str]]:
+    if not run.seeded:
+        return []
+    return [
+        (
+            "A simulation",
+            "The noise was made from a seed. Whoever has the seed, which stands in the settings, can make it again and "
+            "take it off. So this run protects nothing. The figures below are those of a run that is the same but for "
+            "secret noise.",
+        )
+    ]
+
+
+def _promised(run: RunFacts) -> list[tuple[str, str]]:
+    promise = promise_of(run)
+    if promise.claimed is not None:
+        claim = (
+            f"The budget in the ledgers, epsilon {above(promise.claimed)}, was kept by the arithmetic of the published "
+            "paper, parts of which do not hold. It is the paper's claim and no proof stands behind it. "
+        )
+        if promise.epsilon is None or promise.delta is None:
+            return [("The promise", claim + "Nothing is proven of the worst case of this run.")]
+        lost = ", the lost agents left out" if any(agent.lost_at is not None for agent in run.agents) else ""
+        proven = f"What is proven of the planned worst case{lost} is epsilon {above(promise.epsilon)}, by summary.json."
+        return [("The promise", claim + proven), _odds(promise.epsilon, promise.delta, run)]
+    if promise.epsilon is None or promise.delta is None:
+        return [("The promise", "No budget can be read.")]
+    whose = (
+        "whatever can be seen of this run"
+        if run.baseline
+        else "for every agent, whatever can be seen of this run - all messages, all silences, all refusals -"
+    )
+    same = len({(agent.epsilon_target, agent.delta) for agent in run.agents if agent.proven}) <= 1
+    at_most = "" if same else "at most "
+    return [
+        (
+            "The promise",
+            f"Fixed before the first round: {whose} is (epsilon, delta)-differentially private in "
+            f"{'the' if run.baseline else 'its'} records, with epsilon {at_most}{above(promise.epsilon)} and delta "
+            f"{at_most}{promise.delta:g}. A filter kept it while the run went on: what did not fit was not drawn. This is "
+            "the figure to quote."
+            + ("" if same else " Each agent has its own, in the table of agents."),
+        ),
+        _odds(promise.epsilon, promise.delta, run),
+    ]
+
+
+def _odds(epsilon: float, delta: float, run: RunFacts) -> tuple[str, str]:
+    factor = f"{math.exp(epsilon):.4g}" if epsilon < 50 else f"e^{epsilon:.4g}"
+    share = 100.0 * certainty(epsilon, delta)
+    percent = f"{math.ceil(share * 100) / 100:.2f}" if share < 99.99 else "99.99 or more"
+    change = (
+        "one record is exchanged for any other possible one"
+        if run.header["adjacency"] == "replace-one"
+        else "one record is left without effect"
+    )
+    weak = (
+        " So far up, the bound alone rules out almost nothing; how hard a real attack is, it does not say."
+        if share > 98.0
+        else ""
+    )
+    return (
+        "What that means",
+        f"If {change}, anything that can be seen becomes more or less probable by a factor of at most "
+        f"e^epsilon = {factor}, but for a part of probability delta = {delta:g}. Someone who knows all other records, and "
+        f"for whom two cases were equally likely before, guesses right with a probability of at most {percent} %, "
+        f"against 50 % without the run.{weak}",
+    )
+
+
+def _relation(run: RunFacts) -> tuple[str, str]:
+    if run.header["adjacency"] == "replace-one":
+        holder = "" if run.baseline else " of one agent"
+        return (
+            "Relation: replace-one",
+            f"Two data sets are neighbours if one record{holder} is exchanged for another possible record. The number of "
+            "records is the same in both, and public.",
+        )
+    return (
+        "Relation: zero-out",
+        "Two data sets are neighbours if the row and label of one record become zero, so that it has no effect. The "
+        "number of records is the same in both, and public. This is weaker than replace-one: to exchange a record takes "
+        "two such steps, which can cost up to twice the epsilon, and a delta (1 + e^epsilon) times as large. Do not "
+        "set it beside a replace-one figure without saying so.",
+    )
+
+
+def _unit() -> tuple[str, str]:
+    return (
+        "Unit: a record",
+        "What is protected is one record, not a person. A person with k records has, roughly, k times the epsilon at a "
+        "much larger delta. Records that depend on each other tell about each other.",
+    )
+
+
+def _reading(run: RunFacts) -> list[tuple[str, str]]:
+    spent = run.largest("spent")
+    if spent is None:
+        return []
+    worst = real(run.said("privacy", "epsilon_proven"))
+    planned = "" if worst is None else f" The planned worst case was epsilon {above(worst)}, another promise."
+    published = run.largest("published") if run.header["method"] == "published" else None
+    paper = (
+        ""
+        if published is None
+        else f" The paper's own arithmetic reads {figure(published)} for the same events; it is shown for comparison."
+    )
+    return [
+        (
+            "Promise and odometer",
+            f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. How "
+            "many events there were can depend on the records, so the reading is a diagnostic and no guarantee. "
+            f"Quote the promise.{planned}{paper}",
+        )
+    ]
+
+
+def _network(run: RunFacts) -> list[tuple[str, str]]:
+    if run.baseline or len(run.agents) < 2:
+        return []
+    return [
+        (
+            "Many agents",
+            "The agents' records are disjoint. A record is in one agent's charge alone, so the network's epsilon is the "
+            "largest of the agents', not their sum.",
+        )
+    ]
+
+
+def _account(run: RunFacts) -> list[tuple[str, str]]:
+    if run.header.get("account") is None:
+        words = (
+            "The ledgers begin at zero. What other runs, trials and settings tried on the same records have cost is not in "
+            "them, and comes on top."
+        )
+        return [("Other runs on the same records", words)]
+    told = run.largest("account_spent")
+    stood = (
+        "" if told is None else f" When the run ended, the fullest account stood at epsilon {above(told)}, by summary.json."
+    )
+    return [
+        (
+            "An account over several runs",
+            "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on this page "
+            f"is this run's share alone.{stood} The accounts lie outside the run folder and were not "
+            "verified here: admmnet account show DIR.",
+        )
+    ]
+
+
+def uncovered(run: RunFacts) -> list[str]:
+    """Return what no epsilon on the page covers."""
+    found = []
+    if run.seeded and run.private:
+        found.append("This run is a simulation: its seed makes the noise again. It protects no record.")
+    if whole(run.said("data", "test")) != 0:
+        found.append(
+            "Test records are taken to be public. Every error on this page was measured on them, and nobody was charged. "
+            "A setting chosen by test error was fitted to them."
+        )
+    if any(b.account is not None and b.account.header["preprocessing"] == "data-dependent" for b in run.books):
+        found.append(
+            "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves. They "
+            "are in the model, and no budget covers them."
+        )
+    elif run.header:
+        found.append(
+            "Preprocessing used public bounds, by the ledgers' headers. That the bounds are public, and were not found in "
+            "the records, is taken on trust."
+        )
+    if not run.private:
+        return found
+    return [*found, *_large_delta(run), *_lasting(run)]
+
+
+def _large_delta(run: RunFacts) -> list[str]:
+    wide = [a for a in run.agents if a.delta is not None and a.records and a.delta > 0.1 / a.records]
+    if not wide:
+        return []
+    worst = max(wide, key=lambda agent: (agent.delta or 0.0) * (agent.records or 0))
+    return [
+        f"Delta is above 0.1 / records for {len(wide)} of {len(run.agents)} "
+        f"{'holders' if run.baseline else 'agents'} (agent {worst.agent}: {worst.delta:g}, "
+        f"{worst.records} records). A mechanism that publishes a whole record now and then could satisfy such a delta."
+    ]
+
+
+def _lasting(run: RunFacts) -> list[str]:
+    found = [
+        "How long a computation takes depends on the records, and everybody can see when a message arrives. Time is not "
+        "protected.",
+        "The proofs speak of real numbers; the program computes with 64-bit floating point numbers.",
+        "Public by assumption: the numbers of records, the graph, the features, who holds which share, all settings. "
+        "Settings that were tuned on the same records cost budget that is not on this page.",
+        "Whoever controls the machine of an agent sees its records. That the program really drew the noise that the "
+        "ledger names, and sent nothing else, no ledger can show.",
+    ]
+    if run.said("transport") == "mpi":
+        found.append("MPI messages travel in clear, and nothing authenticates their sender.")
+    return found
+
+
+def unverified() -> list[str]:
+    """Return what the verification of a folder cannot notice."""
+    return [
+        "The chain has no secret key. Whoever rewrites every line, every total and every digest makes a folder that "
+        "verifies. Compare the sha256 of summary.json with one that was given to somebody else when the run ended.",
+        "Costs are recomputed from the parameters in the ledger. That these are true, the file cannot show.",
+        "Errors, losses, rounds and settings come from files that no digest covers: metrics.csv, config.toml, model.npz. "
+        "So do, in summary.json, the planned worst case, refusals, losses of agents and account totals.",
+    ]
+
+
+def incidents(run: RunFacts) -> list[str]:
+    """Return what went otherwise than planned: an unfinished, resumed or partial run, lost and refused agents."""
+    found = []
+    if run.part is not None:
+        found.append(
+            f"This folder is the part of agent {run.part[0]}, one of {run.part[1]}. It has its own ledger and no other: "
+            "what the others spent is in their own folders."
+        )
+    if not run.finished:
+        found.append(
+            "The run is unfinished: there is no summary.json. What the ledgers hold was spent. Without digests, lines cut "
+            "whole from the end, and ledgers of the last agents that are missing, cannot be noticed."
+        )
+    torn = sum(book.account is not None and book.account.torn for book in run.books)
+    if torn:
+        found.append(
+            f"The last line of {_some(torn, 'ledger')} is cut off, as a crash leaves it. It counts for nothing: a message "
+            "is sent only when its charge stands whole on the disk."
+        )
+    resumed = sorted({round_ for book in run.books for round_, _ in book.resumes})
+    if resumed:
+        found.append(
+            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. Rounds that were computed again "
+            "have been charged again, because their noise is new; both charges are in the totals."
+        )
+    return [*found, *_lost(run), *_refused(run)]
+
+
+def _lost(run: RunFacts) -> list[str]:
+    lost = [agent for agent in run.agents if agent.lost_at is not None]
+    if not lost:
+        return []
+    here = [agent for agent in lost if agent.proven]
+    ledgers = (
+        "Their ledgers are not in this folder: what they spent is in their own."
+        if not here
+        else f"{_some(len(here), 'ledger')} of theirs here tell what they had spent by the last line. The run's own "
+        "summary leaves them out; this page counts them where it can."
+    )
+    kept = " Their promise stands, whatever the others did." if promise_of(run).proven else ""
+    return [f"Lost on the way: {_listed(lost, 'lost_at')}. {ledgers}{kept}"]
+
+
+def _refused(run: RunFacts) -> list[str]:
+    refused = [agent for agent in run.agents if agent.refused_at is not None]
+    if not refused:
+        return []
+    return [
+        f"The budget refused: {_listed(refused, 'refused_at')}. From then on these agents drew nothing new from their "
+        "records. This is the budget at work, no fault."
+    ]
+
+
+def _listed(agents: list[AgentFacts], key: str) -> str:
+    shown = [f"agent {agent.agent} in round {getattr(agent, key)}" for agent in agents[:8]]
+    return ", ".join(shown) + ("" if len(agents) <= 8 else f", and {len(agents) - 8} more")
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -1,0 +1,124 @@
+"""Words in pictures of runs: headings, and what tells runs that lie beside each other apart."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from admmnet.report.series import Series
+
+CHOSEN = (
+    "data", "data_seed", "split", "normalise", "project", "loss", "algorithm", "method", "accountant", "epsilon",
+    "delta", "release", "gate", "answer", "topology", "topology_seed", "topology_schedule", "agents", "drop",
+    "drop_burst", "offline", "on_loss", "batch", "epochs", "sampling", "noise", "seed", "trouble_seed",
+)  # fmt: skip
+"""Settings that people choose, in the order of a label."""
+DERIVED = (
+    "rounds", "regularisation", "eta", "proximal", "growth", "gamma", "beta", "gate_share", "gate_threshold",
+    "gate_radius", "max_releases", "loss_clip", "loss_width", "clip", "learning_rate", "schedule", "dual_noise",
+)  # fmt: skip
+"""Settings that follow from those unless somebody sets them: told only if the others do not tell runs apart."""
+BARE = ("data", "loss", "algorithm", "method", "topology")
+"""Settings whose value says what it is."""
+
+
+def labels(runs: Sequence[Series]) -> list[str]:
+    """Name every run by the settings in which the runs differ; by its folder, too, where none tells it apart."""
+    chosen = [name for name in CHOSEN if _differs(name, runs)]
+    if "method" in chosen and "accountant" in chosen and all(_same_words(run) for run in runs):
+        chosen.remove("accountant")
+    mixed = len({run.algorithm for run in runs}) > 1
+    found = [_label(chosen, run, mixed=mixed) for run in runs]
+    if len(set(found)) < len(runs):
+        chosen += [name for name in DERIVED if _differs(name, runs)]
+        found = [_label(chosen, run, mixed=mixed) for run in runs]
+    if len(set(found)) < len(runs):
+        found = [
+            f"{words}, {run.path.name}" if words else run.path.name
+            for words, run in zip(found, runs, strict=True)
+        ]
+    if len(set(found)) < len(runs):
+        found = [f"{words} ({number})" for number, words in enumerate(found, start=1)]
+    return found
+
+
+def _differs(name: str, runs: Sequence[Series]) -> bool:
+    """Whether a setting has several values; that a method lacks a setting is no difference of that setting."""
+    values = {_value(name, run) for run in runs}
+    if len({run.algorithm for run in runs}) > 1:
+        values -= {None, "auto"}
+    return len(values) > 1
+
+
+def _value(name: str, run: Series) -> Hashable:
+    value = run.settings.get(name)
+    if name == "seed":  # without one the noise is private
+        return value if run.seeded else "private"
+    return value if value is None or isinstance(value, int | float | str) else repr(value)
+
+
+def _same_words(run: Series) -> bool:
+    return bool(run.settings.get("method") == run.settings.get("accountant"))
+
+
+def _label(names: Sequence[str], run: Series, *, mixed: bool) -> str:
+    """Settings of a run in words; among several methods ``auto`` often stands for a setting that one lacks."""
+    parts = []
+    for name in names:
+        value = _value(name, run)
+        if value is None or (mixed and value == "auto"):
+            continue
+        shown = f"{value:g}" if isinstance(value, float) else str(value)
+        if name == "seed" and not run.seeded:
+            parts.append("private noise")
+        else:
+            parts.append(shown if name in BARE else f"{name.replace('_', ' ')} {shown}")
+    return ", ".join(parts)
+
+
+def heading(run: Series) -> str:
+    """What a run is, in one line."""
+    settings = run.settings
+    name = run.algorithm + (", published" if settings.get("method") == "published" else "")
+    parts = [f"{name} on {_data(settings)}"]
+    if not run.baseline:
+        parts.append(f"{run.size:,} agents")
+    if run.private:
+        parts += [_budget(run)] if run.part is None else [_budget(run), f"agent {run.part}'s part"]
+    if run.summary is None:
+        parts.append(f"unfinished: {_rounds(run)}")
+    return ", ".join(parts)
+
+
+def _data(settings: dict[str, Any]) -> str:
+    return str(settings.get("data", "unknown data")).rpartition("/")[2]
+
+
+def _budget(run: Series) -> str:
+    targets = run.targets[run.targets == run.targets]
+    deltas = sorted(set(run.deltas[run.deltas == run.deltas].tolist()))
+    low, high = float(targets.min()), float(targets.max())
+    epsilon = f"epsilon {low:g}" if low == high else f"epsilon {low:g} to {high:g}"
+    return epsilon + (f", delta {deltas[0]:g}" if len(deltas) == 1 else "")
+
+
+def _rounds(run: Series) -> str:
+    done = int((run.network.releases == run.network.releases).sum())
+    planned = run.settings.get("rounds")
+    unit = "epochs" if run.baseline else "rounds"
+    return (
+        f"{done} of {planned} {unit}" if isinstance(planned, int) and not run.baseline else f"{done} {unit}"
+    )
+
+
+def common_heading(runs: Sequence[Series]) -> str:
+    """What runs beside each other have in common, in one line."""
+    parts = []
+    if len({_data(run.settings) for run in runs}) == 1:
+        parts.append(_data(runs[0].settings))
+    if len({run.algorithm for run in runs}) == 1:
+        parts.insert(0, f"{runs[0].algorithm} on")
+    head = " ".join(parts) or "runs"
+    if len({run.size for run in runs}) == 1 and runs[0].size > 1:
+        head += f", {runs[0].size:,} agents"
+    return f"{len(runs)} runs: {head}"

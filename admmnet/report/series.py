@@ -1,0 +1,355 @@
+"""A run folder as arrays: figures of every round, who spoke when, and the privacy odometer of every agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.config import OPEN
+from admmnet.config_file import read_values
+from admmnet.errors import CheckFailed
+from admmnet.privacy.audit import Account
+from admmnet.records import CLOCK_COLUMNS, PUBLIC_COLUMNS, SEEDED_COLUMNS, RunFolder, read_run
+from admmnet.trouble import parse_offline
+
+Floats = NDArray[np.float64]
+UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST = -1, 0, 1, 2, 3, 4, 5
+"""States of an agent in a round, see ``Series.state``."""
+STATES = {
+    UNKNOWN: "not recorded",
+    SILENT: "silent",
+    SPOKE: "spoke",
+    USED_UP: "releases used up",
+    REFUSED: "budget refused",
+    OFFLINE: "offline",
+    LOST: "lost",
+}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Columns of metrics.csv (docs/run-folder.md): (T,) of the network, (T, N) of agents; nan where unknown.
+
+    Attributes
+    ----------
+    test_error : ndarray
+        Share, 0 to 1; nan without test records. With real targets the mean squared error.
+    releases, bytes_sent : ndarray
+        So far; bytes of payload.
+    train_loss, objective, consensus_gap : ndarray or None
+        Loss in nats, objective, 2-norm of the distance from the consensus; None in private runs.
+    virtual_seconds : ndarray or None
+        Of the virtual clock, None without one.
+    """
+
+    test_error: Floats
+    releases: Floats
+    bytes_sent: Floats
+    train_loss: Floats | None = None
+    objective: Floats | None = None
+    consensus_gap: Floats | None = None
+    virtual_seconds: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was verified: a folder that does not hold is refused, so what is here holds.
+
+    Attributes
+    ----------
+    ledgers, events : int
+        Number of ledgers, and of events in all of them.
+    open : int
+        Ledgers without an end line.
+    resumed : tuple of int
+        Rounds from which the private run went on after an interruption.
+    """
+
+    ledgers: int
+    events: int
+    open: int
+    resumed: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A run folder, verified and read; T rounds, N agents.
+
+    Attributes
+    ----------
+    path : Path
+    settings : dict
+        Content of config.toml, by the name of the setting.
+    rounds : ndarray of int, shape (T,)
+        Rounds (epochs of a baseline) that metrics.csv or a ledger knows, ascending, not always without gaps.
+    network, agents : Figures
+        Of the consensus and the sums, (T,); of every agent, (T, N).
+    state : ndarray of int8, shape (T, N)
+        ``SPOKE``: it broadcast; ``SILENT``: its gate said no, or it had nothing to say; ``USED_UP``: it had no
+        release left; ``REFUSED``: its budget refused; ``OFFLINE``: simulated absence; ``LOST``: the others had lost
+        it; ``UNKNOWN``: the round is not in metrics.csv.
+    epsilon_spent, epsilon_published : ndarray, shape (T, N)
+        Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0
+        before the first event, inf where infinite, nan where there is none (no privacy, no paper's figure, or a
+        ledger that lies elsewhere).
+    targets, deltas : ndarray, shape (N,)
+        Budget of every agent; nan without one, or where the ledger lies elsewhere.
+    lost_at, refused_at : dict of int to int
+        Agent to round, of agents lost and refused, as the summary has it: empty in unfinished runs.
+    edges : tuple of (int, int) or None
+        The graph, lower end first, ascending; None of a baseline and of one agent's part.
+    ledgers : tuple of Account
+        As ``read_run`` verified them, in the order of the agents.
+    summary : dict or None
+        Of a finished run.
+    verification : Verification
+    part : int or None
+        The agent, where the folder is one agent's own.
+    """
+
+    path: Path
+    settings: dict[str, Any]
+    rounds: NDArray[np.int64]
+    network: Figures
+    agents: Figures
+    state: NDArray[np.int8]
+    epsilon_spent: Floats
+    epsilon_published: Floats
+    targets: Floats
+    deltas: Floats
+    lost_at: dict[int, int]
+    refused_at: dict[int, int]
+    edges: tuple[tuple[int, int], ...] | None
+    ledgers: tuple[Account, ...]
+    summary: dict[str, Any] | None
+    verification: Verification
+    part: int | None
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the method."""
+        return str(self.ledgers[0].header["algorithm"])
+
+    @property
+    def accountant(self) -> str:
+        """Whose arithmetic guarded the budget: ``proven`` or ``published``."""
+        return str(self.ledgers[0].header["accountant"])
+
+    @property
+    def size(self) -> int:
+        """Number of agents N."""
+        return int(self.state.shape[1])
+
+    @property
+    def private(self) -> bool:
+        """Whether the method has a privacy budget."""
+        return self.algorithm not in OPEN
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the seed can regenerate the noise: a simulation."""
+        return bool(self.ledgers[0].header["noise"] == "seeded")
+
+    @property
+    def baseline(self) -> bool:
+        """Whether one holder has all records: rounds are epochs, and there is no graph."""
+        return not self.ledgers[0].header["neighbours"]
+
+    @property
+    def metric(self) -> str | None:
+        """What ``test_error`` is: ``error`` or ``mean-squared-error``; None where an unfinished run does not tell."""
+        if self.summary is not None:
+            return str(self.summary.get("metric", "error"))
+        return None if self.baseline and self.settings.get("loss") == "squared" else "error"
+
+    @property
+    def spoke(self) -> NDArray[np.bool_]:
+        """Who broadcast in which round, shape (T, N)."""
+        return np.asarray(self.state == SPOKE)
+
+
+def read_series(path: str | Path) -> Series:
+    """Read a run folder, finished or not, a baseline's, or one agent's part, and verify its ledgers.
+
+    metrics.csv is not covered by any digest: its figures are taken as they stand. The last round of an
+    unfinished run is left out where metrics.csv has not all of it.
+
+    Parameters
+    ----------
+    path : path
+        The run folder.
+
+    Returns
+    -------
+    Series
+        Its arrays.
+
+    Raises
+    ------
+    RequestError
+        If it is no run folder, or its config.toml is missing or wrong.
+    CheckFailed
+        Naming file, line and fault, if a ledger does not hold or metrics.csv is damaged.
+    """
+    folder = read_run(Path(path))
+    settings = read_values(folder.path / "config.toml")
+    ledgers = tuple(folder.ledgers.values())
+    size = len(ledgers) if folder.part is None else folder.part[1]
+    counted, cube, columns = _metrics(folder.path / "metrics.csv", size, finished=folder.summary is not None)
+    charged = {round_ for account in ledgers for round_, _, _ in account.events}
+    rounds = np.array(sorted({*counted, *charged}), dtype=np.int64)
+    cube = _stretched(cube, np.searchsorted(rounds, counted), len(rounds))
+    spent, published = _odometers(ledgers, rounds, size)
+    budgets = np.full((2, size), np.nan)
+    for account in ledgers:
+        budget = account.header["budget"]
+        if budget["epsilon"] is not None:
+            budgets[:, account.header["agent"]] = budget["epsilon"], budget["delta"]
+    lost_at, refused_at = (_moments(folder, key) for key in ("lost_at", "refused_at"))
+    agents = _figures(cube[:, 1:], columns)
+    return Series(
+        path=folder.path,
+        settings=settings,
+        rounds=rounds,
+        network=_figures(cube[:, 0], columns),
+        agents=agents,
+        state=_states(rounds, agents.releases, settings, lost_at, refused_at),
+        epsilon_spent=spent,
+        epsilon_published=published,
+        targets=budgets[0],
+        deltas=budgets[1],
+        lost_at=lost_at,
+        refused_at=refused_at,
+        edges=_edges(ledgers) if folder.part is None else None,
+        ledgers=ledgers,
+        summary=folder.summary,
+        verification=Verification(
+            len(ledgers),
+            sum(len(account.events) for account in ledgers),
+            sum(not account.finished for account in ledgers),
+            tuple(sorted({round_ for account in ledgers for round_ in account.resumed})),
+        ),
+        part=None if folder.part is None else folder.part[0],
+    )
+
+
+def _metrics(path: Path, size: int, *, finished: bool) -> tuple[NDArray[np.int64], Floats, tuple[str, ...]]:
+    """Rounds (T,), figures (T, 1 + N, k) with the network first, and the names of the k columns."""
+    names = PUBLIC_COLUMNS[2:]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and not finished:  # it ended before the first round
+            return np.zeros(0, dtype=np.int64), np.zeros((0, 1 + size, len(names))), names
+        raise CheckFailed(f"{path}: cannot be read: {error}") from None
+    if "\n" not in text and not finished:  # it ended at the first line
+        return np.zeros(0, dtype=np.int64), np.zeros((0, 1 + size, len(names))), names
+    head, *lines = text.split("\n")
+    columns = tuple(head.split(","))
+    seeded = columns[len(PUBLIC_COLUMNS) :][: len(SEEDED_COLUMNS)] == SEEDED_COLUMNS
+    expected = PUBLIC_COLUMNS + (SEEDED_COLUMNS if seeded else ())
+    if columns not in (expected, expected + CLOCK_COLUMNS):
+        raise CheckFailed(f"{path}: line 1: has not the columns that admmnet writes, {','.join(expected)}")
+    torn = lines.pop() if lines else ""
+    rest = len(lines) % (1 + size)
+    if finished and (rest or torn):
+        raise CheckFailed(f"{path}: its last round is not whole though summary.json says the run finished")
+    lines = lines[: len(lines) - rest]
+    try:
+        rows = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(columns)))
+    except ValueError as error:
+        raise CheckFailed(f"{path}: cannot be read as numbers: {error}") from None
+    if rows.shape[1] != len(columns):
+        raise CheckFailed(f"{path}: rows of {rows.shape[1]} numbers under {len(columns)} columns")
+    cube = rows.reshape(-1, 1 + size, len(columns))
+    rounds = cube[:, 0, 0]
+    if (cube[:, :, 0] != rounds[:, None]).any() or (cube[:, :, 1] != np.arange(-1, size)).any():
+        raise CheckFailed(
+            f"{path}: its rows are not the network and agents 0 to {size - 1} of every round in order"
+        )
+    if (np.diff(rounds) <= 0).any() or (rounds != np.floor(rounds)).any() or (rounds < 0).any():
+        raise CheckFailed(f"{path}: its rounds are not ascending whole numbers")
+    return rounds.astype(np.int64), cube[:, :, 2:], columns[2:]
+
+
+def _stretched(cube: Floats, places: NDArray[np.intp], rounds: int) -> Floats:
+    """Figures at their places among all rounds, nan at rounds that only a ledger knows."""
+    whole = np.full((rounds, *cube.shape[1:]), np.nan)
+    whole[places] = cube
+    return whole
+
+
+def _figures(rows: Floats, columns: tuple[str, ...]) -> Figures:
+    return Figures(**{name: rows[..., place] for place, name in enumerate(columns)})
+
+
+def _odometers(ledgers: tuple[Account, ...], rounds: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
+    """Running totals (T, N): proven, and by the paper's arithmetic.
+
+    The last line of a round counts. Where a resumed run repeats rounds, that is the repetition's line, whose
+    total has the first attempt's charges in it.
+    """
+    both = np.full((2, len(rounds), size), np.nan)
+    place = {int(round_): t for t, round_ in enumerate(rounds)}
+    for account in ledgers:
+        if account.delta is None:
+            continue
+        agent = account.header["agent"]
+        last = {place[round_]: line["total"] for round_, _, line in account.events}
+        for kind, key in enumerate(("epsilon_spent", "epsilon_published")):
+            running = 0.0
+            for t in range(len(rounds)):
+                if t in last:
+                    value = last[t][key]
+                    running = np.inf if value is None else value
+                both[kind, t, agent] = running
+        if account.header["method"] == "proven":  # the paper has no figure for it
+            both[1, :, agent] = np.nan
+    return both[0], both[1]
+
+
+def _moments(folder: RunFolder, key: str) -> dict[int, int]:
+    entries = [] if folder.summary is None else folder.summary.get("per_agent", [])
+    return {int(entry["agent"]): int(entry[key]) for entry in entries if entry.get(key) is not None}
+
+
+def _states(
+    rounds: NDArray[np.int64],
+    releases: Floats,
+    settings: dict[str, Any],
+    lost_at: dict[int, int],
+    refused_at: dict[int, int],
+) -> NDArray[np.int8]:
+    """State (T, N); what happened counts before what did not, and what came from outside before the rest."""
+    size = releases.shape[1]
+    before = np.vstack([np.zeros((1, size)), releases])[:-1]
+    state = np.full(releases.shape, SILENT, dtype=np.int8)
+    most = settings.get("max_releases")
+    if isinstance(most, int):
+        state[before >= most] = USED_UP
+    for agent, first in refused_at.items():
+        state[rounds >= first, agent] = REFUSED
+    if settings.get("offline") is not None and len(rounds):
+        planned = int(settings.get("rounds", rounds[-1] + 1))
+        for absence in parse_offline(settings["offline"], size, planned):
+            last = np.inf if absence.last is None else absence.last
+            state[(rounds >= absence.first) & (rounds <= last), absence.agent] = OFFLINE
+    for agent, first in lost_at.items():
+        state[rounds >= first, agent] = LOST
+    state[releases > before] = SPOKE
+    state[np.isnan(releases)] = UNKNOWN
+    return state
+
+
+def _edges(ledgers: tuple[Account, ...]) -> tuple[tuple[int, int], ...] | None:
+    found = {
+        (min(i, j), max(i, j))
+        for account in ledgers
+        for i in [account.header["agent"]]
+        for j in account.header["neighbours"]
+    }
+    return tuple(sorted(found)) or None

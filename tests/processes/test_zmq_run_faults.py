@@ -1,0 +1,363 @@
+"""What becomes of a whole run over ZeroMQ when something goes wrong: who says so, how it ends, what the ledgers hold.
+
+The table of docs/hosts.md names these tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import read_run
+
+from .launch import ROOT, Ended, admmnet, start
+from .test_same_everywhere import assert_same
+from .test_spawn import children_of, wait_for
+
+pytestmark = pytest.mark.processes
+DEADLINE = 60.0
+"""Seconds; these runs take two to ten, most of them waiting for one of the deadlines below."""
+WORDS = (
+    *("--algorithm", "pp-admm", "--rounds", "4", "--seed", "3", "--quiet"),
+    *("--heartbeat-deadline", "1", "--shutdown-deadline", "3"),
+)
+PATH, ALL = ("--topology", "path:3"), ("--topology", "complete:3")
+CONTINUE = ("--on-loss", "continue")
+
+
+def faulty(fault: str, folder: Path, *words: str) -> Ended:
+    """Run three agents, one of them with a fault (``faulty_agent``)."""
+    command = (sys.executable, "-m", "tests.processes.faulty_run", fault, *WORDS, *words, "-o", str(folder))
+    return start(*command, deadline=DEADLINE)
+
+
+def run(folder: Path, *words: str) -> Ended:
+    return admmnet(0, "run", *words, *WORDS, "-o", str(folder), deadline=DEADLINE)
+
+
+def assert_unfinished_but_sound(folder: Path) -> None:
+    assert not (folder / "summary.json").exists()
+    verified = admmnet(0, "ledger", "verify", str(folder))
+    assert verified.code == 0, verified.err
+    assert "the run is unfinished" in verified.out
+
+
+def rounds_of(folder: Path) -> list[int]:
+    rows = [line.split(",") for line in (folder / "metrics.csv").read_text().splitlines()[1:]]
+    return [int(row[0]) for row in rows if row[1] == "-1"]
+
+
+# an agent is lost
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "reason"),
+    [
+        ("kill:1:2", (), "agent 1 is lost in round 2: its process or host has ended"),
+        ("kill:0:0", (), "agent 0 is lost in round 0: its process or host has ended"),
+        ("stop:1:2", (), "agent 1 is lost in round 2: its process or host has ended, or cannot be reached"),
+        ("hang:1:2", ("--round-deadline", "5"), "agent 1 is lost in round 2: its host answers"),
+    ],
+    ids=["kill", "kill-first", "stop", "hang"],
+)
+def test_a_lost_agent_ends_all(fault: str, words: tuple[str, ...], reason: str, tmp_path: Path) -> None:
+    ended = faulty(fault, tmp_path / "run", *PATH, *words)
+    assert ended.code == 3, ended.err
+    assert len(ended.messages) == 1, ended.err
+    assert ended.messages[0].startswith(f"admmnet: {reason}")
+    assert "Traceback" not in ended.err
+    assert_unfinished_but_sound(tmp_path / "run")
+
+
+@pytest.mark.parametrize("fault", ["kill:1:2", "kill:0:2", "stop:2:2"])
+def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> None:
+    lost = int(fault.split(":")[1])
+    ended = faulty(fault, tmp_path / "run", *ALL, *CONTINUE)
+    assert (ended.code, ended.messages) == (0, []), ended.err
+    folder = read_run(tmp_path / "run")
+    assert folder.summary is not None
+    lost_at = [entry["lost_at"] for entry in folder.summary["per_agent"]]
+    assert lost_at == [2 if i == lost else None for i in range(3)]
+    # the lost agent's ledger stands, and its charges of the round that nobody heard of, too
+    accounts = list(folder.ledgers.values())
+    assert [account.finished for account in accounts] == [i != lost for i in range(3)]
+    assert {round for round, _, _ in accounts[lost].events} >= {0, 1}
+    assert any(f"agent {lost} was lost in round 2" in note for note in folder.summary["notes"])
+    assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
+    verified = admmnet(0, "ledger", "verify", str(tmp_path / "run"))
+    assert verified.code == 0, verified.err
+
+
+def test_the_last_value_of_a_lost_agent_is_kept(tmp_path: Path) -> None:
+    assert faulty("kill:1:2", tmp_path / "run", *ALL, *CONTINUE).code == 0
+    assert run(tmp_path / "whole", *ALL).code == 0
+    lines = [(tmp_path / name / "metrics.csv").read_text().splitlines() for name in ("run", "whole")]
+    heard = 1 + 2 * 4  # header, and two rounds of three agents and the network
+    assert lines[0][:heard] == lines[1][:heard]
+    assert lines[0][heard:] != lines[1][heard:]
+    # its figures stay what they were when it was last heard
+    before, *after = [line.split(",")[2:] for line in lines[0][heard - 4 :] if line.split(",")[1] == "1"]
+    assert [row[:3] for row in after] == [before[:3]] * 2
+    with np.load(tmp_path / "run" / "model.npz") as model:
+        assert np.isfinite(model["theta"]).all()
+        assert np.abs(model["theta"][1]).max() > 0.0
+
+
+def test_of_a_network_that_falls_apart_one_part_goes_on(tmp_path: Path) -> None:
+    ended = faulty("kill:1:2", tmp_path / "run", *PATH, *CONTINUE)
+    assert ended.code == 0, ended.err
+    folder = read_run(tmp_path / "run")
+    assert folder.summary is not None
+    assert [entry["lost_at"] for entry in folder.summary["per_agent"]] == [None, 2, 2]
+    assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
+    assert [account.finished for account in folder.ledgers.values()] == [True, False, False]
+
+
+# an agent fails by itself
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "message"),
+    [
+        ("fail:1:2", 3, "admmnet: the cable is cut"),
+        ("interrupt:1:2", 130, "admmnet: interrupted; the ledgers hold everything that was sent"),
+        ("full:1:2", 3, "admmnet: cannot write the ledger"),
+    ],
+    ids=["error", "interrupt", "full-disk"],
+)
+@pytest.mark.parametrize("policy", ["stop", "continue"])
+def test_an_agent_that_fails_ends_all(
+    policy: str, fault: str, code: int, message: str, tmp_path: Path
+) -> None:
+    ended = faulty(fault, tmp_path / "run", *PATH, "--on-loss", policy)
+    assert ended.code == code, ended.err
+    assert len(ended.messages) == 1, ended.err
+    assert ended.messages[0].startswith(message)
+    assert_unfinished_but_sound(tmp_path / "run")
+
+
+def test_only_monotonic_clocks_matter(tmp_path: Path) -> None:
+    ended = faulty("clock:1:1", tmp_path / "run", *PATH)
+    assert (ended.code, ended.messages) == (0, []), ended.err
+    assert run(tmp_path / "local", *PATH).code == 0
+    assert_same(tmp_path / "local", tmp_path / "run")
+
+
+# what is wrong before the first round
+
+
+def own_files(folder: Path, agents: Sequence[int], *, spoiled: int | None = None) -> tuple[str, ...]:
+    """Settings of a run in which every agent has a file; some may lack theirs, one may hold a nan."""
+    stream = np.random.default_rng(5)
+    for name in (*map(str, agents), "test"):
+        X = stream.uniform(-1, 1, (60, 3))
+        if name == str(spoiled):
+            X[7, 1] = np.nan
+        np.savez(folder / f"{name}.npz", X=X, y=np.where(X[:, 0] > 0, 1, -1))
+    settings = folder / "settings.toml"
+    settings.write_text("[data.schema]\nlabels = [-1, 1]\nfeatures = 3\n")
+    return (str(settings), "--data", str(folder / "{agent}.npz"), "--test", str(folder / "test.npz"))
+
+
+@pytest.mark.parametrize(("agents", "spoiled"), [((0, 2), None), ((0, 1, 2), 1)], ids=["missing", "nan"])
+def test_the_data_of_one_agent(agents: tuple[int, ...], spoiled: int | None, tmp_path: Path) -> None:
+    words = own_files(tmp_path, agents, spoiled=spoiled)
+    ended = run(tmp_path / "run", *words, *PATH, "--transport", "zmq")
+    assert ended.code == 2, ended.err
+    assert len(ended.messages) == 1, ended.err
+    assert "1.npz" in ended.messages[0]
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_an_agent(tmp_path: Path) -> None:
+    """Which also is the fastest of runs: agents that need no time to load race through their greetings."""
+    words = own_files(tmp_path, (0, 1, 2))
+    ended = run(tmp_path / "run", *words, *PATH, "--transport", "zmq")
+    assert ended.code == 0, ended.err
+    assert run(tmp_path / "local", *words, *PATH).code == 0
+    assert_same(tmp_path / "local", tmp_path / "run")
+
+
+@pytest.mark.parametrize(("epsilon", "code"), [("0", 2), ("1e-170", 4)])
+def test_a_budget_for_nothing(epsilon: str, code: int, tmp_path: Path) -> None:
+    words = ("--method", "published", "--transport", "zmq", "--epsilon", epsilon)
+    ended = run(tmp_path / "run", *PATH, *words)
+    assert ended.code == code, ended.err
+    assert len(ended.messages) == 1, ended.err
+    assert "epsilon" in ended.messages[0]
+    assert not (tmp_path / "run").exists()
+
+
+# the starter
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_the_end_of_the_starter_is_the_end_of_all(
+    number: int, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    os.mkfifo(tmp_path / "arrived")
+    sockets = tmp_path_factory.mktemp("s")
+    command = [sys.executable, "-m", "tests.processes.faulty_run", "hang:1:2", *WORDS, *PATH]
+    process = subprocess.Popen(
+        [*command, "-o", str(tmp_path / "run")],
+        cwd=ROOT,
+        env={**os.environ, "ADMMNET_ARRIVED": str(tmp_path / "arrived"), "TMPDIR": str(sockets)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        arrived = os.open(tmp_path / "arrived", os.O_RDONLY | os.O_NONBLOCK)
+        assert select.select([arrived], [], [], DEADLINE)[0]  # one agent hangs in round 2
+        os.close(arrived)
+        agents = children_of(process.pid)
+        assert len(agents) == 3
+        handles = [os.pidfd_open(pid) for pid in agents]
+        process.send_signal(number)
+        _, error = process.communicate(timeout=DEADLINE)
+        for handle in handles:
+            assert wait_for(handle, DEADLINE)
+            os.close(handle)
+    finally:
+        process.kill()
+        process.wait()
+    if number == signal.SIGKILL:
+        assert process.returncode == -signal.SIGKILL
+    else:
+        assert process.returncode == 130, error
+        assert error.strip() == "admmnet: interrupted; the ledgers hold everything that was sent"
+    assert_unfinished_but_sound(tmp_path / "run")
+    assert list(sockets.iterdir()) == []  # sockets and settings are gone, whoever had to remove them
+
+
+# two hosts: network namespaces joined by a cable
+
+
+class Hosts:
+    """Two network namespaces with a cable between them; agent 0 is in the first one."""
+
+    def __init__(self) -> None:
+        self.names = [f"admmnet-{os.getpid()}-{end}" for end in "ab"]
+
+    def __enter__(self) -> Hosts:
+        for name in self.names:
+            if ip("netns", "add", name).returncode:
+                self.__exit__()
+                pytest.skip("network namespaces cannot be made here: that needs root and CAP_SYS_ADMIN")
+        a, b = self.names
+        commands = [f"-n {a} link add cable type veth peer name cable netns {b}"]
+        for number, name in enumerate(self.names, 1):
+            commands += [f"-n {name} addr add 10.99.0.{number}/24 dev cable", f"-n {name} link set cable up"]
+        for command in commands:
+            done = ip(*command.split())
+            if done.returncode:
+                self.__exit__()
+                pytest.skip(f"no cable between network namespaces can be made here: {done.stderr.strip()}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self.names:
+            ip("netns", "del", name)
+
+    def run(self, folder: Path, fault: str, *words: str) -> list[Ended]:
+        """Run an agent on every host."""
+        (folder / "hosts").write_text("10.99.0.1\n10.99.0.2\n")
+        init = ("network", "init", "path:2", "--hosts", str(folder / "hosts"), "-o", str(folder / "net"))
+        assert admmnet(0, *init).code == 0
+        network = str(folder / "net" / "network.toml")
+        processes = []
+        for i, name in enumerate(self.names):
+            command = [
+                "ip",
+                "netns",
+                "exec",
+                name,
+                sys.executable,
+                "-m",
+                "tests.processes.faulty_agent",
+                "agent",
+            ]
+            command += ["--id", str(i), "--network", network, *WORDS, *words, "-o", str(folder / str(i))]
+            processes.append(
+                subprocess.Popen(
+                    command,
+                    cwd=ROOT,
+                    env={**os.environ, "ADMMNET_FAULT": fault},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        ends = []
+        try:
+            for process in processes:
+                out, err = process.communicate(timeout=DEADLINE)
+                ends.append(Ended(process.returncode, out, err))
+        finally:
+            for process in processes:
+                process.kill()
+                process.communicate()
+        return ends
+
+
+def ip(*words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=20, check=False)
+    except FileNotFoundError:
+        return subprocess.CompletedProcess(words, 127, "", "there is no ip command")
+
+
+def assert_as_in_one_process(folder: Path) -> None:
+    """Hold the run folders of both hosts against that of a local run."""
+    local = folder / "local"
+    assert run(local, "--topology", "path:2").code == 0
+    for i in range(2):
+        part, name = read_run(folder / str(i)), f"ledger/agent-00{i}.jsonl"
+        assert part.part == (i, 2)
+        for file in (name, "metrics.csv"):
+            assert (folder / str(i) / file).read_bytes() == (local / file).read_bytes()
+
+
+def test_two_hosts(tmp_path: Path) -> None:
+    with Hosts() as hosts:
+        ends = hosts.run(tmp_path, "none:0:0")
+    assert [(ended.code, ended.err) for ended in ends] == [(0, "")] * 2
+    assert_as_in_one_process(tmp_path)
+
+
+def test_a_cut_cable_is_noticed_at_both_ends(tmp_path: Path) -> None:
+    with Hosts() as hosts:
+        ends = hosts.run(tmp_path, "cut:1:2")
+    for i, ended in enumerate(ends):
+        assert ended.code == 3, ended.err
+        assert len(ended.messages) == 1, ended.err
+        assert ended.messages[0].startswith(f"admmnet: agent {1 - i} is lost in round 2: ")
+        assert "heartbeat deadline 1 s" in ended.messages[0]
+        assert_unfinished_but_sound(tmp_path / str(i))
+
+
+def test_both_ends_of_a_cut_cable_may_go_on(tmp_path: Path) -> None:
+    with Hosts() as hosts:
+        ends = hosts.run(tmp_path, "cut:1:2", *CONTINUE)
+    for i, ended in enumerate(ends):
+        assert ended.code == 0, ended.err
+        summary: dict[str, Any] = json.loads((tmp_path / str(i) / "summary.json").read_text())
+        lost = {entry["agent"]: entry["lost_at"] for entry in summary["per_agent"]}
+        assert lost == {i: None, 1 - i: 2}
+        assert read_run(tmp_path / str(i)).part == (i, 2)
+
+
+def test_a_cable_that_is_plugged_in_again(tmp_path: Path) -> None:
+    with Hosts() as hosts:
+        ends = hosts.run(tmp_path, "blink:1:2", "--heartbeat-deadline", "20")
+    assert [(ended.code, ended.err) for ended in ends] == [(0, "")] * 2
+    assert_as_in_one_process(tmp_path)

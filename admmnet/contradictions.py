@@ -15,7 +15,7 @@ Refusals = list[tuple[bool, str]]
 """Whether something is wrong, and what to say then."""
 
 _OF_NETWORK = (
-    *("split", "loss_width", "account", "budgets"),
+    *("split", "loss_width", "account", "budgets", "checkpoint_every", "resume"),
     *("rounds", "eta", "proximal", "growth", "gamma", "beta", "release", "answer"),
     *("gate", "gate_share", "gate_threshold", "gate_radius", "max_releases", "loss_clip"),
 )

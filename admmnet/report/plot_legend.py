@@ -32,9 +32,9 @@ def text_width(words: str, size: float, *, bold: bool = False) -> float:
 
 
 def wrapped(words: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """Lines of words, none wider than ``width`` inches unless one word is."""
+    """Lines of words, none wider than ``width`` inches unless one word is; only plain spaces part words."""
     lines: list[str] = []
-    for word in words.split():
+    for word in words.split(" "):
         if lines and text_width(f"{lines[-1]} {word}", size, bold=bold) <= width:
             lines[-1] += f" {word}"
         else:
@@ -82,8 +82,8 @@ def draw(paper: Any, entries: Sequence[Entry], left: float, top: float, width: f
         x, y = left + across, top + ROW * (line + 0.5)
         if isinstance(entry.look, str):
             box = Rectangle(
-                (x + 0.06, y - 0.045),
-                _SAMPLE - 0.12,
+                (x + 0.08, y - 0.045),
+                _SAMPLE - 0.08,
                 0.09,
                 facecolor=entry.look,
                 edgecolor=INK,

@@ -17,7 +17,7 @@ COLOURS = {
     SILENT: "#eceff2",
     USED_UP: "#c3cbd3",
     REFUSED: "#D55E00",
-    OFFLINE: "#8fd0f5",
+    OFFLINE: "#56B4E9",
     LOST: "#000000",
     UNKNOWN: "#ffffff",
 }
@@ -100,7 +100,7 @@ def histogram(axes: Any, run: Series) -> None:
 
 
 def graph(axes: Any, bar_axes: Any, run: Series) -> None:
-    """Draw the network, agents coloured by epsilon spent; a cross marks a lost agent, ``bar_axes`` get the scale."""
+    """Draw the network, agents coloured by epsilon spent; lost agents are named, ``bar_axes`` get the scale."""
     import networkx as nx
     from matplotlib.collections import LineCollection
 
@@ -144,8 +144,14 @@ def graph(axes: Any, bar_axes: Any, run: Series) -> None:
         }
         for number, colour in enumerate(ink):
             axes.text(*places[number], str(number), color=colour, **words)
-    lost = sorted(run.lost_at)
-    axes.scatter(*xy[lost].T, s=2.2 * size, marker="x", color="black", linewidths=1.2, zorder=4)
+    for number in sorted(run.lost_at):
+        below = {
+            "xytext": (0.0, -0.75 * size**0.5),
+            "textcoords": "offset points",
+            "ha": "center",
+            "va": "top",
+        }
+        axes.annotate("lost", places[number], color=INK, fontsize=TICK, zorder=4, **below)
     axes.set_aspect("equal", adjustable="datalim")
 
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.report.plot_legend import Entry
 from admmnet.report.plot_panels import bands, counts_decades, error_name, finite_columns, unit
-from admmnet.report.plot_style import COLOURS, DASHES, MARKERS, frame
+from admmnet.report.plot_style import COLOURS, DASHES, GREY, MARKERS, frame
 from admmnet.report.series import Floats, Series
 
 MOST_RUNS = len(COLOURS)
 """Runs that can be told apart."""
+_TARGET = {"color": GREY, "linewidth": 0.7, "linestyle": (0, (6, 3))}
 
 
 def look(number: int) -> dict[str, Any]:
@@ -54,8 +56,8 @@ def loss(axes: Any, runs: Sequence[Series]) -> None:
 
 def gap(axes: Any, runs: Sequence[Series]) -> None:
     """Median consensus gap of the agents."""
-    _overlay(axes, runs, lambda run: (_median(run.agents.consensus_gap), run.agents.consensus_gap))
-    frame(axes, _unit(runs), "median consensus gap (2-norm)")
+    _overlay(axes, runs, _gaps)
+    frame(axes, _unit(runs), "median gap (2-norm)")
 
 
 def privacy(axes: Any, runs: Sequence[Series]) -> None:
@@ -66,13 +68,26 @@ def privacy(axes: Any, runs: Sequence[Series]) -> None:
         return (np.asarray(np.max(spent, axis=1)), spent) if spent.shape[1] else (None, None)
 
     _overlay(axes, runs, figures, ends=True)  # a start from 0 is no reason for powers of ten
+    for target in targets(runs):
+        axes.axhline(target, **_TARGET)
     if axes.get_yscale() == "linear":
         axes.set_ylim(bottom=0.0)
     frame(axes, _unit(runs), "largest epsilon spent")
 
 
-def _median(values: Floats | None) -> Floats | None:
-    return None if values is None else np.asarray(np.median(values, axis=1))
+def _gaps(run: Series) -> tuple[Floats | None, Floats | None]:
+    values = None if run.baseline else run.agents.consensus_gap
+    return (None, None) if values is None else (np.asarray(np.median(values, axis=1)), values)
+
+
+def targets(runs: Sequence[Series]) -> list[float]:
+    """Largest target of every run, each value once."""
+    return sorted({float(np.nanmax(run.targets)) for run in runs if np.isfinite(run.targets).any()})
+
+
+def target_legend(runs: Sequence[Series]) -> list[Entry]:
+    """What the lines across ``privacy`` are."""
+    return [Entry("target of epsilon", _TARGET)] if targets(runs) else []
 
 
 def _unit(runs: Sequence[Series]) -> str:

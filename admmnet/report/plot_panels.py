@@ -77,11 +77,9 @@ def privacy(axes: Any, run: Series) -> None:
 
 def privacy_legend(run: Series) -> list[Entry]:
     """What the lines of ``privacy`` are."""
-    found: list[Entry] = []
+    found = [Entry("largest, proven", {"color": MAIN, "linewidth": 1.5})]
     if run.size <= MOST_LINES or run.part is not None:
-        found.append(
-            Entry("proven" if run.size == 1 else "an agent, proven", {"color": MAIN, "linewidth": 1.0})
-        )
+        found = [Entry("proven" if run.size == 1 else "an agent, proven", {"color": MAIN, "linewidth": 1.0})]
     if run.accountant == "published":
         dotted = {"color": SECOND, "linewidth": 1.1, "linestyle": DASHES[2]}
         found.append(Entry("largest, the paper's", dotted))

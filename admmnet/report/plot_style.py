@@ -105,7 +105,7 @@ def frame(axes: Any, xlabel: str, ylabel: str, *, whole_y: bool = False) -> None
     elif axes.get_yscale() == "linear":
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5, min_n_ticks=3))
     across, _ = axes.figure.get_size_inches() * axes.get_position().size
-    axes.yaxis.set_label_coords(-0.38 / across, 0.5)  # labels of panels below each other stand on one line
+    axes.yaxis.set_label_coords(-0.44 / across, 0.5)  # labels of panels below each other stand on one line
     axes.tick_params(colors=INK, labelsize=TICK, length=2.5, width=0.6, pad=2)
     axes.tick_params(which="minor", length=1.5, width=0.4)
     for side, spine in axes.spines.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from admmnet.contradictions import has_setting
 from admmnet.report.series import Series
 
 CHOSEN = (
@@ -18,20 +19,29 @@ DERIVED = (
     "gate_radius", "max_releases", "loss_clip", "loss_width", "clip", "learning_rate", "schedule", "dual_noise",
 )  # fmt: skip
 """Settings that follow from those unless somebody sets them: told only if the others do not tell runs apart."""
+PRIVATE = ("method", "accountant", "epsilon", "delta")
+"""Settings that mean nothing in a method without privacy, whatever its config.toml says."""
 BARE = ("data", "loss", "algorithm", "method", "topology")
 """Settings whose value says what it is."""
+
+
+_UNTOLD = {"drop": 0.0, "drop_burst": 1.0, "answer": "last", "on_loss": "stop"}
+"""Values that say that something is not there."""
 
 
 def labels(runs: Sequence[Series]) -> list[str]:
     """Name every run by the settings in which the runs differ; by its folder, too, where none tells it apart."""
     chosen = [name for name in CHOSEN if _differs(name, runs)]
-    if "method" in chosen and "accountant" in chosen and all(_same_words(run) for run in runs):
+    if "accountant" in chosen and "method" in chosen and all(_same_words(run) for run in runs):
         chosen.remove("accountant")
+    if "agents" in chosen and "topology" in chosen and _follows("agents", "topology", runs):
+        chosen.remove("agents")
+    seeds = {run.settings.get("seed") for run in runs if run.seeded}
     mixed = len({run.algorithm for run in runs}) > 1
-    found = [_label(chosen, run, mixed=mixed) for run in runs]
+    found = [_label(chosen, run, mixed=mixed, seeds=len(seeds)) for run in runs]
     if len(set(found)) < len(runs):
         chosen += [name for name in DERIVED if _differs(name, runs)]
-        found = [_label(chosen, run, mixed=mixed) for run in runs]
+        found = [_label(chosen, run, mixed=mixed, seeds=len(seeds)) for run in runs]
     if len(set(found)) < len(runs):
         found = [
             f"{words}, {run.path.name}" if words else run.path.name
@@ -44,13 +54,26 @@ def labels(runs: Sequence[Series]) -> list[str]:
 
 def _differs(name: str, runs: Sequence[Series]) -> bool:
     """Whether a setting has several values; that a method lacks a setting is no difference of that setting."""
-    values = {_value(name, run) for run in runs}
+    values = {_value(name, run) for run in runs if _has(name, run)}
     if len({run.algorithm for run in runs}) > 1:
-        values -= {None, "auto"}
+        values -= {"auto"}  # methods leave different settings open
     return len(values) > 1
 
 
+def _has(name: str, run: Series) -> bool:
+    return has_setting(run.algorithm, name) and (run.private or name not in PRIVATE)
+
+
+def _follows(name: str, other: str, runs: Sequence[Series]) -> bool:
+    """Whether runs with one value of the other setting have one value of this."""
+    return len({(_value(other, run), _value(name, run)) for run in runs}) == len(
+        {_value(other, run) for run in runs}
+    )
+
+
 def _value(name: str, run: Series) -> Hashable:
+    if not _has(name, run):
+        return None
     value = run.settings.get(name)
     if name == "seed":  # without one the noise is private
         return value if run.seeded else "private"
@@ -61,28 +84,28 @@ def _same_words(run: Series) -> bool:
     return bool(run.settings.get("method") == run.settings.get("accountant"))
 
 
-def _label(names: Sequence[str], run: Series, *, mixed: bool) -> str:
+def _label(names: Sequence[str], run: Series, *, mixed: bool, seeds: int) -> str:
     """Settings of a run in words; among several methods ``auto`` often stands for a setting that one lacks."""
     parts = []
     for name in names:
         value = _value(name, run)
-        if value is None or (mixed and value == "auto"):
+        if value is None or (mixed and value == "auto") or (name == "seed" and run.seeded and seeds == 1):
             continue
         shown = f"{value:g}" if isinstance(value, float) else str(value)
         if name == "seed" and not run.seeded:
             parts.append("private noise")
-        else:
+        elif _UNTOLD.get(name) != value:
             parts.append(shown if name in BARE else f"{name.replace('_', ' ')} {shown}")
-    return ", ".join(parts)
+    return ", ".join(part.replace(" ", "\u00a0") for part in parts)  # lines break between settings
 
 
 def heading(run: Series) -> str:
     """What a run is, in one line."""
     settings = run.settings
-    name = run.algorithm + (", published" if settings.get("method") == "published" else "")
+    name = run.algorithm + (", published" if run.private and settings.get("method") == "published" else "")
     parts = [f"{name} on {_data(settings)}"]
     if not run.baseline:
-        parts.append(f"{run.size:,} agents")
+        parts.append(f"{run.size:,}\u00a0agents")
     if run.private:
         parts += [_budget(run)] if run.part is None else [_budget(run), f"agent {run.part}'s part"]
     if run.summary is None:
@@ -98,8 +121,8 @@ def _budget(run: Series) -> str:
     targets = run.targets[run.targets == run.targets]
     deltas = sorted(set(run.deltas[run.deltas == run.deltas].tolist()))
     low, high = float(targets.min()), float(targets.max())
-    epsilon = f"epsilon {low:g}" if low == high else f"epsilon {low:g} to {high:g}"
-    return epsilon + (f", delta {deltas[0]:g}" if len(deltas) == 1 else "")
+    epsilon = f"epsilon\u00a0{low:g}" if low == high else f"epsilon\u00a0{low:g}\u00a0to\u00a0{high:g}"
+    return epsilon + (f", delta\u00a0{deltas[0]:g}" if len(deltas) == 1 else "")
 
 
 def _rounds(run: Series) -> str:

@@ -29,7 +29,7 @@ _MISSING = {
     "broadcasts": "nobody to broadcast to, or no round recorded",
     "graph": "no graph of its own: a baseline, or one agent's part",
 }
-_LEFT, _RIGHT, _ABOVE, _BELOW = 0.54, 0.08, 0.08, 0.38
+_LEFT, _RIGHT, _ABOVE, _BELOW = 0.6, 0.08, 0.08, 0.38
 """Margins of a panel's axes, inches."""
 _TALL, _GRAPH = {"column": 1.55, "page": 1.95}, 2.2
 """Height of a panel without its legend, and the least of a drawn graph, inches."""
@@ -142,9 +142,9 @@ def _draw_one(run: Series, panels: Sequence[str], width: str, title: str) -> Any
     figure, paper = _sheet(width, title, plot_panels.spread_legend(run, panels), slots)
     for name, slot in zip(panels, slots, strict=True):
         if name == "graph" and drawn:
-            across = slot.width - 0.75
+            across = slot.width - 0.8
             axes = plot_style.place(figure, slot.left + 0.08, slot.top + 0.1, across, slot.height - 0.2)
-            scale = slot.left + slot.width - 0.56, slot.top + 0.2, 0.09, slot.height - 0.4
+            scale = slot.left + slot.width - 0.64, slot.top + 0.2, 0.09, slot.height - 0.4
             plot_network.graph(axes, plot_style.place(figure, *scale), run)
             continue
         axes = _axes(figure, slot)
@@ -160,6 +160,7 @@ def _draw_one(run: Series, panels: Sequence[str], width: str, title: str) -> Any
 
 def _draw_several(runs: Sequence[Series], panels: Sequence[str], width: str, title: str) -> Any:
     legend = [plot_legend.Entry(words, plot_overlay.look(k)) for k, words in enumerate(labels(runs))]
+    legend += plot_overlay.target_legend(runs) if "privacy" in panels else []
     slots = _slots(panels, width, {name: [] for name in panels}, graph=False)
     figure, _ = _sheet(width, title, legend, slots)
     for name, slot in zip(panels, slots, strict=True):

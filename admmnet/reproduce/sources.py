@@ -103,8 +103,7 @@ def load(source: Source, agents: int = 1, *, held: bool = False) -> Records:
         If the set is not there or not sound.
     """
     if source.made is not None or source.most is not None:
-        whole = _cut(source)
-        return _held(source) if held else whole
+        return _held(source, agents) if held else _dealt(source, agents)
     get = _SHELF.validation if held else _SHELF.load
     return get(source.data_settings(), agents, tuple(range(agents)))
 
@@ -131,8 +130,19 @@ def _cut(source: Source) -> Records:
 
 
 @lru_cache(maxsize=3)
-def _held(source: Source) -> Records:
-    return hold_out(_cut(source), 0)
+def _dealt(source: Source, agents: int) -> Records:
+    records = _cut(source)
+    if agents == 1:
+        return records
+    X, y = records.shards[0]
+    parts = np.array_split(np.arange(len(y)), agents)
+    shards = {agent: (X[part], y[part]) for agent, part in enumerate(parts)}
+    return replace(records, shards=shards, counts={agent: len(part) for agent, part in enumerate(parts)})
+
+
+@lru_cache(maxsize=3)
+def _held(source: Source, agents: int) -> Records:
+    return hold_out(_dealt(source, agents), 0)
 
 
 def _unit(X: Matrix) -> Matrix:

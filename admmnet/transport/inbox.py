@@ -124,7 +124,7 @@ class Inbox:
         if topic in self._first and turn < self._first[topic]:
             return Verdict.KNOWN if travels else Verdict.LATE
         turns = self._turns.setdefault((topic, peer), {})
-        if len(turns.keys() | {turn}) > WINDOW or self._kept[peer] >= MOST:
+        if (turn not in turns and len(turns) == WINDOW) or self._kept[peer] >= MOST:
             return Verdict.REFUSED
         box = self._boxes.setdefault((topic, turn), {})
         # what travels has come from its origin, whoever passed it on

@@ -55,7 +55,7 @@ def references(data: str, folder: str | None) -> tuple[str, float, float]:
 
 def summaries(data: str, folder: str | None, seeds: int, **settings: Any) -> list[dict[str, Any]]:
     """One run a seed; the random graph follows the seed too."""
-    found = []
+    found: list[dict[str, Any]] = []
     for seed in range(seeds):
         with tempfile.TemporaryDirectory() as out:
             config = RunConfig(

@@ -1,4 +1,4 @@
-"""`admmnet agent` that logs what it sends, in ADMMNET_LOG; ``logged_agent.py run WORDS`` starts a run of such agents."""
+"""`admmnet agent` that logs what it sends, in ADMMNET_LOG; ``logged_agent.py run WORDS`` starts such agents."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -180,12 +181,14 @@ def free_ports(count: int) -> int:
     pytest.fail("no free ports")
 
 
-def together(agents: list[list[str]], deadline: float = DEADLINE) -> list[tuple[int, str]]:
-    """Exit codes and errors of agents that are started at once."""
+def together(agents: list[list[str]], fault: str | None = None) -> list[tuple[int, str]]:
+    """Exit codes and errors of agents that are started at once; one may have a fault (``faulty_agent``)."""
+    module = "admmnet" if fault is None else "tests.processes.faulty_agent"
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "admmnet", "agent", *words],
+            [sys.executable, "-m", module, "agent", *words],
             cwd=ROOT,
+            env={**os.environ, "ADMMNET_FAULT": fault or ""},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -195,7 +198,7 @@ def together(agents: list[list[str]], deadline: float = DEADLINE) -> list[tuple[
     ends = []
     try:
         for process in processes:
-            _, error = process.communicate(timeout=deadline)
+            _, error = process.communicate(timeout=DEADLINE)
             ends.append((process.returncode, error))
     finally:
         for process in processes:
@@ -266,3 +269,30 @@ def test_one_file_an_agent(tmp_path: Path) -> None:
     )
     assert [code for code, _ in ends] == [0, 0], ends
     assert model(tmp_path / "run-0")["theta"].tobytes() == model(tmp_path / "run-1")["theta"].tobytes()
+
+
+def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1\n" * 2)
+    init = ("network", "init", "path:2", "--hosts", str(tmp_path / "hosts"), "-o", str(tmp_path / "net"))
+    assert admmnet(0, *init, "--port", str(free_ports(2))).code == 0
+    network = ("--network", str(tmp_path / "net" / "network.toml"))
+    words = ("--algorithm", "pp-admm", "--seed", "3", *COMMON)
+    quick = ("--checkpoint-every", "1", "--heartbeat-deadline", "2")
+    begun = together(
+        [["--id", str(i), *network, *words, *quick, "-o", str(tmp_path / str(i))] for i in range(2)],
+        fault="kill:1:2",
+    )
+    assert [code for code, _ in begun] == [3, -9], begun
+    gone_on = together(
+        [["--id", str(i), *network, "--resume", str(tmp_path / str(i)), "--quiet"] for i in range(2)]
+    )
+    assert gone_on == [(0, "")] * 2
+    assert admmnet(0, "run", *words, "--topology", "path:2", "-o", str(tmp_path / "local")).code == 0
+    for i in range(2):
+        assert read_run(tmp_path / str(i)).part == (i, 2)
+        name = f"agent-00{i}.jsonl"
+        assert ledgers(tmp_path / str(i))[name] == ledgers(tmp_path / "local")[name]
+        assert model(tmp_path / str(i))["theta"].tobytes() == model(tmp_path / "local")["theta"].tobytes()
+        assert (tmp_path / str(i) / "metrics.csv").read_bytes() == (
+            tmp_path / "local" / "metrics.csv"
+        ).read_bytes()

@@ -75,7 +75,7 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row) or ``blocks`` (several rounds a
+        ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row; also without privacy) or ``blocks`` (several rounds a
         row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind, count, ...];
         ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of first round, last
         round, pattern, times and total; ``of``: ledger's name to its history; ``resumes``: name to round and
@@ -85,7 +85,8 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
     events = sum(len(account.events) for _, account in readable)
     kinds = _Numbered()
     form = "lines"
-    if events * share <= EVENTS:
+    private = any(account.delta is not None for _, account in readable)
+    if private and events * share <= EVENTS:
         found = [(book, _lines(account, kinds)) for book, account in readable]
     else:
         form = "rounds"

@@ -110,19 +110,23 @@ def _warnings(runs: tuple[RunFacts, ...]) -> Raw:
 
 def _settings(runs: tuple[RunFacts, ...]) -> Raw:
     tables = [
-        {
-            f"{name}.{key}": sections.shown(value)
-            for name, values in (run.settings or {}).items()
-            for key, value in values.items()
-        }
+        {(name, key): value for name, values in (run.settings or {}).items() for key, value in values.items()}
         for run in runs
     ]
-    keys = dict.fromkeys(key for settings in tables for key in settings)
+    places = dict.fromkeys(place for settings in tables for place in settings)
+    names = [key for _, key in places]
     rows = []
-    for key in keys:
-        values = [settings.get(key) for settings in tables]
-        if len(set(values)) > 1:
-            rows.append((key, [sections.DASH if value is None else value for value in values]))
+    for table_, key in places:
+        values = [settings.get((table_, key)) for settings in tables]
+        if len({repr(value) for value in values}) > 1:
+            rows.append((key if names.count(key) == 1 else f"{table_}: {key}", _few_digits(values)))
     if not rows:
         return tag("p", "None: all runs have the same settings.")
-    return _side_by_side([(key, list(values)) for key, values in rows], runs)
+    return _side_by_side(rows, runs)
+
+
+def _few_digits(values: list[Any]) -> list[Any]:
+    """Values in a row, real numbers with six digits where that tells them apart."""
+    full = [sections.DASH if value is None else sections.shown(value) for value in values]
+    brief = [f"{v:.6g}" if isinstance(v, float) else text for v, text in zip(values, full, strict=True)]
+    return brief if len(set(brief)) == len(set(full)) else full

@@ -42,7 +42,7 @@ def tag(name: str, *content: Any, **attributes: Any) -> Raw:
         key = key.rstrip("_").replace("_", "-")
         head.append(key if value is True else f'{key}="{text(value)}"')
     inner = join(part for part in content if part is not None)
-    return Raw(f"<{' '.join(head)}>{inner}</{name}>")
+    return Raw(f"<{' '.join(head)}>" if name == "input" else f"<{' '.join(head)}>{inner}</{name}>")
 
 
 def data(value: Any) -> Raw:

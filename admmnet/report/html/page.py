@@ -189,7 +189,7 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
         aria_label=f"Parts of {run.name}",
     )
     content = [
-        tag("section", tag("h3", title, id=f"{prefix}-{key}-title"), body, id=f"{prefix}-{key}", class_=key)
+        tag("section", tag("h3", title, id=f"{prefix}-{key}-title"), body, id=f"{prefix}-{key}", class_=f"part {key}-part")
         for key, title, body in parts
     ]
     inside = tag("div", links, *content, class_="run", data_run=place)

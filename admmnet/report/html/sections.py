@@ -252,7 +252,11 @@ def agents(run: RunFacts, prefix: str) -> Raw:
         for key, title, note in columns
     ]
     head.append(tag("th", tag("button", "State", type="button"), scope="col", aria_sort="none", class_="t"))
-    rows = [_agent_row(run, agent, columns, place) for place, agent in enumerate(run.agents)]
+    books = {book.name: book for book in run.books}
+    rows = [
+        _agent_row(run, agent, books.get(agent.book or ""), columns, place)
+        for place, agent in enumerate(run.agents)
+    ]
     label = f"{prefix}-agents-title"
     return tag(
         "div",
@@ -270,7 +274,9 @@ def agents(run: RunFacts, prefix: str) -> Raw:
     )
 
 
-def _agent_row(run: RunFacts, agent: AgentFacts, columns: list[tuple[str, str, str]], place: int) -> Raw:
+def _agent_row(
+    run: RunFacts, agent: AgentFacts, book: Book | None, columns: list[tuple[str, str, str]], place: int
+) -> Raw:
     cells = []
     for key, _, _ in columns:
         value = getattr(agent, key)
@@ -279,7 +285,7 @@ def _agent_row(run: RunFacts, agent: AgentFacts, columns: list[tuple[str, str, s
             cells.append(tag("th", button, scope="row", data_v=value))
         else:
             cells.append(tag("td", _cell(run, key, value), data_v=value))
-    word, bad = agent_state(run, agent)
+    word, bad = agent_state(agent, book)
     return tag("tr", *cells, tag("td", word, class_="t alarm" if bad else "t"), data_a=place)
 
 
@@ -291,9 +297,8 @@ def _cell(run: RunFacts, key: str, value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else above(value)
 
 
-def agent_state(run: RunFacts, agent: AgentFacts) -> tuple[str, bool]:
+def agent_state(agent: AgentFacts, book: Book | None) -> tuple[str, bool]:
     """Return what became of an agent and its ledger in words, and whether that is a fault."""
-    book = next((book for book in run.books if book.name == agent.book), None)
     if book is not None and book.fault is not None:
         return "ledger does not verify", True
     said = []
@@ -379,4 +384,4 @@ def shown(value: Any) -> str:
     """Return a setting for people."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else str(value)
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -117,7 +117,7 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
     whose = (
         "whatever can be seen of this run"
         if run.baseline
-        else "for every agent, whatever can be seen of this run - all messages, all silences, all refusals -"
+        else "for every agent, whatever can be seen of this run, all messages, silences and refusals,"
     )
     same = len({(agent.epsilon_target, agent.delta) for agent in run.agents if agent.proven}) <= 1
     at_most = "" if same else "at most "
@@ -135,9 +135,16 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
 
 
 def _odds(epsilon: float, delta: float, run: RunFacts) -> tuple[str, str]:
-    factor = f"{math.exp(epsilon):.4g}" if epsilon < 50 else f"e^{epsilon:.4g}"
+    raised = math.exp(min(epsilon, 50.0))
+    factor = (
+        f" = {math.ceil(raised * 100) / 100:,.2f}"
+        if epsilon < 5.0
+        else f", about {raised:,.0f}"
+        if epsilon < 20.0
+        else ""
+    )
     share = 100.0 * certainty(epsilon, delta)
-    percent = f"{math.ceil(share * 100) / 100:.2f}" if share < 99.99 else "99.99 or more"
+    guess = f"at most {math.ceil(share * 100) / 100:.2f} %" if share < 99.99 else "more than 99.99 %"
     change = (
         "one record is exchanged for any other possible one"
         if run.header["adjacency"] == "replace-one"
@@ -151,9 +158,9 @@ def _odds(epsilon: float, delta: float, run: RunFacts) -> tuple[str, str]:
     return (
         "What that means",
         f"If {change}, anything that can be seen becomes more or less probable by a factor of at most "
-        f"e^epsilon = {factor}, but for a part of probability delta = {delta:g}. Someone who knows all other records, and "
-        f"for whom two cases were equally likely before, guesses right with a probability of at most {percent} %, "
-        f"against 50 % without the run.{weak}",
+        f"e^epsilon{factor}, but for a part of probability delta = {delta:g}. To someone who knows all other records, "
+        f"and for whom two cases were equally likely before, this bound leaves {guess} right guesses; without the run "
+        f"it is 50 %.{weak}",
     )
 
 

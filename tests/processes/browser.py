@@ -1,0 +1,212 @@
+"""A headless Chromium over its DevTools pipe, with the standard library alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+DEADLINE = 60.0
+"""Seconds that a command may take."""
+
+
+def found() -> str | None:
+    """Path of a Chromium, None where there is none."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+class Browser:
+    """One page of a running Chromium.
+
+    Parameters
+    ----------
+    send, receive : int
+        File descriptors of its DevTools pipe: JSON, each message ended by a zero byte.
+
+    Attributes
+    ----------
+    events : list of dict
+        Everything that Chromium has told unasked.
+    """
+
+    def __init__(self, send: int, receive: int) -> None:
+        self._send, self._receive = send, receive
+        self._buffer = b""
+        self._last = 0
+        self._session: str | None = None
+        self.events: list[dict[str, Any]] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Run a command and return its result."""
+        self._last += 1
+        message: dict[str, Any] = {"id": self._last, "method": method, "params": parameters}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        raw = json.dumps(message).encode() + b"\0"
+        while raw:
+            raw = raw[os.write(self._send, raw) :]
+        deadline = time.monotonic() + DEADLINE
+        while True:
+            answer = self._message(deadline, method)
+            if answer.get("id") == self._last:
+                if "error" in answer:
+                    raise AssertionError(f"{method}: {answer['error']}")
+                result: dict[str, Any] = answer["result"]
+                return result
+            self.events.append(answer)
+
+    def _message(self, deadline: float, what: str) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._receive], [], [], left)[0]:
+                raise AssertionError(f"{what}: no answer within {DEADLINE:g} s")
+            part = os.read(self._receive, 1 << 20)
+            if not part:
+                raise AssertionError(f"{what}: the browser has ended")
+            self._buffer += part
+        raw, _, self._buffer = self._buffer.partition(b"\0")
+        message: dict[str, Any] = json.loads(raw)
+        return message
+
+    def open(self, page: Path, width: int = 1280, height: int = 900, *, scripts: bool = True) -> None:
+        """Load a file in a window of this size and wait until it has loaded."""
+        self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
+        self.resize(width, height)
+        self.events.clear()
+        self.call("Page.navigate", url=page.resolve().as_uri())
+        deadline = time.monotonic() + DEADLINE
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._message(deadline, "load"))
+
+    def resize(self, width: int, height: int = 900) -> None:
+        """Give the window another size."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
+
+    def run(self, script: str) -> Any:
+        """Evaluate an expression in the page, waiting for promises."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def press(self, key: str) -> None:
+        """Press and release a key."""
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+    def enter(self) -> None:
+        """Press Enter, which buttons take for a click."""
+        self.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", text="\r")
+        self.call("Input.dispatchKeyEvent", type="keyUp", key="Enter", code="Enter")
+
+    def mouse(self, x: float, y: float, kind: str = "mouseMoved") -> None:
+        """Move the mouse there, or click."""
+        if kind == "click":
+            for part in ("mousePressed", "mouseReleased"):
+                self.call("Input.dispatchMouseEvent", type=part, x=x, y=y, button="left", clickCount=1)
+        else:
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y)
+
+    def shot(self, file: Path, *, whole: bool = True) -> None:
+        """Write a picture of the window, or of the whole page."""
+        raw = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))
+        file.write_bytes(base64.b64decode(raw["data"]))
+
+    def _clip(self, whole: bool) -> dict[str, Any]:
+        if not whole:
+            return {}
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
+
+    def pdf(self) -> bytes:
+        """Print the page."""
+        return base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])
+
+    def complaints(self) -> list[str]:
+        """Errors and warnings of the console, exceptions, and what the page's policy has refused."""
+        said = []
+        for event in self.events:
+            parameters = event.get("params", {})
+            if event["method"] == "Runtime.exceptionThrown":
+                said.append(json.dumps(parameters["exceptionDetails"]))
+            elif event["method"] == "Runtime.consoleAPICalled":
+                said.append(json.dumps(parameters["args"]))
+            elif event["method"] == "Log.entryAdded":
+                said.append(parameters["entry"]["text"])
+        return said
+
+    def requests(self) -> list[str]:
+        """Addresses that were asked for since the page was opened."""
+        return [
+            event["params"]["request"]["url"]
+            for event in self.events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+
+
+@contextmanager
+def browser(home: Path) -> Iterator[Browser]:
+    """A browser with nothing kept from before; ``home`` is a folder for it alone."""
+    path = found()
+    assert path is not None
+    command_read, command_write = os.pipe()
+    answer_read, answer_write = os.pipe()
+    # the pipe is at descriptors 3 and 4, by Chromium's rule
+    words = [
+        "/bin/sh",
+        "-c",
+        f'exec "$@" 3<&{command_read} 4>&{answer_write}',
+        "sh",
+        path,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--no-first-run",
+        "--hide-scrollbars",
+        f"--user-data-dir={home}",
+        "--remote-debugging-pipe",
+    ]
+    process = subprocess.Popen(
+        words,
+        pass_fds=(command_read, answer_write),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "HOME": str(home)},
+    )
+    os.close(command_read)
+    os.close(answer_write)
+    try:
+        page = Browser(command_write, answer_read)
+        yield page
+        page._session = None
+        page.call("Browser.close")
+    finally:
+        os.close(command_write)
+        os.close(answer_read)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,77 @@
+"""Small run folders, and copies of them that look as if their run had been interrupted or had lost an agent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from admmnet import RunConfig, run
+
+ROUNDS = 6
+
+
+def made(folder: Path, **settings: Any) -> Path:
+    """Folder of a small run; by default a seeded one of pp-admm on a ring of 5."""
+    quick: dict[str, Any] = {
+        "algorithm": "pp-admm",
+        "epsilon": 5.0,
+        "topology": "ring:5",
+        "rounds": ROUNDS,
+        "seed": 0,
+    }
+    given = {name: value for name, value in {**quick, **settings}.items() if value is not None}
+    run(RunConfig(**given, out=str(folder)))
+    return folder
+
+
+def _keep_rounds(ledger: Path, rounds: int) -> None:
+    """Cut a ledger behind the charges of its first rounds."""
+    header, *lines = ledger.read_bytes().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line).get("round", rounds) < rounds]
+    ledger.write_bytes(b"".join([header, *kept]))
+
+
+def unfinished(source: Path, folder: Path, *, rounds: int, agents: int) -> Path:
+    """Copy of a run that died while it wrote the figures of round ``rounds``, whose charges are in the ledgers."""
+    shutil.copytree(source, folder)
+    for name in ("summary.json", "model.npz"):
+        (folder / name).unlink()
+    for ledger in (folder / "ledger").iterdir():
+        _keep_rounds(ledger, rounds + 1)
+    lines = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    whole = 1 + rounds * (1 + agents)
+    (folder / "metrics.csv").write_text("".join(lines[: whole + 1]) + lines[whole + 1][:7], encoding="utf-8")
+    return folder
+
+
+def with_lost(source: Path, folder: Path, *, agent: int, round: int) -> Path:
+    """Copy of a run whose others lost an agent in a round: its figures stay, its ledger has no end and no digest."""
+    shutil.copytree(source, folder)
+    name = f"ledger/agent-{agent:03d}.jsonl"
+    _keep_rounds(folder / name, round)
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    del summary["ledgers"][name]
+    told = ("agent", "records", "degree", "releases", "test_error")
+    entry = summary["per_agent"][agent]
+    summary["per_agent"][agent] = {key: entry[key] if key in told else None for key in entry} | {
+        "lost_at": round
+    }
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    head, *lines = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split(",") for line in lines]
+    (last,) = (row for row in rows if row[:2] == [str(round - 1), str(agent)])
+    rows = [[*row[:2], *last[2:]] if int(row[0]) >= round and row[1] == str(agent) else row for row in rows]
+    (folder / "metrics.csv").write_text("\n".join([head, *map(",".join, rows)]) + "\n", encoding="utf-8")
+    return folder
+
+
+def part_of(source: Path, folder: Path, *, agent: int, agents: int) -> Path:
+    """Copy of a run as one agent has it: with its own ledger alone."""
+    shutil.copytree(source, folder)
+    for ledger in (folder / "ledger").iterdir():
+        if ledger.name != f"agent-{agent:03d}.jsonl":
+            ledger.unlink()
+    (folder / "part.json").write_text(json.dumps({"agent": agent, "agents": agents}), encoding="utf-8")
+    return folder

@@ -1,0 +1,181 @@
+"""Run folders as arrays: equal to metrics.csv and the ledgers, whatever kind of folder it is."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.report.series import LOST, OFFLINE, REFUSED, SILENT, SPOKE, UNKNOWN, USED_UP, read_series
+from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("seeded") / "run")
+
+
+@pytest.fixture(scope="module")
+def gated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("gated") / "run"
+    return made(folder, algorithm="ipp-admm", method="published", rounds=8, max_releases=3)
+
+
+def test_figures_are_those_of_the_file(seeded: Path) -> None:
+    run = read_series(seeded)
+    with (seeded / "metrics.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert run.rounds.tolist() == list(range(ROUNDS))
+    assert len(rows) == ROUNDS * 6
+    for row in rows:
+        t, agent = int(row["round"]), int(row["agent"])
+        for name in row.keys() - {"round", "agent"}:
+            column = getattr(run.network if agent < 0 else run.agents, name)
+            assert column[(t,) if agent < 0 else (t, agent)] == float(row[name])
+    assert (run.size, run.algorithm, run.private, run.seeded, run.baseline, run.metric) == (
+        (5, "pp-admm", True, True, False, "error")
+    )  # fmt: skip
+    assert run.edges == ((0, 1), (0, 4), (1, 2), (2, 3), (3, 4))
+    assert run.spoke.all()
+
+
+def test_odometers_end_where_the_summary_says(gated: Path) -> None:
+    run = read_series(gated)
+    assert run.summary is not None
+    assert run.summary["per_agent"]
+    for entry in run.summary["per_agent"]:
+        assert run.epsilon_spent[-1, entry["agent"]] == entry["epsilon_spent"]
+        assert run.epsilon_published[-1, entry["agent"]] == entry["epsilon_published"]
+        assert run.targets[entry["agent"]] == entry["epsilon_target"]
+    assert (np.diff(run.epsilon_spent, axis=0) >= 0.0).all()
+    for account in run.ledgers:
+        for round_, _, line in account.events:
+            assert run.epsilon_spent[round_, account.header["agent"]] >= line["total"]["epsilon_spent"]
+    assert run.verification.events == sum(len(account.events) for account in run.ledgers) > 0
+
+
+def test_who_spoke_is_who_was_charged_for_a_broadcast(gated: Path) -> None:
+    run = read_series(gated)
+    spoke = np.zeros_like(run.spoke)
+    for account in run.ledgers:
+        for round_, event, _ in account.events:
+            spoke[round_, account.header["agent"]] |= event.mechanism == "gaussian"
+    assert (run.spoke == spoke).all()
+    assert {SILENT, SPOKE} <= set(run.state.ravel().tolist())
+    finished = np.cumsum(spoke, axis=0) - spoke >= 3
+    assert ((run.state == USED_UP) == finished).all()
+    assert finished.any()
+
+
+def test_absent_lost_and_refused_agents(tmp_path: Path) -> None:
+    whole = made(tmp_path / "whole", offline="3:1-2,4:4-")
+    run = read_series(whole)
+    assert np.argwhere(run.state == OFFLINE).tolist() == [[1, 3], [2, 3], [4, 4], [5, 4]]
+    folder = with_lost(whole, tmp_path / "lost", agent=1, round=3)
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    summary["per_agent"][4]["refused_at"] = 4
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    run = read_series(folder)
+    assert run.state[:, 1].tolist() == [SPOKE] * 3 + [LOST] * 3
+    assert run.state[:, 4].tolist() == [SPOKE] * 4 + [OFFLINE] * 2
+    assert (run.lost_at, run.refused_at) == ({1: 3}, {4: 4})
+    assert run.verification.open == 1
+    assert run.epsilon_spent[2, 1] == run.epsilon_spent[5, 1] < run.epsilon_spent[5, 0]
+
+
+def test_refusals_come_from_the_summary(gated: Path, tmp_path: Path) -> None:
+    folder = part_of(gated, tmp_path / "run", agent=0, agents=5)
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    for entry in summary["per_agent"]:
+        entry["refused_at"] = 0
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    run = read_series(folder)
+    assert ((run.state == REFUSED) == ~run.spoke).all()
+    assert (run.state == REFUSED).any()
+
+
+def test_an_unfinished_run_keeps_its_charges_and_drops_half_a_round(seeded: Path, tmp_path: Path) -> None:
+    run = read_series(unfinished(seeded, tmp_path / "run", rounds=3, agents=5))
+    whole = read_series(seeded)
+    assert run.summary is None
+    assert run.rounds.tolist() == [0, 1, 2, 3]
+    assert (run.agents.test_error[:3] == whole.agents.test_error[:3]).all()
+    assert np.isnan(run.agents.test_error[3]).all()
+    assert (run.state[3] == UNKNOWN).all()
+    assert (run.epsilon_spent == whole.epsilon_spent[:4]).all()
+    assert run.verification.open == 5
+
+
+def test_a_run_that_died_before_its_first_round(seeded: Path, tmp_path: Path) -> None:
+    folder = unfinished(seeded, tmp_path / "run", rounds=0, agents=5)
+    for text in ("round,agent,test_e", None):
+        if text is None:
+            (folder / "metrics.csv").unlink()
+        else:
+            (folder / "metrics.csv").write_text(text, encoding="utf-8")
+        run = read_series(folder)
+        assert run.rounds.tolist() == [0]  # its charges
+        assert np.isnan(run.network.test_error).all()
+        assert run.state.tolist() == [[UNKNOWN] * 5]
+
+
+def test_one_agents_part_knows_its_own_odometer(gated: Path, tmp_path: Path) -> None:
+    run, whole = read_series(part_of(gated, tmp_path / "run", agent=3, agents=5)), read_series(gated)
+    assert (run.part, run.size, run.edges) == (3, 5, None)
+    assert (run.epsilon_spent[:, 3] == whole.epsilon_spent[:, 3]).all()
+    assert np.isnan(np.delete(run.epsilon_spent, 3, axis=1)).all()
+    assert (run.state == whole.state).all()
+
+
+def test_private_runs_and_open_ones(tmp_path: Path) -> None:
+    private = read_series(made(tmp_path / "private", seed=None))
+    assert private.network.train_loss is private.agents.consensus_gap is None
+    assert (private.seeded, private.private) == (False, True)
+    plain = read_series(made(tmp_path / "open", algorithm="admm", epsilon=None))
+    assert not plain.private
+    assert np.isnan(plain.epsilon_spent).all()
+    assert np.isnan(plain.targets).all()
+
+
+def test_a_baseline_has_epochs_and_no_graph(tmp_path: Path) -> None:
+    baseline = {"topology": None, "rounds": None, "epsilon": None, "epochs": 3}
+    run = read_series(made(tmp_path / "run", algorithm="sgd", **baseline))
+    assert (run.size, run.baseline, run.edges, run.private) == (1, True, None, False)
+    assert run.rounds.tolist() == [0, 1, 2]
+    assert (run.agents.test_error[:, 0] == run.network.test_error).all()
+
+
+def test_virtual_times_are_read(tmp_path: Path) -> None:
+    run = read_series(made(tmp_path / "run", delay="compute=1,latency=1"))
+    assert run.network.virtual_seconds is not None
+    assert run.network.virtual_seconds.tolist() == [2.0 * (t + 1) for t in range(ROUNDS)]
+
+
+def test_damage_is_named(seeded: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="is no run folder"):
+        read_series(tmp_path)
+    folder = part_of(seeded, tmp_path / "run", agent=0, agents=5)
+    path = folder / "metrics.csv"
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    for content, message in (
+        (text[:-3], "its last round is not whole though summary.json says"),
+        (text.replace("round,agent", "agent,round"), "line 1: has not the columns"),
+        ("".join([*lines[:1], *lines[1:7][::-1], *lines[7:]]), "not the network and agents 0 to 4"),
+        (lines[0] + "".join(lines[7:13] + lines[1:7]), "not ascending whole numbers"),
+        (text.replace("\n0,2,", "\n0,2,x"), "cannot be read as numbers"),
+    ):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(CheckFailed, match=message):
+            read_series(folder)
+    path.unlink()
+    with pytest.raises(CheckFailed, match=r"metrics\.csv: cannot be read"):
+        read_series(folder)
+    ledger = folder / "ledger" / "agent-000.jsonl"
+    ledger.write_bytes(ledger.read_bytes().replace(b'"round":2', b'"round":1', 1))
+    with pytest.raises(CheckFailed, match=r"agent-000\.jsonl: line"):
+        read_series(folder)

@@ -202,7 +202,7 @@ def test_every_flag_and_choice_of_every_command_is_documented() -> None:
         f"{command.name} {flag}"
         for command in leaves(command_line)
         for parameter in command.params
-        if isinstance(parameter, click.Option)
+        if isinstance(parameter, click.Option) and not parameter.hidden
         for flag in parameter.opts
         if not re.search(rf"`{flag}\b", written)
     ]

@@ -12,8 +12,9 @@ import pytest
 
 from admmnet.cli.plot import plot
 from admmnet.errors import RequestError
-from admmnet.report import plot_network, plot_overlay, plot_panels
+from admmnet.report import plot_network, plot_overlay
 from admmnet.report.compare_plot import SUFFIXES
+from admmnet.report.plot_style import MAIN
 from admmnet.report.plot_words import heading, labels
 from admmnet.report.run_plot import OVERLAID, PANELS, available, plot_run
 from admmnet.report.series import Series, read_series
@@ -138,10 +139,11 @@ def _line(axes: Any, colour: str) -> Any:
 def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     run = read_series(folders["seeded"])
     figure = plot_run(run, panels=["error", "loss", "gap", "privacy"])
-    error, loss, gap, privacy = figure.axes[1:]
-    assert (_line(error, plot_panels.MAIN).get_ydata() == 100.0 * run.network.test_error).all()
+    axes: list[Any] = figure.axes[1:]
+    error, loss, gap, privacy = axes
+    assert (_line(error, MAIN).get_ydata() == 100.0 * run.network.test_error).all()
     assert run.network.train_loss is not None
-    assert (_line(loss, plot_panels.MAIN).get_ydata() == run.network.train_loss).all()
+    assert (_line(loss, MAIN).get_ydata() == run.network.train_loss).all()
     assert run.agents.consensus_gap is not None
     (median,) = gap.get_lines()
     assert (median.get_ydata() == np.median(run.agents.consensus_gap, axis=1)).all()
@@ -159,13 +161,8 @@ def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
 def test_the_raster_shows_the_states(folders: dict[str, Path]) -> None:
     for kind in ("seeded", "many"):
         run = read_series(folders[kind])
-        axes = plot_run(run, panels=["broadcasts"]).axes[1]
-        if run.size == 5:
-            colours = np.asarray(axes.collections[0].get_array())
-        else:
-            colours = np.asarray(
-                axes.collections[0].get_array() if axes.collections else axes.images[0].get_array()
-            )
+        axes: Any = plot_run(run, panels=["broadcasts"]).axes[1]
+        colours = np.asarray(axes.collections[0].get_array())
         for state, colour in plot_network.COLOURS.items():
             shade = [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
             assert ((colours == shade).all(axis=-1) == (state == run.state.T)).all()
@@ -193,14 +190,14 @@ def test_states_differ_in_grey_and_runs_in_colour_and_form() -> None:
 
 
 def test_large_graphs_become_a_histogram(folders: dict[str, Path]) -> None:
-    axes = plot_run(folders["many"], panels=["graph"]).axes[1]
+    axes: Any = plot_run(folders["many"], panels=["graph"]).axes[1]
     assert axes.get_xlabel().startswith("epsilon spent")
     assert sum(bar.get_height() for bar in axes.patches) == 160
 
 
 def test_the_graph_is_coloured_by_epsilon(folders: dict[str, Path]) -> None:
     run = read_series(folders["lost"])
-    axes = plot_run(run, panels=["graph"]).axes[1]
+    axes: Any = plot_run(run, panels=["graph"]).axes[1]
     lines, plain, points = axes.collections
     assert len(lines.get_paths()) == 5
     assert len(plain.get_offsets()) == 0

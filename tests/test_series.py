@@ -66,7 +66,7 @@ def test_who_spoke_is_who_was_charged_for_a_broadcast(gated: Path) -> None:
             spoke[round_, account.header["agent"]] |= event.mechanism == "gaussian"
     assert (run.spoke == spoke).all()
     assert {SILENT, SPOKE} <= set(run.state.ravel().tolist())
-    finished = np.cumsum(spoke, axis=0) - spoke >= 3
+    finished = np.greater_equal(np.cumsum(spoke, axis=0) - spoke, 3)
     assert ((run.state == USED_UP) == finished).all()
     assert finished.any()
 

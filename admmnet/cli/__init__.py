@@ -15,6 +15,7 @@ from admmnet.cli.compare import compare
 from admmnet.cli.evaluate import evaluate, predict
 from admmnet.cli.ledger import ledger
 from admmnet.cli.network import network
+from admmnet.cli.plot import plot
 from admmnet.cli.run import run
 from admmnet.cli.topology import topology
 from admmnet.errors import AdmmnetError, RequestError
@@ -32,7 +33,7 @@ def command_line() -> None:
     """
 
 
-for command in (run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology, network, agent):
+for command in (run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology, network, agent, plot):
     command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")

@@ -74,7 +74,8 @@ def agent(
     if settings.out is None and settings.resume is None:
         settings = _with_out(settings, default_folder(part_name(settings.algorithm, number)))
     if parent is not None:
-        threading.Thread(target=_mourn, args=(parent, settings.shutdown_deadline), daemon=True).start()
+        private, seconds = Path(network_file).parent, settings.shutdown_deadline
+        threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()
     secret_file = _secret(network, network_file, number, secret)
     _check_plain(network, plain=plain)
     try:
@@ -94,10 +95,6 @@ def agent(
         if report is not None and _is_echo(error):
             sys.exit(error.exit_code)  # the starter hears why from its source
         raise
-    finally:
-        if parent is not None and _has_ended(parent):
-            # the starter was killed and cannot remove the sockets' folder any more
-            shutil.rmtree(Path(network_file).parent, ignore_errors=True)
     if quiet:
         return
     if as_json:
@@ -249,9 +246,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _mourn(parent: int, seconds: float) -> None:
-    """Wait for the death of the starter; then end this process, even one that hangs."""
-    select.select([parent], [], [])
+def _mourn(parent: int, private: Path, seconds: float) -> None:
+    """Wait for the death of the starter; then remove its folder and end this process, even one that hangs."""
+    select.select([parent], [], [])  # nothing is ever written to it
+    shutil.rmtree(private, ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(seconds)
     os._exit(RunError.exit_code)
@@ -261,8 +259,3 @@ def _send(report: int, event: dict[str, Any]) -> None:
     """Tell the starter; a line is shorter than what a pipe takes in one piece."""
     with suppress(OSError):  # full or closed: the bar stands still, the run does not
         os.write(report, json.dumps(event).encode() + b"\n")
-
-
-def _has_ended(parent: int) -> bool:
-    """Whether the other end of the starter's pipe is closed; nothing is ever written to it."""
-    return bool(select.select([parent], [], [], 0.0)[0])

@@ -91,7 +91,7 @@ def plot_graph(
 def _draw(figure: Any, axes: Any, graph: nx.Graph, values: Mapping[int, float] | None, label: str) -> None:
     from matplotlib.collections import LineCollection
 
-    places = _layout(graph)
+    places = layout(graph)
     _square(axes, places)
     count, edges = len(graph), graph.number_of_edges()
     width = max(0.3, min(1.6, 60 / edges))
@@ -135,7 +135,8 @@ def _draw(figure: Any, axes: Any, graph: nx.Graph, values: Mapping[int, float] |
             )
 
 
-def _layout(graph: nx.Graph) -> dict[int, tuple[float, float]]:
+def layout(graph: nx.Graph) -> dict[int, tuple[float, float]]:
+    """Return a place in the plane for every node: rings and complete graphs as circles, others by their distances."""
     import numpy as np
 
     count = len(graph)
@@ -144,8 +145,8 @@ def _layout(graph: nx.Graph) -> dict[int, tuple[float, float]]:
         turns = np.pi / 2 - 2 * np.pi * np.arange(count) / count
         places = np.column_stack([np.cos(turns), np.sin(turns)])
     else:
-        layout = nx.kamada_kawai_layout(graph) if count <= MAX_STRESS else nx.spring_layout(graph, seed=0)
-        places = np.array([layout[node] for node in range(count)])
+        found = nx.kamada_kawai_layout(graph) if count <= MAX_STRESS else nx.spring_layout(graph, seed=0)
+        places = np.array([found[node] for node in range(count)])
         places -= places.mean(axis=0)
         places = places @ np.linalg.svd(places, full_matrices=False)[2].T  # the longest way lies flat
         places *= np.where(places[0] > 0, -1.0, 1.0) * (1.0, -1.0)  # agent 0 on the left, above the middle

@@ -90,11 +90,11 @@ def histogram(axes: Any, run: Series) -> None:
     spent = last_spent(run)
     spent = spent[np.isfinite(spent)]
     targets = run.targets[np.isfinite(run.targets)]
-    top = 1.02 * max(float(spent.max()), float(targets.max()))
+    top = max(float(spent.max()), float(targets.max()))
     axes.hist(spent, bins=np.linspace(0.0, top, 41), color=MAIN, linewidth=0)
     for target in sorted({float(targets.min()), float(targets.max())}):
         axes.axvline(target, color=INK, linewidth=0.9, linestyle=(0, (5, 1.5)))
-    axes.set_xlim(0.0, top)
+    axes.set_xlim(0.0, 1.02 * top)
     frame(axes, "epsilon spent in the end (dashed: target)", "agents", whole_y=True)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
 
@@ -104,12 +104,12 @@ def graph(axes: Any, bar_axes: Any, run: Series) -> None:
     import networkx as nx
     from matplotlib.collections import LineCollection
 
-    from admmnet.report.graph_plot import _layout
+    from admmnet.report.graph_plot import layout
 
     network = nx.Graph()
     network.add_nodes_from(range(run.size))
     network.add_edges_from(run.edges or ())
-    places = _layout(network)
+    places = layout(network)
     axes.set_axis_off()
     axes.margins(0.09)
     lines = [(places[i], places[j]) for i, j in run.edges or ()]

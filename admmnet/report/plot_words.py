@@ -10,13 +10,14 @@ from admmnet.report.series import Series
 
 CHOSEN = (
     "data", "data_seed", "split", "normalise", "project", "loss", "algorithm", "method", "accountant", "epsilon",
-    "delta", "release", "gate", "answer", "topology", "topology_seed", "topology_schedule", "agents", "drop",
+    "delta", "gate", "answer", "topology", "topology_seed", "topology_schedule", "agents", "drop",
     "drop_burst", "offline", "on_loss", "batch", "epochs", "sampling", "noise", "seed", "trouble_seed",
 )  # fmt: skip
 """Settings that people choose, in the order of a label."""
 DERIVED = (
     "rounds", "regularisation", "eta", "proximal", "growth", "gamma", "beta", "gate_share", "gate_threshold",
-    "gate_radius", "max_releases", "loss_clip", "loss_width", "clip", "learning_rate", "schedule", "dual_noise",
+    "gate_radius", "max_releases", "loss_clip", "loss_width", "release", "clip", "learning_rate", "schedule",
+    "dual_noise",
 )  # fmt: skip
 """Settings that follow from those unless somebody sets them: told only if the others do not tell runs apart."""
 PRIVATE = ("method", "accountant", "epsilon", "delta")

@@ -68,7 +68,7 @@ LOOKS = {
     "ipp-admm": Look(RED, "v"),
 }
 _EFFECTS: dict[int, tuple[str, str, str, float]] = {
-    1: ("splits, share of the budget for the approximate solution", "Effects of privacy budget splitting", "PP-ADMM", 0.001),
+    1: ("splits, share for the approximate solution", "Effects of privacy budget splitting", "PP-ADMM", 0.001),
     2: ("beta, gradient norm at which a solve stops", "Effects of optimisation accuracy beta", "PP-ADMM", 10.0**-3.5),
     3: ("C_loss, clip of a record's loss", "Effects of the clipping threshold C_loss", "IPP-ADMM", 2.0),
     4: ("alpha, what a fall in loss must reach", "Effects of the gate's threshold alpha", "IPP-ADMM", 1e-3),
@@ -144,13 +144,14 @@ def _ends(found: Sequence[Mapping[float, Summary]], first: float, second: float)
 
 
 def _best(found: Sequence[Mapping[float, Summary]], choice: float) -> tuple[int, int]:
-    """In how many series no other value is clearly lower than the choice, and how many there are."""
-    good = 0
-    counted = [series for series in found if choice in series]
-    for series in counted:
-        others = (contest({0: series[choice]}, {0: series[x]}) for x in series if x != choice)
-        good += all(not one.above for one in others)
-    return good, len(counted)
+    """In how many series no other value is clearly lower than the choice, of those where any value is clearly other."""
+    good = counted = 0
+    for series in (series for series in found if choice in series):
+        others = total(contest({0: series[choice]}, {0: series[x]}) for x in series if x != choice)
+        if others.below or others.above:
+            counted += 1
+            good += not others.above
+    return good, counted
 
 
 def _effect_findings(number: int, rows: Sequence[Row], choice: float) -> list[Finding]:
@@ -161,7 +162,8 @@ def _effect_findings(number: int, rows: Sequence[Row], choice: float) -> list[Fi
     best = Finding(
         f"{_choice_words(number)} gives the lowest error",
         verdict_of(good, places),
-        f"no other value is clearly lower in {good} of {places} (three settings by the epsilons)",
+        f"no other value is clearly lower in {good} of the {places} cases where any value is clearly different, of "
+        f"{len(found)} (three settings by the epsilons)",
     )
     if number == 1:
         gain = _ends(found, low, high)
@@ -477,6 +479,7 @@ def _other_findings(rows: Sequence[Row]) -> list[Finding]:
 
 def _other_of(rows: Sequence[Row]) -> list[Finding]:
     found = []
+    learned = min(row["test_error"] for row in where(rows, method=NON_PRIVATE)) + 3.0 * CLOSE
     for reading in distinct(rows, "reading"):
         own = where(rows, reading=reading)
         methods = [m for m in (*RIVALS, *OWN) if where(own, method=m)]
@@ -492,12 +495,14 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
         plain = summed_up(row["test_error"] for row in where(own, method=NON_PRIVATE))
         gaps = [s.mean - plain.mean for m in OWN for s in series.get(m, {}).values() if plain is not None]
         near = sum(gap <= CLOSE for gap in gaps)
+        idle = plain is not None and plain.mean > learned
         found.append(
             Finding(
                 f"PP-ADMM and IPP-ADMM get close to the best achievable error ({_SHORT[reading]})",
-                verdict_of(near, len(gaps)),
+                "not decided" if idle else verdict_of(near, len(gaps)),
                 f"within one point of the run without privacy in {near} of {len(gaps)}; largest gap "
-                f"{100.0 * max(gaps, default=math.nan):.1f} points",
+                f"{100.0 * max(gaps, default=math.nan):.1f} points"
+                + ("; but that run has itself not learned" if idle else ""),
                 _WHY[reading] if reading != PROVEN else "",
             )
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from admmnet.errors import RunError
 from admmnet.reproduce.tables import Summary
 
@@ -18,6 +20,8 @@ BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = (
 )
 _DASHES: dict[str, Any] = {"solid": "-", "dashed": (0, (5, 2)), "dotted": (0, (1.2, 1.6))}
 DPI = 110
+COLOURS = 128
+"""Of a picture's palette, which makes files a third as large."""
 FEW = 12
 """Points up to which a curve has markers and bars; beyond, a band."""
 
@@ -106,9 +110,14 @@ def save(path: Path, picture: Picture) -> None:
     RunError
         If the file cannot be written.
     """
+    from PIL import Image  # matplotlib needs it, too
+
     figure = draw(picture)
+    figure.set_dpi(DPI)
+    figure.canvas.draw()
+    shot = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
     try:
-        figure.savefig(path, dpi=DPI, metadata={})
+        shot.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     except OSError as error:
         raise RunError(f"{path}: cannot be written: {error.strerror}") from None
 

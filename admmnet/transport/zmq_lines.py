@@ -127,6 +127,12 @@ class Lines:
         """Ask a neighbour for what is missing."""
         self.send(peer, Kind.AGAIN, numbered=False)
 
+    def say_waiting(self, absent: list[int]) -> None:
+        """Tell the neighbours whom this process waits for, and how much it has sent them: they see what is missing."""
+        for peer, link in self.links.items():
+            value = {"for": absent, "sent": link.sent}
+            self.send(peer, Kind.WAITING, numbered=False, payload=as_json(value))
+
     # in
 
     def serve(self, seconds: float) -> None:
@@ -172,8 +178,15 @@ class Lines:
             return
         link = self.links[frame.sender]
         link.acknowledge(min(frame.acknowledged, link.sent))
+        if frame.kind is Kind.WAITING:
+            sent = value.get("sent") if isinstance(value, dict) else None
+            if not isinstance(sent, int) or not isinstance(value.get("for"), list):
+                raise BadFrame("payload")
+            link.gap = sent > self.inbox.heard[frame.sender]
+            if link.gap:
+                self.ask_again(frame.sender)
         if verdict is Verdict.GAP:
-            if not link.gap:
+            if not link.gap:  # else it has been asked already
                 self.ask_again(frame.sender)
             link.gap = True
         elif verdict in (Verdict.NOW, Verdict.EARLY):
@@ -197,6 +210,7 @@ class Lines:
             self.fault = self.fault or difference(self._greeting, theirs, self._names[peer])
         if news or not theirs.ready:
             self.greet(peer)
+            self.resend(peer)  # until now it could not take what was sent already
 
     def _garbled(self, identity: str | None, reason: str) -> None:
         self.inbox.count(Verdict.REFUSED)

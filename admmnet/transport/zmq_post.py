@@ -168,14 +168,12 @@ class Post:
 
     def _look(self, absent: Set[int], begun: float, now: float) -> None:
         """Tell the neighbours that this process waits, and judge them."""
-        self.lines.spread(Kind.WAITING, numbered=False, payload=as_json(sorted(absent)))
+        self.lines.say_waiting(sorted(absent))
         # what a process far away owes comes through neighbours: any of them may be what hangs
         suspects = absent if absent <= self.links.keys() else self.links.keys()
         for peer, link in self.links.items():
             if peer in self.lost:
                 continue
-            if link.gap:
-                self.lines.ask_again(peer)
             if link.farewell:
                 if peer in suspects:
                     self.lose(peer, "it has left the run")
@@ -200,9 +198,7 @@ class Post:
         if frame.kind in (Kind.SHARE, Kind.ROWS):
             self.lines.pass_on(frame)
         elif frame.kind is Kind.WAITING:
-            if not isinstance(value, list):
-                raise BadFrame("payload")
-            if value != [self.rank]:  # whoever waits for this process alone may be what hangs
+            if value["for"] != [self.rank]:  # whoever waits for this process alone may be what hangs
                 link.waiting_at = time.monotonic()
         elif frame.kind is Kind.AGAIN:
             self.lines.resend(peer, frame.acknowledged)

@@ -8,6 +8,7 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,17 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 DEADLINE = 60.0
 """Seconds that a command may take."""
+
+# Chromium wants its pipe at descriptors 3 and 4
+_START = """
+import os, sys
+ends = [os.dup(int(word)) for word in sys.argv[1:3]]
+while min(ends) < 5:
+    ends = [os.dup(end) for end in ends]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def found() -> str | None:
@@ -117,17 +129,20 @@ class Browser:
         self.call("Input.dispatchKeyEvent", type="keyDown", key="Enter", code="Enter", text="\r")
         self.call("Input.dispatchKeyEvent", type="keyUp", key="Enter", code="Enter")
 
-    def mouse(self, x: float, y: float, kind: str = "mouseMoved") -> None:
-        """Move the mouse there, or click."""
-        if kind == "click":
-            for part in ("mousePressed", "mouseReleased"):
-                self.call("Input.dispatchMouseEvent", type=part, x=x, y=y, button="left", clickCount=1)
-        else:
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y)
+    def move(self, x: float, y: float) -> None:
+        """Move the mouse there."""
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
+    def click(self, x: float, y: float) -> None:
+        """Click there."""
+        for part in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=part, x=x, y=y, button="left", clickCount=1)
 
     def shot(self, file: Path, *, whole: bool = True) -> None:
         """Write a picture of the window, or of the whole page."""
-        raw = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))
+        raw = self.call(
+            "Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole)
+        )
         file.write_bytes(base64.b64decode(raw["data"]))
 
     def _clip(self, whole: bool) -> dict[str, Any]:
@@ -169,12 +184,12 @@ def browser(home: Path) -> Iterator[Browser]:
     assert path is not None
     command_read, command_write = os.pipe()
     answer_read, answer_write = os.pipe()
-    # the pipe is at descriptors 3 and 4, by Chromium's rule
     words = [
-        "/bin/sh",
+        sys.executable,
         "-c",
-        f'exec "$@" 3<&{command_read} 4>&{answer_write}',
-        "sh",
+        _START,
+        str(command_read),
+        str(answer_write),
         path,
         "--headless",
         "--no-sandbox",

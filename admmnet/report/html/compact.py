@@ -75,11 +75,11 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row; also without privacy) or ``blocks`` (several rounds a
-        row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind, count, ...];
-        ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of first round, last
-        round, pattern, times and total; ``of``: ledger's name to its history; ``resumes``: name to round and
-        number of events above.
+        ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row; also without privacy) or ``blocks``
+        (several rounds a row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind,
+        count, ...]; ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of
+        first round, last round, pattern, times and total; ``of``: ledger's name to its history; ``resumes``:
+        name to round and number of events above.
     """
     readable = [(book, book.account) for book in books if book.account is not None]
     events = sum(len(account.events) for _, account in readable)
@@ -281,7 +281,9 @@ def _layout(drawn: nx.Graph) -> dict[int, tuple[float, float]]:
     degrees = {degree for _, degree in drawn.degree()}
     if degrees in ({2}, {count - 1}) and nx.is_connected(drawn):
         turns = np.pi / 2 - 2 * np.pi * np.arange(count) / count
-        order = sorted(drawn) if degrees != {2} or count == 3 else list(nx.dfs_preorder_nodes(drawn, min(drawn)))
+        order = (
+            sorted(drawn) if degrees != {2} or count == 3 else list(nx.dfs_preorder_nodes(drawn, min(drawn)))
+        )
         return {i: (float(np.cos(turn)), float(-np.sin(turn))) for i, turn in zip(order, turns, strict=True)}
     if count <= 150 and nx.is_connected(drawn):
         placed = nx.kamada_kawai_layout(drawn)

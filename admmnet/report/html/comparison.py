@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from admmnet.report.html import sections, words
-from admmnet.report.html.facts import RunFacts, at, real, whole
+from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, join, table, tag
+from admmnet.report.html.values import at, real, whole
 from admmnet.report.html.words import above, figure
 
 
@@ -40,7 +41,10 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
     rows: list[tuple[str, list[Any]]] = [
         ("Ledgers", [_state(run) for run in runs]),
         ("Method", [f"{run.header.get('algorithm', '?')} ({run.header.get('method', '?')})" for run in runs]),
-        ("Data", [str(run.said("data", "name") or at(run.settings or {}, "data", "data") or "?") for run in runs]),
+        (
+            "Data",
+            [str(run.said("data", "name") or at(run.settings or {}, "data", "data") or "?") for run in runs],
+        ),
         ("Agents", [f"{run.part[1] if run.part else len(run.agents):,}" for run in runs]),
         ("Rounds or epochs", [figure(real(run.said("rounds")), 9) for run in runs]),
         (
@@ -62,9 +66,7 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
         ("Bytes sent", [_bytes(whole(run.said("bytes_sent"))) for run in runs]),
         ("Wall time (s)", [figure(real(run.said("seconds", "total"))) for run in runs]),
     ]
-    return [
-        (name, values) for name, values in rows if name == "Ledgers" or set(values) != {sections.DASH}
-    ]
+    return [(name, values) for name, values in rows if name == "Ledgers" or set(values) != {sections.DASH}]
 
 
 def _state(run: RunFacts) -> Raw:
@@ -90,14 +92,13 @@ def _warnings(runs: tuple[RunFacts, ...]) -> Raw:
     found = []
     private = [run for run in runs if run.private]
     if len({run.header["adjacency"] for run in private}) > 1:
-        found.append(
-            "The runs have different neighbouring relations: their epsilons mean different things."
-        )
+        found.append("The runs have different neighbouring relations: their epsilons mean different things.")
     if len({words.promise_of(run).delta for run in private}) > 1:
         found.append("The runs have different deltas: compare their epsilons with care.")
     if len({words.promise_of(run).claimed is None for run in private}) > 1:
         found.append(
-            "Some budgets were kept by a proof, some by the paper's arithmetic: compare proven figures with proven figures."
+            "Some budgets were kept by a proof, some by the paper's arithmetic: compare proven figures with proven "
+            "figures."
         )
     if len({(run.said("metric"), str(run.said("data"))) for run in runs if run.finished}) > 1:
         found.append("Not all runs have the same data: their errors are not measured on the same records.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +12,9 @@ from typing import Any
 from admmnet import records
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy import audit
+from admmnet.report.html.agree import contradictions
+from admmnet.report.html.values import at, last_total, real, whole
 from admmnet.report.series import Series, read_series
-
-TOLERANCE = 1e-9
-"""Relative difference allowed between a figure of summary.json and the ledger's."""
 
 
 @dataclass(frozen=True)
@@ -145,26 +143,6 @@ class RunFacts:
         return max((value for value in values if value is not None), default=None)
 
 
-def at(tree: Any, *keys: str) -> Any:
-    """Value below these keys of nested tables, None where something else is in between."""
-    for key in keys:
-        if not isinstance(tree, Mapping):
-            return None
-        tree = tree.get(key)
-    return tree
-
-
-def real(value: Any) -> float | None:
-    """Return the value if it is a finite number, else None: files may hold anything."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else None
-
-
-def whole(value: Any) -> int | None:
-    """Return the value if it is a whole number, else None."""
-    return value if type(value) is int else None
-
-
 def read_facts(path: Path, name: str) -> RunFacts:
     """Read a run folder and verify it; faults are collected, not raised.
 
@@ -194,7 +172,13 @@ def read_facts(path: Path, name: str) -> RunFacts:
     agents = _agents(books, entries, part)
     headers = [book.account.header for book in books if book.account is not None]
     if summary is not None:
-        faults += _contradictions(summary_file, summary, books, entries, headers)
+        faults += contradictions(
+            summary_file,
+            summary,
+            {book.name: book.account for book in books if book.account is not None},
+            entries,
+            whole=all(book.account is not None for book in books),
+        )
     return RunFacts(
         path=path,
         name=name,
@@ -276,11 +260,8 @@ def _entries(summary: Mapping[str, Any] | None) -> dict[int, Mapping[str, Any]]:
     entries = at(summary, "per_agent")
     if not isinstance(entries, list):
         return {}
-    return {
-        entry["agent"]: entry
-        for entry in entries
-        if isinstance(entry, Mapping) and whole(entry.get("agent")) is not None
-    }
+    numbered = ((whole(at(entry, "agent")), entry) for entry in entries)
+    return {agent: entry for agent, entry in numbered if agent is not None and agent >= 0}
 
 
 def _number(book: Book) -> int | None:
@@ -330,86 +311,3 @@ def _agent(number: int, book: Book | None, entry: Mapping[str, Any]) -> AgentFac
         test_error=real(entry.get("test_error")),
         book=None if book is None else book.name,
     )
-
-
-def last_total(account: audit.Account | None) -> Mapping[str, Any]:
-    """Totals of a ledger as its last event states them; the verification has recomputed them."""
-    nothing = {"rho": None, "xi": None, "epsilon_spent": None, "epsilon_published": None}
-    if account is None:
-        return nothing
-    if not account.events:
-        return nothing if account.delta is None else {**nothing, "rho": 0.0, "xi": 0.0, "epsilon_spent": 0.0}
-    total: Mapping[str, Any] = account.events[-1][2]["total"]
-    return total
-
-
-def _contradictions(
-    path: Path,
-    summary: Mapping[str, Any],
-    books: tuple[Book, ...],
-    entries: Mapping[int, Mapping[str, Any]],
-    headers: list[dict[str, Any]],
-) -> list[str]:
-    """What summary.json says otherwise than the ledgers, which alone are recomputed."""
-    found = []
-    for book in books:
-        if book.account is None:
-            continue
-        header, total = book.account.header, last_total(book.account)
-        entry = entries.get(header["agent"])
-        if entry is None or entry.get("lost_at") is not None:
-            continue
-        budget = header["budget"]
-        for key, right in (
-            ("records", header["records"]),
-            ("epsilon_target", budget["epsilon"]),
-            ("delta", budget["delta"]),
-            ("rho", total["rho"]),
-            ("epsilon_spent", total["epsilon_spent"]),
-            ("epsilon_published", total["epsilon_published"]),
-        ):
-            if not _same(entry.get(key), right) and not (key == "epsilon_published" and not total["rho"]):
-                found.append(
-                    f"{path}: agent {header['agent']}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
-                )
-    for key, name, right in _common(headers):
-        wrong = at(summary, *key)
-        if wrong != right:
-            found.append(f"{path}: {name} is {wrong!r:.60}, the ledgers say {right!r}")
-    return found + _wide(path, summary, books)
-
-
-def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, Any]]:
-    if not headers:
-        return []
-    first = headers[0]
-    private = first["budget"]["delta"] is not None
-    return [
-        (("seeded",), "seeded", first["noise"] == "seeded"),
-        (("algorithm",), "algorithm", first["algorithm"]),
-        (("method",), "method", first["method"]),
-        (("privacy", "adjacency"), "adjacency", first["adjacency"]),
-        (("privacy", "accountant"), "accountant", first["accountant"] if private else None),
-    ]
-
-
-def _wide(path: Path, summary: Mapping[str, Any], books: tuple[Book, ...]) -> list[str]:
-    """What the summary says of the whole network, against its own agents' entries and ledgers."""
-    if any(book.account is None for book in books):
-        return []
-    spent = [
-        last_total(book.account)["epsilon_spent"]
-        for book in books
-        if book.account is not None and book.name in (at(summary, "ledgers") or {})
-    ]
-    told = at(summary, "privacy", "epsilon_spent")
-    if len(spent) < len(at(summary, "ledgers") or {}) or not spent or None in spent or _same(told, max(spent)):
-        return []
-    return [f"{path}: privacy.epsilon_spent is {told!r:.60}, the ledgers say {max(spent)!r}"]
-
-
-def _same(told: Any, right: Any) -> bool:
-    if right is None or told is None:
-        return told is right
-    value = real(told)
-    return value is not None and abs(value - right) <= TOLERANCE * max(abs(value), abs(right))

@@ -13,9 +13,11 @@ from typing import Any
 
 from admmnet.errors import RequestError
 from admmnet.report.html import compact, sections, words
+from admmnet.report.html.agents import agents_table
 from admmnet.report.html.comparison import comparison
 from admmnet.report.html.facts import RunFacts, read_facts
 from admmnet.report.html.markup import Raw, data, join, tag
+from admmnet.report.html.markup import text as markup_text
 from admmnet.report.series import STATES
 from admmnet.version import __version__
 
@@ -67,19 +69,21 @@ def _names(paths: Sequence[Path]) -> list[str]:
     """Names of the folders; of several with the same name, their paths."""
     names = [path.resolve().name for path in paths]
     return [
-        str(path) if names.count(name) > 1 or not name else name for path, name in zip(paths, names, strict=True)
+        str(path) if names.count(name) > 1 or not name else name
+        for path, name in zip(paths, names, strict=True)
     ]
 
 
 def _page(runs: tuple[RunFacts, ...]) -> str:
     here = files("admmnet.report.html")
     style, script, template = (
-        here.joinpath(name).read_text(encoding="utf-8").strip() for name in ("page.css", "page.js", "template.html")
+        here.joinpath(name).read_text(encoding="utf-8").strip()
+        for name in ("page.css", "page.js", "template.html")
     )
     title = f"admmnet report: {runs[0].name}" if len(runs) == 1 else f"admmnet report: {len(runs)} runs"
     # filled in one pass, so that a name with braces in it stays a name
     parts = {
-        "title": sections.tag("x", title)[3:-4],
+        "title": markup_text(title),
         "version": __version__,
         "style": style,
         "style_digest": _digest(style),
@@ -102,7 +106,11 @@ def _digest(content: str) -> str:
 
 
 def _data(runs: tuple[RunFacts, ...]) -> dict[str, Any]:
-    return {"runs": [_run_data(run, len(runs)) for run in runs], "released": dict(words.RELEASED), "states": STATES}
+    return {
+        "runs": [_run_data(run, len(runs)) for run in runs],
+        "released": dict(words.RELEASED),
+        "states": STATES,
+    }
 
 
 def _run_data(run: RunFacts, share: int) -> dict[str, Any]:
@@ -143,7 +151,10 @@ def _body(runs: tuple[RunFacts, ...]) -> Raw:
     parts += [_run(run, k, alone=one) for k, run in enumerate(runs)]
     footer = tag(
         "footer",
-        tag("p", f"Made by admmnet {__version__} from run folders alone; this page loads nothing and sends nothing."),
+        tag(
+            "p",
+            f"Made by admmnet {__version__} from run folders alone; this page loads nothing and sends nothing.",
+        ),
     )
     return join((header, tag("main", *parts, id="content"), footer), "\n")
 
@@ -175,7 +186,7 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
             sections.meaning(run),
         ),
         ("charts", "Charts", _charts(run)),
-        ("agents", holder, sections.agents(run, prefix)),
+        ("agents", holder, agents_table(run, prefix)),
         ("ledger", "Ledger, line by line", _ledger(run, prefix)),
         ("verification", "Verification", sections.verification(run)),
         ("settings", "Settings", sections.settings(run)),
@@ -189,7 +200,13 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
         aria_label=f"Parts of {run.name}",
     )
     content = [
-        tag("section", tag("h3", title, id=f"{prefix}-{key}-title"), body, id=f"{prefix}-{key}", class_=f"part {key}-part")
+        tag(
+            "section",
+            tag("h3", title, id=f"{prefix}-{key}-title"),
+            body,
+            id=f"{prefix}-{key}",
+            class_=f"part {key}-part",
+        )
         for key, title, body in parts
     ]
     inside = tag("div", links, *content, class_="run", data_run=place)
@@ -218,7 +235,8 @@ def _graph(run: RunFacts) -> Raw:
         "A node is an agent, its colour the epsilon it has spent by its ledger. White with a dashed line: not known. "
         "Choose an agent here or in the table; with the keyboard, the arrow keys go from agent to agent."
         if run.private
-        else "A node is an agent. Choose one here or in the table; with the keyboard, the arrow keys go from agent to agent."
+        else "A node is an agent. Choose one here or in the table; with the keyboard, the arrow keys go from agent to "
+        "agent."
     )
     return join((_script_only(), tag("p", words_), tag("div", class_="network")))
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from admmnet.report.html import words
-from admmnet.report.html.facts import AgentFacts, Book, RunFacts, at, real, whole
+from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
+from admmnet.report.html.values import at, real, whole
 from admmnet.report.html.words import above, figure
 
 DASH = "–"  # noqa: RUF001
@@ -65,11 +66,12 @@ def banner(runs: tuple[RunFacts, ...]) -> Raw:
         )
     books = [book.account for run in runs for book in run.books if book.account is not None]
     events = sum(len(account.events) for account in books)
-    unfinished = sum(not run.finished for run in runs)
+    loose = sum(book.listed is None for run in runs for book in run.books)
     digests = (
         "every digest is the one in summary.json"
-        if not unfinished
-        else f"{count(unfinished, 'run')} without summary.json, so without digests to compare"
+        if not loose
+        else f"the digests that summary.json has are right, but {count(loose, 'ledger')} of unfinished runs or lost "
+        f"agents {'has' if loose == 1 else 'have'} none"
     )
     return tag(
         "div",
@@ -89,7 +91,9 @@ def subtitle(run: RunFacts) -> str:
     """Return a run in one line: method, data, graph, rounds."""
     head, data = run.header, at(run.summary, "data")
     settings = run.settings or {}
-    algorithm = head.get("algorithm") or run.said("algorithm") or at(settings, "algorithm", "algorithm") or "?"
+    algorithm = (
+        head.get("algorithm") or run.said("algorithm") or at(settings, "algorithm", "algorithm") or "?"
+    )
     method = head.get("method") or run.said("method")
     name = at(data, "name") or at(settings, "data", "data") or "unknown data"
     where = "one holder" if run.baseline else graph_words(run)
@@ -138,7 +142,11 @@ def cards(run: RunFacts) -> Raw:
         ("Ledgers", state(run), f"{len(run.books):,} files"),
     ]
     if run.private and run.header:
-        noise = ("seeded", "a simulation: protects nothing") if run.seeded else ("secret", "keyed by the operating system")
+        noise = (
+            ("seeded", "a simulation: protects nothing")
+            if run.seeded
+            else ("secret", "keyed by the operating system")
+        )
         items.insert(len(privacy), ("Noise", *noise))
     return tag(
         "div",
@@ -169,7 +177,10 @@ def summary(run: RunFacts) -> Raw:
         ("Accountant", _accountant(run)),
         ("Carried by", said("transport") or DASH),
         ("Bytes sent", DASH if whole(said("bytes_sent")) is None else f"{said('bytes_sent'):,}"),
-        ("Wall time", DASH if real(at(said("seconds"), "total")) is None else f"{said('seconds')['total']:g} s"),
+        (
+            "Wall time",
+            DASH if real(at(said("seconds"), "total")) is None else f"{said('seconds')['total']:g} s",
+        ),
     ]
     pure = real(at(said("baseline"), "pure_epsilon"))
     if pure is not None:
@@ -180,9 +191,13 @@ def summary(run: RunFacts) -> Raw:
         (
             _faults(run),
             cards(run),
-            tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside") if happened else "",
+            tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside")
+            if happened
+            else "",
             pairs(rows),
-            join((tag("h4", "Notes of the run"), bullets(notes))) if isinstance(notes, list) and notes else "",
+            join((tag("h4", "Notes of the run"), bullets(notes)))
+            if isinstance(notes, list) and notes
+            else "",
         )
     )
 
@@ -217,100 +232,6 @@ def meaning(run: RunFacts) -> Raw:
         tag("div", tag("h4", heading), bullets(words.uncovered(run))),
         class_="columns prose",
     )
-
-
-_COLUMNS = (
-    ("agent", "Agent", "number of the agent"),
-    ("records", "Records", "training records"),
-    ("degree", "Degree", "neighbours"),
-    ("releases", "Releases", "vectors it broadcast"),
-    ("events", "Events", "lines of its ledger"),
-    ("epsilon_target", "Budget ε", "epsilon of its ledger's header"),
-    ("epsilon_proven", "Worst case ε", "proven before the run; summary.json"),
-    ("spent", "Spent ε", "odometer: proven epsilon of what was released, from the ledger"),
-    ("published", "Paper's ε", "the same by the paper's arithmetic"),
-    ("account_spent", "Account ε", "all runs of its account; summary.json"),
-    ("test_error", "Error", "of its vector on the test records"),
-)
-
-
-def agents(run: RunFacts, prefix: str) -> Raw:
-    """Return the table of agents."""
-    columns = [
-        column
-        for column in _COLUMNS
-        if column[0] == "agent" or any(getattr(agent, column[0]) is not None for agent in run.agents)
-    ]
-    head = [
-        tag(
-            "th",
-            tag("button", title, type="button", title=note),
-            scope="col",
-            aria_sort="ascending" if key == "agent" else "none",
-            data_key=key,
-        )
-        for key, title, note in columns
-    ]
-    head.append(tag("th", tag("button", "State", type="button"), scope="col", aria_sort="none", class_="t"))
-    books = {book.name: book for book in run.books}
-    rows = [
-        _agent_row(run, agent, books.get(agent.book or ""), columns, place)
-        for place, agent in enumerate(run.agents)
-    ]
-    label = f"{prefix}-agents-title"
-    return tag(
-        "div",
-        tag(
-            "table",
-            tag("thead", tag("tr", *head)),
-            tag("tbody", *rows),
-            class_="sortable",
-            aria_labelledby=label,
-        ),
-        class_="scroll tall",
-        tabindex="0",
-        role="region",
-        aria_labelledby=label,
-    )
-
-
-def _agent_row(
-    run: RunFacts, agent: AgentFacts, book: Book | None, columns: list[tuple[str, str, str]], place: int
-) -> Raw:
-    cells = []
-    for key, _, _ in columns:
-        value = getattr(agent, key)
-        if key == "agent":
-            button = tag("button", value, type="button", tabindex=None if place == 0 else "-1")
-            cells.append(tag("th", button, scope="row", data_v=value))
-        else:
-            cells.append(tag("td", _cell(run, key, value), data_v=value))
-    word, bad = agent_state(agent, book)
-    return tag("tr", *cells, tag("td", word, class_="t alarm" if bad else "t"), data_a=place)
-
-
-def _cell(run: RunFacts, key: str, value: float | None) -> str:
-    if value is None:
-        return DASH
-    if key == "test_error":
-        return error_of(run, value)
-    return f"{value:,}" if isinstance(value, int) else above(value)
-
-
-def agent_state(agent: AgentFacts, book: Book | None) -> tuple[str, bool]:
-    """Return what became of an agent and its ledger in words, and whether that is a fault."""
-    if book is not None and book.fault is not None:
-        return "ledger does not verify", True
-    said = []
-    if agent.lost_at is not None:
-        said.append(f"lost in round {agent.lost_at}")
-    if agent.refused_at is not None:
-        said.append(f"budget refused from round {agent.refused_at}")
-    if book is None:
-        said.append("ledger not here")
-    elif book.account is not None:
-        said.append("ledger verified" if book.account.finished else "ledger verified, unfinished")
-    return ", ".join(said), False
 
 
 def book_words(book: Book) -> str:

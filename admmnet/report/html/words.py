@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from admmnet.report.html.facts import AgentFacts, RunFacts, real, whole
+from admmnet.report.html.facts import AgentFacts, RunFacts
+from admmnet.report.html.values import real, whole
 
 RELEASED: Mapping[str, str] = {
     "objective-perturbation": "minimiser of an objective with Gaussian noise in it",
@@ -73,14 +74,16 @@ def certainty(epsilon: float, delta: float) -> float:
 def meaning(run: RunFacts) -> list[tuple[str, str]]:
     """Return what the epsilon means, as pairs of a heading and a paragraph."""
     if not run.header:
-        return [("Nothing can be said", "No ledger of this run verifies, so nothing is said about its privacy.")]
+        return [
+            ("Nothing can be said", "No ledger of this run verifies, so nothing is said about its privacy.")
+        ]
     if not run.private:
         return [
             (
                 "No privacy",
-                f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees what "
-                "was sent, or the model, may learn about any record. No epsilon describes it. Its errors serve for "
-                "comparison with private runs, and for nothing that concerns privacy.",
+                f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees "
+                "what was sent, or the model, may learn about any record. No epsilon describes it. Its errors serve "
+                "for comparison with private runs, and for nothing that concerns privacy.",
             )
         ]
     found = [*_simulation(run), *_promised(run), _relation(run), _unit()]
@@ -93,9 +96,9 @@ def _simulation(run: RunFacts) -> list[tuple[str, str]]:
     return [
         (
             "A simulation",
-            "The noise was made from a seed. Whoever has the seed, which stands in the settings, can make it again and "
-            "take it off. So this run protects nothing. The figures below are those of a run that is the same but for "
-            "secret noise.",
+            "The noise was made from a seed. Whoever has the seed, which stands in the settings, can make it again "
+            "and take it off. So this run protects nothing. The figures below are those of a run that is the same "
+            "but for secret noise.",
         )
     ]
 
@@ -104,8 +107,8 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
     promise = promise_of(run)
     if promise.claimed is not None:
         claim = (
-            f"The budget in the ledgers, epsilon {above(promise.claimed)}, was kept by the arithmetic of the published "
-            "paper, parts of which do not hold. It is the paper's claim and no proof stands behind it. "
+            f"The budget in the ledgers, epsilon {above(promise.claimed)}, was kept by the arithmetic of the "
+            "published paper, parts of which do not hold. It is the paper's claim and no proof stands behind it. "
         )
         if promise.epsilon is None or promise.delta is None:
             return [("The promise", claim + "Nothing is proven of the worst case of this run.")]
@@ -126,8 +129,8 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
             "The promise",
             f"Fixed before the first round: {whose} is (epsilon, delta)-differentially private in "
             f"{'the' if run.baseline else 'its'} records, with epsilon {at_most}{above(promise.epsilon)} and delta "
-            f"{at_most}{promise.delta:g}. A filter kept it while the run went on: what did not fit was not drawn. This is "
-            "the figure to quote."
+            f"{at_most}{promise.delta:g}. A filter kept it while the run went on: what did not fit was not drawn. "
+            "This is the figure to quote."
             + ("" if same else " Each agent has its own, in the table of agents."),
         ),
         _odds(promise.epsilon, promise.delta, run),
@@ -158,9 +161,9 @@ def _odds(epsilon: float, delta: float, run: RunFacts) -> tuple[str, str]:
     return (
         "What that means",
         f"If {change}, anything that can be seen becomes more or less probable by a factor of at most "
-        f"e^epsilon{factor}, but for a part of probability delta = {delta:g}. To someone who knows all other records, "
-        f"and for whom two cases were equally likely before, this bound leaves {guess} right guesses; without the run "
-        f"it is 50 %.{weak}",
+        f"e^epsilon{factor}, but for a part of probability delta = {delta:g}. To someone who knows all other "
+        f"records, and for whom two cases were equally likely before, this bound leaves {guess} right guesses; "
+        f"without the run it is 50 %.{weak}",
     )
 
 
@@ -169,23 +172,23 @@ def _relation(run: RunFacts) -> tuple[str, str]:
         holder = "" if run.baseline else " of one agent"
         return (
             "Relation: replace-one",
-            f"Two data sets are neighbours if one record{holder} is exchanged for another possible record. The number of "
-            "records is the same in both, and public.",
+            f"Two data sets are neighbours if one record{holder} is exchanged for another possible record. The "
+            "number of records is the same in both, and public.",
         )
     return (
         "Relation: zero-out",
         "Two data sets are neighbours if the row and label of one record become zero, so that it has no effect. The "
-        "number of records is the same in both, and public. This is weaker than replace-one: to exchange a record takes "
-        "two such steps, which can cost up to twice the epsilon, and a delta (1 + e^epsilon) times as large. Do not "
-        "set it beside a replace-one figure without saying so.",
+        "number of records is the same in both, and public. This is weaker than replace-one: to exchange a record "
+        "takes two such steps, which can cost up to twice the epsilon, and a delta (1 + e^epsilon) times as large. "
+        "Do not set it beside a replace-one figure without saying so.",
     )
 
 
 def _unit() -> tuple[str, str]:
     return (
         "Unit: a record",
-        "What is protected is one record, not a person. A person with k records has, roughly, k times the epsilon at a "
-        "much larger delta. Records that depend on each other tell about each other.",
+        "What is protected is one record, not a person. A person with k records has, roughly, k times the epsilon at "
+        "a much larger delta. Records that depend on each other tell about each other.",
     )
 
 
@@ -204,8 +207,8 @@ def _reading(run: RunFacts) -> list[tuple[str, str]]:
     return [
         (
             "Promise and odometer",
-            f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. How "
-            "many events there were can depend on the records, so the reading is a diagnostic and no guarantee. "
+            f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. "
+            "How many events there were can depend on the records, so the reading is a diagnostic and no guarantee. "
             f"Quote the promise.{planned}{paper}",
         )
     ]
@@ -217,8 +220,8 @@ def _network(run: RunFacts) -> list[tuple[str, str]]:
     return [
         (
             "Many agents",
-            "The agents' records are disjoint. A record is in one agent's charge alone, so the network's epsilon is the "
-            "largest of the agents', not their sum.",
+            "The agents' records are disjoint. A record is in one agent's charge alone, so the network's epsilon is "
+            "the largest of the agents', not their sum.",
         )
     ]
 
@@ -226,19 +229,21 @@ def _network(run: RunFacts) -> list[tuple[str, str]]:
 def _account(run: RunFacts) -> list[tuple[str, str]]:
     if run.header.get("account") is None:
         words = (
-            "The ledgers begin at zero. What other runs, trials and settings tried on the same records have cost is not in "
-            "them, and comes on top."
+            "The ledgers begin at zero. What other runs, trials and settings tried on the same records have cost is "
+            "not in them, and comes on top."
         )
         return [("Other runs on the same records", words)]
     told = run.largest("account_spent")
     stood = (
-        "" if told is None else f" When the run ended, the fullest account stood at epsilon {above(told)}, by summary.json."
+        ""
+        if told is None
+        else f" When the run ended, the fullest account stood at epsilon {above(told)}, by summary.json."
     )
     return [
         (
             "An account over several runs",
-            "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on this page "
-            f"is this run's share alone.{stood} The accounts lie outside the run folder and were not "
+            "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on "
+            f"this page is this run's share alone.{stood} The accounts lie outside the run folder and were not "
             "verified here: admmnet account show DIR.",
         )
     ]
@@ -251,18 +256,20 @@ def uncovered(run: RunFacts) -> list[str]:
         found.append("This run is a simulation: its seed makes the noise again. It protects no record.")
     if whole(run.said("data", "test")) != 0:
         found.append(
-            "Test records are taken to be public. Every error on this page was measured on them, and nobody was charged. "
-            "A setting chosen by test error was fitted to them."
+            "Test records are taken to be public. Every error on this page was measured on them, and nobody was "
+            "charged. A setting chosen by test error was fitted to them."
         )
-    if any(b.account is not None and b.account.header["preprocessing"] == "data-dependent" for b in run.books):
+    if any(
+        b.account is not None and b.account.header["preprocessing"] == "data-dependent" for b in run.books
+    ):
         found.append(
-            "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves. They "
-            "are in the model, and no budget covers them."
+            "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves. "
+            "They are in the model, and no budget covers them."
         )
     elif run.header:
         found.append(
-            "Preprocessing used public bounds, by the ledgers' headers. That the bounds are public, and were not found in "
-            "the records, is taken on trust."
+            "Preprocessing used public bounds, by the ledgers' headers. That the bounds are public, and were not "
+            "found in the records, is taken on trust."
         )
     if not run.private:
         return found
@@ -283,8 +290,8 @@ def _large_delta(run: RunFacts) -> list[str]:
 
 def _lasting(run: RunFacts) -> list[str]:
     found = [
-        "How long a computation takes depends on the records, and everybody can see when a message arrives. Time is not "
-        "protected.",
+        "How long a computation takes depends on the records, and everybody can see when a message arrives. Time is "
+        "not protected.",
         "The proofs speak of real numbers; the program computes with 64-bit floating point numbers.",
         "Public by assumption: the numbers of records, the graph, the features, who holds which share, all settings. "
         "Settings that were tuned on the same records cost budget that is not on this page.",
@@ -302,8 +309,8 @@ def unverified() -> list[str]:
         "The chain has no secret key. Whoever rewrites every line, every total and every digest makes a folder that "
         "verifies. Compare the sha256 of summary.json with one that was given to somebody else when the run ended.",
         "Costs are recomputed from the parameters in the ledger. That these are true, the file cannot show.",
-        "Errors, losses, rounds and settings come from files that no digest covers: metrics.csv, config.toml, model.npz. "
-        "So do, in summary.json, the planned worst case, refusals, losses of agents and account totals.",
+        "Errors, losses, rounds and settings come from files that no digest covers: metrics.csv, config.toml, "
+        "model.npz. So do, in summary.json, the planned worst case, refusals, losses of agents and account totals.",
     ]
 
 
@@ -312,25 +319,25 @@ def incidents(run: RunFacts) -> list[str]:
     found = []
     if run.part is not None:
         found.append(
-            f"This folder is the part of agent {run.part[0]}, one of {run.part[1]}. It has its own ledger and no other: "
-            "what the others spent is in their own folders."
+            f"This folder is the part of agent {run.part[0]}, one of {run.part[1]}. It has its own ledger and no "
+            "other: what the others spent is in their own folders."
         )
     if not run.finished:
         found.append(
-            "The run is unfinished: there is no summary.json. What the ledgers hold was spent. Without digests, lines cut "
-            "whole from the end, and ledgers of the last agents that are missing, cannot be noticed."
+            "The run is unfinished: there is no summary.json. What the ledgers hold was spent. Without digests, "
+            "lines cut whole from the end, and ledgers of the last agents that are missing, cannot be noticed."
         )
     torn = sum(book.account is not None and book.account.torn for book in run.books)
     if torn:
         found.append(
-            f"The last line of {_some(torn, 'ledger')} is cut off, as a crash leaves it. It counts for nothing: a message "
-            "is sent only when its charge stands whole on the disk."
+            f"The last line of {_some(torn, 'ledger')} is cut off, as a crash leaves it. It counts for nothing: a "
+            "message is sent only when its charge stands whole on the disk."
         )
     resumed = sorted({round_ for book in run.books for round_, _ in book.resumes})
     if resumed:
         found.append(
-            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. Rounds that were computed again "
-            "have been charged again, because their noise is new; both charges are in the totals."
+            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. Rounds that were "
+            "computed again have been charged again, because their noise is new; both charges are in the totals."
         )
     return [*found, *_lost(run), *_refused(run)]
 
@@ -355,8 +362,8 @@ def _refused(run: RunFacts) -> list[str]:
     if not refused:
         return []
     return [
-        f"The budget refused: {_listed(refused, 'refused_at')}. From then on these agents drew nothing new from their "
-        "records. This is the budget at work, no fault."
+        f"The budget refused: {_listed(refused, 'refused_at')}. From then on these agents drew nothing new from "
+        "their records. This is the budget at work, no fault."
     ]
 
 

@@ -1,0 +1,93 @@
+"""Whether summary.json says what the ledgers say; its own digest is in no file of the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from admmnet.privacy.audit import Account
+from admmnet.report.html.values import at, last_total, real
+
+TOLERANCE = 1e-9
+"""Relative difference allowed between a figure of summary.json and the ledger's."""
+
+
+def contradictions(
+    path: Path,
+    summary: Mapping[str, Any],
+    accounts: Mapping[str, Account],
+    entries: Mapping[int, Mapping[str, Any]],
+    *,
+    whole: bool,
+) -> list[str]:
+    """Return what summary.json says otherwise than the ledgers, which alone are recomputed.
+
+    Parameters
+    ----------
+    path : Path
+        summary.json.
+    summary : dict
+        Its content.
+    accounts : dict of str to Account
+        The ledgers that verify, by the name of their file.
+    entries : dict of int to dict
+        ``per_agent`` of the summary, by agent.
+    whole : bool
+        Whether every ledger of the folder verifies.
+    """
+    found = []
+    for account in accounts.values():
+        header, total = account.header, last_total(account)
+        entry = entries.get(header["agent"])
+        if entry is None or entry.get("lost_at") is not None:
+            continue
+        budget = header["budget"]
+        for key, right in (
+            ("records", header["records"]),
+            ("epsilon_target", budget["epsilon"]),
+            ("delta", budget["delta"]),
+            ("rho", total["rho"]),
+            ("epsilon_spent", total["epsilon_spent"]),
+            ("epsilon_published", total["epsilon_published"]),
+        ):
+            if not _same(entry.get(key), right) and not (key == "epsilon_published" and not total["rho"]):
+                found.append(
+                    f"{path}: agent {header['agent']}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
+                )
+    for key, name, right in _common([account.header for account in accounts.values()]):
+        told = at(summary, *key)
+        if told != right:
+            found.append(f"{path}: {name} is {told!r:.60}, the ledgers say {right!r}")
+    return found + (_wide(path, summary, accounts) if whole else [])
+
+
+def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, Any]]:
+    if not headers:
+        return []
+    first = headers[0]
+    private = first["budget"]["delta"] is not None
+    return [
+        (("seeded",), "seeded", first["noise"] == "seeded"),
+        (("algorithm",), "algorithm", first["algorithm"]),
+        (("method",), "method", first["method"]),
+        (("privacy", "adjacency"), "adjacency", first["adjacency"]),
+        (("privacy", "accountant"), "accountant", first["accountant"] if private else None),
+    ]
+
+
+def _wide(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, Account]) -> list[str]:
+    """What the summary says of the whole network, against the ledgers; a part has not all of them."""
+    listed = at(summary, "ledgers") or {}
+    spent = [last_total(accounts[name])["epsilon_spent"] for name in listed if name in accounts]
+    told = at(summary, "privacy", "epsilon_spent")
+    if len(spent) < len(listed) or not spent or None in spent or _same(told, max(spent)):
+        return []
+    return [f"{path}: privacy.epsilon_spent is {told!r:.60}, the ledgers say {max(spent)!r}"]
+
+
+def _same(told: Any, right: Any) -> bool:
+    if right is None or told is None:
+        return told is right
+    value = real(told)
+    return value is not None and abs(value - right) <= TOLERANCE * max(abs(value), abs(right))

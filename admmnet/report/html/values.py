@@ -1,0 +1,40 @@
+"""Values out of files that may hold anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from admmnet.privacy.audit import Account
+
+
+def at(tree: Any, *keys: str) -> Any:
+    """Value below these keys of nested tables, None where something else is in between."""
+    for key in keys:
+        if not isinstance(tree, Mapping):
+            return None
+        tree = tree.get(key)
+    return tree
+
+
+def real(value: Any) -> float | None:
+    """Return the value if it is a finite number, else None: files may hold anything."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if good else None
+
+
+def whole(value: Any) -> int | None:
+    """Return the value if it is a whole number, else None."""
+    return value if type(value) is int else None
+
+
+def last_total(account: Account | None) -> Mapping[str, Any]:
+    """Totals of a ledger as its last event states them; the verification has recomputed them."""
+    nothing = {"rho": None, "xi": None, "epsilon_spent": None, "epsilon_published": None}
+    if account is None:
+        return nothing
+    if not account.events:
+        return nothing if account.delta is None else {**nothing, "rho": 0.0, "xi": 0.0, "epsilon_spent": 0.0}
+    total: Mapping[str, Any] = account.events[-1][2]["total"]
+    return total

@@ -28,7 +28,9 @@ def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
         return dict(ledgers)
     chosen = {name: account for name, account in ledgers.items() if account.header["agent"] == agent}
     if not chosen:
-        raise RequestError(f"--agent {agent}: the run has the agents 0 to {len(ledgers) - 1}")
+        known = sorted(account.header["agent"] for account in ledgers.values())
+        there = f"agent {known[0]}" if len(known) == 1 else f"the agents {known[0]} to {known[-1]}"
+        raise RequestError(f"--agent {agent}: the run folder has {there}")
     return chosen
 
 

@@ -16,7 +16,9 @@ from admmnet.reproduce import PAPERS
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, as for `run`")
 @click.option("--seeds", type=int, metavar="N", help="runs of each point (default: the figure's own number)")
 @click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
-@click.option("--ipums-brazil", metavar="FILE", help="your own IPUMS extract of Brazil, for ding2020's figure 7")
+@click.option(
+    "--ipums-brazil", metavar="FILE", help="your own IPUMS extract of Brazil, for ding2020's figure 7"
+)
 @click.option("--ipums-us", metavar="FILE", help="your own IPUMS extract of the US, for ding2020's figure 7")
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
 @click.option("--quiet", is_flag=True, help="print nothing but errors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -65,25 +66,26 @@ class Scale:
     rates: tuple[float, ...]
     figure3_seeds: int
     figure3_batches: tuple[int, ...]
-    figure3_clips: tuple[float, ...]
+    figure3_reaches: tuple[float, ...]
 
 
 SCALES = {
     "full": Scale(
         5, 1, (0.1, 0.5, 1.0, 2.0), 50_000, (200, 1000), 4, (1.0, 4.0, 16.0),
-        3, (50, 100, 200, 500, 1000, 2000, 5000), (0.003, 0.01, 0.03, 0.1, 0.3),
+        3, (50, 100, 200, 500, 1000, 2000, 5000), (0.0001, 0.0003, 0.001, 0.003, 0.01),
     ),
     "quick": Scale(
-        3, 1, (0.1, 1.0), 12_000, (200,), 2, (4.0,), 1, (50, 200, 1000), (0.01, 0.03, 0.1),
+        3, 1, (0.1, 1.0), 12_000, (200,), 2, (1.0, 4.0), 1, (50, 200, 1000), (0.0003, 0.001, 0.003),
     ),
     "tiny": Scale(2, 1, (0.5, 2.0), 600, (50,), 2, (1.0,), 1, (20, 100), (0.01, 0.1)),
 }  # fmt: skip
-CLIPS = {
-    "ridge": (0.01, 0.1, 0.03, 0.3),
+REACHES = {
+    "ridge": (0.001, 0.01, 0.003, 0.03),
     "logistic": (0.01, 0.1, 0.003, 0.03),
-    "svm": (0.003, 0.03, 0.001, 0.01),
+    "svm": (0.01, 0.1, 0.003, 0.03),
 }
-"""Clips of the coordinate methods, the first ones taken where fewer are tried."""
+"""Clips of the coordinate methods over lambda N, how far a record may move theta in a step; the first ones where
+fewer are tried."""
 SGD_CLIPS = {"ridge": (0.1, 0.3), "logistic": (0.3, 1.0), "svm": (0.3, 1.0)}
 SGD_RATES = (0.01, 0.1, 1.0)
 
@@ -181,7 +183,7 @@ class Named:
 
 def _cases(problem: Problem, scale: Scale) -> list[Named]:
     """Every method at every epsilon with its candidates; those without privacy in both readings."""
-    clips = sorted(CLIPS[problem.name][: scale.clips])
+    clips = _clips(problem, sorted(REACHES[problem.name][: scale.clips]))
     coordinate = tuple(settings(batch=b, clip=c) for b, c in product(scale.batches, clips))
     gradient = tuple(
         settings(batch=b, clip=c, learning_rate=rate)
@@ -197,12 +199,22 @@ def _cases(problem: Problem, scale: Scale) -> list[Named]:
         for (name, method), epsilon in product(forms, scale.epsilons):
             fixed = settings(**_fixed(problem, epsilon), epochs=EPOCHS)
             candidates = gradient if method.startswith("dp-sgd") else coordinate
-            found.append(Named(Case(method, problem.source, fixed, candidates), problem, reading, name, epsilon))
+            found.append(
+                Named(Case(method, problem.source, fixed, candidates), problem, reading, name, epsilon)
+            )
     return found
 
 
+def _clips(problem: Problem, reaches: Sequence[float]) -> list[float]:
+    """C of reaches: times lambda N, to two digits."""
+    scale = problem.regularisation * len(rows(problem.source)[1])
+    return [float(f"{reach * scale:.2g}") for reach in reaches]
+
+
 def _point(result: Result, choice: Chosen) -> dict[str, Any]:
-    kept = {name: result.get(name) for name in ("test_error", "epsilon_proven", "epsilon_published", "refused")}
+    kept = {
+        name: result.get(name) for name in ("test_error", "epsilon_proven", "epsilon_published", "refused")
+    }
     return kept | {"settings": " ".join(f"{name}={value:g}" for name, value in choice.settings)}
 
 
@@ -212,7 +224,7 @@ def _third(lab: Lab, ridge: Problem, scale: Scale) -> list[Row]:
     for (reading, method), batch, clip, seed in product(
         ((PUBLISHED, "dp-scd:published"), (PROVEN, "dp-scd")),
         scale.figure3_batches,
-        scale.figure3_clips,
+        _clips(ridge, scale.figure3_reaches),
         range(scale.figure3_seeds),
     ):
         own = settings(**_fixed(ridge, 1.0), epochs=EPOCHS, batch=batch, clip=clip)
@@ -236,10 +248,10 @@ def _costs(lab: Lab, cases: list[Named], chosen: dict[Case, Chosen | None], scal
     jobs = [CostJob(choice.trials, one.case.finals(choice.settings, [0])[0]) for one, choice in tuned]
     results = lab.measure("cost of tuning", jobs)
     trials = lab.measure("trials, again", [job for _, choice in tuned for job in choice.trials])
-    rows: list[Row] = []
+    found: list[Row] = []
     for (one, choice), job in zip(tuned, jobs, strict=True):
         errors = sorted(trials[t]["test_error"] for t in choice.trials if "refused" not in trials[t])
-        rows.append(
+        found.append(
             {
                 "problem": one.problem.name,
                 "reading": one.reading,
@@ -254,4 +266,4 @@ def _costs(lab: Lab, cases: list[Named], chosen: dict[Case, Chosen | None], scal
                 "epsilon_published_with_trials": results[job].get("epsilon_published"),
             }
         )
-    return rows
+    return found

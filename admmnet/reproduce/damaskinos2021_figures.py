@@ -61,7 +61,9 @@ class Problem:
     @property
     def words(self) -> str:
         """Title of its panel."""
-        head = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}[self.name]
+        head = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}[
+            self.name
+        ]
         return f"{head}\n{self.source.words}"
 
 
@@ -98,7 +100,8 @@ def trade_off(rows: list[Row], problems: Sequence[Problem], quick: str, seeds: i
 
     def picture(found: Sequence[Row]) -> Picture:
         lines = tuple(
-            tuple(panel(found, problem, reading) for problem in problems) for reading in distinct(found, "reading")
+            tuple(panel(found, problem, reading) for problem in problems)
+            for reading in distinct(found, "reading")
         )
         note = (
             f"Medians over {seeds} seeds, bars: standard deviation. delta = 1e-3. Points far worse than a model without features lie "
@@ -186,17 +189,22 @@ def _trade_off_tables(rows: Sequence[Row]) -> str:
         private = [row for row in own if row["epsilon"] is not None]
         show = _median if problem == "ridge" else _median_percent
         what = "mean squared error" if problem == "ridge" else "error in %"
-        plain = {
-            m: summed_up(row["test_error"] for row in where(own, method=m)) for m in ("SCD", "SGD")
-        }
+        plain = {m: summed_up(row["test_error"] for row in where(own, method=m)) for m in ("SCD", "SGD")}
         parts.append(
             f"{problem}, {reading}: median {what} ± standard deviation; "
             + ", ".join(f"{m} {show(s)}" for m, s in plain.items() if s is not None)
             + ".\n\n"
-            + grid_table(private, line="method", column="epsilon", value="test_error", show=show, head="epsilon")
+            + grid_table(
+                private, line="method", column="epsilon", value="test_error", show=show, head="epsilon"
+            )
             + "\n\nProven epsilon:\n\n"
             + grid_table(
-                private, line="method", column="epsilon", value="epsilon_proven", show=lambda s: f"{s.mean:.3g}", head="epsilon"
+                private,
+                line="method",
+                column="epsilon",
+                value="epsilon_proven",
+                show=lambda s: f"{s.mean:.3g}",
+                head="epsilon",
             )
         )
     return "\n\n".join(parts)
@@ -227,16 +235,26 @@ def convergence(rows: list[Row], problem: Problem, quick: str, seeds: int) -> Fi
                 some = where(own, method=method)
                 if some:
                     curves.append(Curve.of(method, LOOKS[method], by(some, "epoch", "distance")))
-            for (epsilon, dash), method in product(zip(epsilons, ("dashed", "solid"), strict=False), ("DP-SGD", "DP-SCD")):
+            for (epsilon, dash), method in product(
+                zip(epsilons, ("dashed", "solid"), strict=False), ("DP-SGD", "DP-SCD")
+            ):
                 some = where(own, method=method, epsilon=epsilon)
                 look = Look(LOOKS[method].colour, LOOKS[method].marker, dash)
-                curves.append(Curve.of(f"{method}, epsilon {short(epsilon)}", look, by(some, "epoch", "distance")))
+                curves.append(
+                    Curve.of(f"{method}, epsilon {short(epsilon)}", look, by(some, "epoch", "distance"))
+                )
             panels.append(Panel(reading, "epoch", "objective minus its optimum", tuple(curves), ylog=True))
         note = f"Mean and standard deviation over {seeds} seeds; the settings chosen for figure 1."
         return Picture(heading, (tuple(panels),), note, 3.1)
 
     return Figure(
-        "figure2", heading, rows, picture, _convergence_findings, _convergence_tables, "as figure 1, the same runs."
+        "figure2",
+        heading,
+        rows,
+        picture,
+        _convergence_findings,
+        _convergence_tables,
+        "as figure 1, the same runs.",
     )
 
 
@@ -271,7 +289,11 @@ def _convergence_findings(rows: Sequence[Row]) -> list[Finding]:
         found.append(
             Finding(
                 f"at epsilon {short(low)} DP-SCD and DP-SGD converge at a similar speed, to different optima ({reading})",
-                verdict_of(similar + bool(contest({0: finals["DP-SCD"][low]}, {0: finals["DP-SGD"][low]}).level == 0), 2),
+                verdict_of(
+                    similar
+                    + bool(contest({0: finals["DP-SCD"][low]}, {0: finals["DP-SGD"][low]}).level == 0),
+                    2,
+                ),
                 f"distance after the first epoch over that after the last: DP-SCD {ratio['DP-SCD']:.3g}, DP-SGD "
                 f"{ratio['DP-SGD']:.3g}; last: {finals['DP-SCD'][low].mean:.3g} and {finals['DP-SGD'][low].mean:.3g}",
             )
@@ -297,7 +319,12 @@ def _convergence_tables(rows: Sequence[Row]) -> str:
     for reading in distinct(rows, "reading"):
         own = [row for row in _ends(where(rows, reading=reading)) if row["epsilon"] is not None]
         text = grid_table(
-            own, line="method", column="epsilon", value="distance", show=lambda s: f"{s.mean:.3g} ± {s.spread:.2g}", head="epsilon"
+            own,
+            line="method",
+            column="epsilon",
+            value="distance",
+            show=lambda s: f"{s.mean:.3g} ± {s.spread:.2g}",
+            head="epsilon",
         )
         parts.append(f"Objective minus optimum after the last epoch, {reading}:\n\n{text}")
     return "\n\n".join(parts)
@@ -305,14 +332,20 @@ def _convergence_tables(rows: Sequence[Row]) -> str:
 
 def batches_and_clips(rows: list[Row], problem: Problem, quick: str, seeds: int) -> Figure:
     """Figure 3: mean squared error over L, a curve for each C."""
-    heading = f"Figure 3. Batch size L and scaling factor C, DP-SCD, epsilon = 1, {problem.source.words}{quick}"
+    heading = (
+        f"Figure 3. Batch size L and scaling factor C, DP-SCD, epsilon = 1, {problem.source.words}{quick}"
+    )
 
     def picture(found: Sequence[Row]) -> Picture:
         panels = []
         for reading in distinct(found, "reading"):
             own = where(found, reading=reading)
             curves = [
-                Curve.of(f"C = {short(clip)}", Look(colour, marker), by(where(own, clip=clip), "batch", "test_error"))
+                Curve.of(
+                    f"C = {short(clip)}",
+                    Look(colour, marker),
+                    by(where(own, clip=clip), "batch", "test_error"),
+                )
                 for clip, colour, marker in zip(distinct(own, "clip"), _COLOURS, "os^Dv", strict=False)
             ]
             lowest = min(y for curve in curves for _, y, _ in curve.points)
@@ -333,7 +366,13 @@ def batches_and_clips(rows: list[Row], problem: Problem, quick: str, seeds: int)
         return Picture(heading, (tuple(panels),), f"Mean and standard deviation over {seeds} seeds.", 3.0)
 
     return Figure(
-        "figure3", heading, rows, picture, _batch_findings, _batch_tables, "the paper's best C is 0.5 on its own problem."
+        "figure3",
+        heading,
+        rows,
+        picture,
+        _batch_findings,
+        _batch_tables,
+        "the paper's best C is 0.5 on its own problem.",
     )
 
 
@@ -350,7 +389,9 @@ def _batch_findings(rows: Sequence[Row]) -> list[Finding]:
     found = []
     for reading in distinct(rows, "reading"):
         own = where(rows, reading=reading)
-        series = {clip: by(where(own, clip=clip), "batch", "test_error") for clip in sorted(distinct(own, "clip"))}
+        series = {
+            clip: by(where(own, clip=clip), "batch", "test_error") for clip in sorted(distinct(own, "clip"))
+        }
         least = {clip: min(s.mean for s in one.values()) for clip, one in series.items()}
         place = {clip: min(one, key=lambda batch: one[batch].mean) for clip, one in series.items()}
         best = min(least, key=lambda clip: least[clip])
@@ -360,7 +401,9 @@ def _batch_findings(rows: Sequence[Row]) -> list[Finding]:
                 f"at the best C a wide range of L comes close to the least error ({reading})",
                 verdict_of(int(widths[best] == max(widths.values())), 1),
                 f"best C = {short(best)}; batch sizes within 5 % of the least: "
-                + ", ".join(f"C {short(clip)}: {count} of {len(series[clip])}" for clip, count in widths.items()),
+                + ", ".join(
+                    f"C {short(clip)}: {count} of {len(series[clip])}" for clip, count in widths.items()
+                ),
             )
         )
         smaller = [clip for clip in least if clip < best]
@@ -393,7 +436,12 @@ def _batch_tables(rows: Sequence[Row]) -> str:
     for reading in distinct(rows, "reading"):
         named = [row | {"clip": f"C {short(row['clip'])}"} for row in where(rows, reading=reading)]
         text = grid_table(
-            named, line="clip", column="batch", value="test_error", show=lambda s: f"{s.mean:.4g} ± {s.spread:.2g}", head="L"
+            named,
+            line="clip",
+            column="batch",
+            value="test_error",
+            show=lambda s: f"{s.mean:.4g} ± {s.spread:.2g}",
+            head="L",
         )
         parts.append(f"Mean squared error, {reading}:\n\n{text}")
     return "\n\n".join(parts)
@@ -430,7 +478,16 @@ def tuning(rows: list[Row], quick: str) -> Figure:
         return results
 
     def tables(found: Sequence[Row]) -> str:
-        heads = ["problem", "reading", "method", "settings", "tried", "error: best, middle, worst", "epsilon proven", "published"]
+        heads = [
+            "problem",
+            "reading",
+            "method",
+            "settings",
+            "tried",
+            "error: best, middle, worst",
+            "epsilon proven",
+            "published",
+        ]
         lines = [
             [
                 row["problem"],
@@ -445,7 +502,9 @@ def tuning(rows: list[Row], quick: str) -> Figure:
             for row in found
         ]
         text = markdown(heads, lines)
-        return f"Errors on the held-out quarter; epsilons of all trials and one final run, composed:\n\n{text}"
+        return (
+            f"Errors on the held-out quarter; epsilons of all trials and one final run, composed:\n\n{text}"
+        )
 
     return Figure(
         "tuning",
@@ -465,5 +524,3 @@ def _tried(rows: Sequence[Row]) -> str:
 
 def _known(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
-
-

@@ -165,7 +165,10 @@ def _effects(lab: Lab, scale: Scale, adult: Source, options: Options) -> list[Fi
     for (number, method, values), (reading, form) in product(varied, _FORMS):
         for x, epsilon, seed in product(values, scale.epsilons_effects, range(scale.seeds_effects)):
             job = _effect(number, method + form, reading, x, epsilon, seed, adult, scale.rounds)
-            wanted[job] = (number, {"reading": reading, "method": method, "epsilon": epsilon, "x": x, "seed": seed})
+            wanted[job] = (
+                number,
+                {"reading": reading, "method": method, "epsilon": epsilon, "x": x, "seed": seed},
+            )
     results = lab.measure("figures 1 to 4", list(wanted))
     rows: dict[int, list[Row]] = {1: [], 2: [], 3: [], 4: []}
     for job, (number, facts) in wanted.items():

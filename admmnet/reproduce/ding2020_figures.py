@@ -68,8 +68,18 @@ LOOKS = {
     "ipp-admm": Look(RED, "v"),
 }
 _EFFECTS: dict[int, tuple[str, str, str, float]] = {
-    1: ("splits, share for the approximate solution", "Effects of privacy budget splitting", "PP-ADMM", 0.001),
-    2: ("beta, gradient norm at which a solve stops", "Effects of optimisation accuracy beta", "PP-ADMM", 10.0**-3.5),
+    1: (
+        "splits, share for the approximate solution",
+        "Effects of privacy budget splitting",
+        "PP-ADMM",
+        0.001,
+    ),
+    2: (
+        "beta, gradient norm at which a solve stops",
+        "Effects of optimisation accuracy beta",
+        "PP-ADMM",
+        10.0**-3.5,
+    ),
     3: ("C_loss, clip of a record's loss", "Effects of the clipping threshold C_loss", "IPP-ADMM", 2.0),
     4: ("alpha, what a fall in loss must reach", "Effects of the gate's threshold alpha", "IPP-ADMM", 1e-3),
 }
@@ -88,11 +98,19 @@ def effect_of(number: int, rows: list[Row], source: Source, quick: str, seeds: i
             for part, column in (("training", "train_error"), ("test", "test_error")):
                 own = where(found, reading=reading)
                 curves = [
-                    Curve.of(f"epsilon = {short(epsilon)}", look, _percent(by(where(own, epsilon=epsilon), "x", column)))
-                    for epsilon, look in zip(distinct(own, "epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False)
+                    Curve.of(
+                        f"epsilon = {short(epsilon)}",
+                        look,
+                        _percent(by(where(own, epsilon=epsilon), "x", column)),
+                    )
+                    for epsilon, look in zip(
+                        distinct(own, "epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False
+                    )
                 ]
                 values = tuple(distinct(found, "x"))
-                panels_title = _SHORT[reading].replace("tuned", "eta = 0.02") if reading != PAPER else _SHORT[reading]
+                panels_title = (
+                    _SHORT[reading].replace("tuned", "eta = 0.02") if reading != PAPER else _SHORT[reading]
+                )
                 line.append(
                     Panel(
                         panels_title,
@@ -121,9 +139,7 @@ def effect_of(number: int, rows: list[Row], source: Source, quick: str, seeds: i
 
 
 def _percent(found: Mapping[Any, Summary]) -> dict[Any, Summary]:
-    return {
-        x: Summary(100.0 * s.mean, 100.0 * s.spread, 100.0 * s.median, s.count) for x, s in found.items()
-    }
+    return {x: Summary(100.0 * s.mean, 100.0 * s.spread, 100.0 * s.median, s.count) for x, s in found.items()}
 
 
 def _series(rows: Sequence[Row]) -> list[dict[float, Summary]]:
@@ -167,14 +183,22 @@ def _effect_findings(number: int, rows: Sequence[Row], choice: float) -> list[Fi
     )
     if number == 1:
         gain = _ends(found, low, high)
-        claim = "the less of the budget goes to the approximate solution, the better training and test accuracy"
+        claim = (
+            "the less of the budget goes to the approximate solution, the better training and test accuracy"
+        )
         return [
-            Finding(claim, verdict_of(gain.below, gain.places), f"error at {short(low)} against {short(high)}: {gain.words}"),
+            Finding(
+                claim,
+                verdict_of(gain.below, gain.places),
+                f"error at {short(low)} against {short(high)}: {gain.words}",
+            ),
             best,
         ]
     hurt = _ends(found, choice, high)
     too_much = Finding(
-        {2: "too large a beta hurts", 3: "too large a C_loss hurts", 4: "a large alpha degrades the model"}[number],
+        {2: "too large a beta hurts", 3: "too large a C_loss hurts", 4: "a large alpha degrades the model"}[
+            number
+        ],
         verdict_of(hurt.below, hurt.places),
         f"error at {short(choice)} against {short(high)}: {hurt.words}",
     )
@@ -191,12 +215,18 @@ def _effect_findings(number: int, rows: Sequence[Row], choice: float) -> list[Fi
         )
         return [best, too_much, saved]
     little = _ends(found, choice, low)
-    words = "solving the noisy problem more exactly does not help" if number == 2 else "too small a C_loss hurts"
+    words = (
+        "solving the noisy problem more exactly does not help" if number == 2 else "too small a C_loss hurts"
+    )
     good = little.places - little.above if number == 2 else little.below
     return [
         best,
         too_much,
-        Finding(words, verdict_of(good, little.places), f"error at {short(choice)} against {short(low)}: {little.words}"),
+        Finding(
+            words,
+            verdict_of(good, little.places),
+            f"error at {short(choice)} against {short(low)}: {little.words}",
+        ),
     ]
 
 
@@ -209,10 +239,16 @@ def _effect_tables(rows: Sequence[Row]) -> str:
     for reading in distinct(rows, "reading"):
         own = where(rows, reading=reading)
         named = [row | {"epsilon": f"epsilon {short(row['epsilon'])}"} for row in own]
-        proven = summed_up(row["epsilon_proven"] for row in own if row["epsilon"] == min(distinct(own, "epsilon")))
+        proven = summed_up(
+            row["epsilon_proven"] for row in own if row["epsilon"] == min(distinct(own, "epsilon"))
+        )
         parts.append(
             f"Test error in %, {_SHORT[reading]}"
-            + ("" if proven is None else f" (proven at epsilon {short(min(distinct(own, 'epsilon')))}: {proven.mean:.3g})")
+            + (
+                ""
+                if proven is None
+                else f" (proven at epsilon {short(min(distinct(own, 'epsilon')))}: {proven.mean:.3g})"
+            )
             + ":\n\n"
             + grid_table(named, line="epsilon", column="x", value="test_error", show=percent, head="")
         )
@@ -228,14 +264,14 @@ def _contests(rows: Sequence[Row], first: Sequence[str], second: Sequence[str], 
     return total(found)
 
 
-_WHY_PAPER = (
-    "With eta = 0.5 an agent's problem is so stiff that 30 rounds hardly leave the larger class, with privacy or without."
-)
+_WHY_PAPER = "With eta = 0.5 an agent's problem is so stiff that 30 rounds hardly leave the larger class, with privacy or without."
 _WHY_PUBLISHED = (
     "Theorem 3.1 forces a regulariser on PP-ADMM and IPP-ADMM that the rivals do not need, its solves' tolerance costs noise, and "
     "the rivals spend less in truth at the same published epsilon."
 )
-_WHY_PROVEN = "Gaussian noise is about sqrt(d) smaller than noise of density exp(-a ||z||) at the same proven cost."
+_WHY_PROVEN = (
+    "Gaussian noise is about sqrt(d) smaller than noise of density exp(-a ||z||) at the same proven cost."
+)
 _WHY = {PAPER: _WHY_PAPER, PUBLISHED: _WHY_PUBLISHED, PROVEN: _WHY_PROVEN}
 
 
@@ -293,10 +329,14 @@ def _needed(rows: Sequence[Row], level: float) -> str:
 
 
 def _needed_table(rows: Sequence[Row]) -> str:
-    means = [s.mean for m in (*RIVALS, *OWN) for s in by(where(rows, method=m), "epsilon", "test_error").values()]
+    means = [
+        s.mean for m in (*RIVALS, *OWN) for s in by(where(rows, method=m), "epsilon", "test_error").values()
+    ]
     low, high = min(means), max(means)
     levels = [low + share * (high - low) for share in (0.1, 0.25, 0.5, 0.75)]
-    lines = [[NAMES[m], *(_needed(where(rows, method=m), level) for level in levels)] for m in (*RIVALS, *OWN)]
+    lines = [
+        [NAMES[m], *(_needed(where(rows, method=m), level) for level in levels)] for m in (*RIVALS, *OWN)
+    ]
     return markdown(["epsilon for an error of", *(f"{100.0 * level:.2f} %" for level in levels)], lines)
 
 
@@ -307,14 +347,23 @@ def _by_reading(rows: Sequence[Row], *, needed: bool) -> str:
         private = [row for row in own if row["epsilon"] is not None]
         parts.append(
             f"Test error in %, {_SHORT[reading]}:\n\n"
-            + grid_table(private, line="method", column="epsilon", value="test_error", show=percent, head="epsilon")
+            + grid_table(
+                private, line="method", column="epsilon", value="test_error", show=percent, head="epsilon"
+            )
         )
         plain = summed_up(row["test_error"] for row in own if row["epsilon"] is None)
         if plain is not None:
             parts.append(f"Without privacy: {percent(plain)}.")
         parts.append(
             "Proven epsilon of these runs, the largest:\n\n"
-            + grid_table(private, line="method", column="epsilon", value="epsilon_proven", show=_largest, head="epsilon")
+            + grid_table(
+                private,
+                line="method",
+                column="epsilon",
+                value="epsilon_proven",
+                show=_largest,
+                head="epsilon",
+            )
         )
         if needed:
             parts.append(_needed_table(where(rows, reading=reading)))
@@ -363,7 +412,9 @@ def convergence(rows: list[Row], source: Source, quick: str, seeds: int) -> Figu
                 title = f"epsilon = {short(epsilon)}: {_SHORT[reading]}"
                 top = max((y for c in curves for _, y, _ in c.points), default=1.0)
                 line.append(
-                    Panel(title, "iteration", "average loss", tuple(curves), ylim=(None, min(top * 1.05, 1.6)))
+                    Panel(
+                        title, "iteration", "average loss", tuple(curves), ylim=(None, min(top * 1.05, 1.6))
+                    )
                 )
             lines.append(tuple(line))
         note = (
@@ -425,7 +476,12 @@ def _convergence_tables(rows: Sequence[Row]) -> str:
     for reading in distinct(last, "reading"):
         own = [row for row in where(last, reading=reading) if row["epsilon"] is not None]
         text = grid_table(
-            own, line="method", column="epsilon", value="loss", show=lambda s: f"{s.mean:.3f} ± {s.spread:.3f}", head="epsilon"
+            own,
+            line="method",
+            column="epsilon",
+            value="loss",
+            show=lambda s: f"{s.mean:.3f} ± {s.spread:.3f}",
+            head="epsilon",
         )
         parts.append(f"Average loss after the last round, {_SHORT[reading]}:\n\n{text}")
     return "\n\n".join(parts)
@@ -437,12 +493,16 @@ CLOSE = 0.01
 
 def on_other_data(rows: list[Row], sources: Sequence[Source], quick: str, seeds: int) -> Figure:
     """Figure 7: the paper's Brazil and US, or what stands for them."""
-    heading = f"Figure 7. Error rates on Brazil and US: {' and '.join(source.words for source in sources)}{quick}"
+    heading = (
+        f"Figure 7. Error rates on Brazil and US: {' and '.join(source.words for source in sources)}{quick}"
+    )
 
     def picture(found: Sequence[Row]) -> Picture:
         lines = tuple(
             tuple(
-                _error_panel(where(found, reading=reading, data=source.title), f"{source.words}\n{_SHORT[reading]}")
+                _error_panel(
+                    where(found, reading=reading, data=source.title), f"{source.words}\n{_SHORT[reading]}"
+                )
                 for source in sources
             )
             for reading in distinct(found, "reading")
@@ -515,5 +575,3 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
             )
         )
     return found
-
-

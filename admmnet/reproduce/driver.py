@@ -190,7 +190,9 @@ def _agree(folder: Path, paper: str) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RequestError(f"cannot read {folder / FILE}: {error}; name another folder with -o") from None
     if earlier != paper:
-        raise RequestError(f"{folder} holds the figures of {earlier}, not of {paper}: name another one with -o")
+        raise RequestError(
+            f"{folder} holds the figures of {earlier}, not of {paper}: name another one with -o"
+        )
 
 
 def _write(

@@ -257,7 +257,15 @@ def _curve(axes: Any, curve: Curve, panel: Panel) -> None:
         bars = [[a - b for a, b in zip(y, low, strict=True)], [b - a for a, b in zip(y, high, strict=True)]]
         bars = [[max(value, 0.0) for value in part] for part in bars]
         axes.errorbar(
-            x, y, yerr=bars, fmt="none", ecolor=curve.look.colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2
+            x,
+            y,
+            yerr=bars,
+            fmt="none",
+            ecolor=curve.look.colour,
+            elinewidth=1.0,
+            capsize=2.0,
+            alpha=0.7,
+            zorder=2,
         )
     else:
         axes.fill_between(x, low, high, color=curve.look.colour, alpha=0.16, linewidth=0.0, zorder=2)

@@ -193,7 +193,13 @@ class Case:
 
 def choose(lab: Lab, phase: str, cases: Sequence[Case], trials: int) -> dict[Case, Chosen | None]:
     """Choose each case's settings; None where every candidate is refused. A single candidate is taken untried."""
-    jobs = [job for case in cases if len(case.candidates) > 1 for own in case.trials(trials).values() for job in own]
+    jobs = [
+        job
+        for case in cases
+        if len(case.candidates) > 1
+        for own in case.trials(trials).values()
+        for job in own
+    ]
     results = lab.measure(phase, jobs) if jobs else {}
     return {case: _best(case, results, trials) for case in cases}
 

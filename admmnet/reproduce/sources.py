@@ -152,9 +152,7 @@ def _unit(X: Matrix) -> Matrix:
 def _records(name: str, X: Matrix, y: Vector, test: int, target: Target | None = None) -> Records:
     n = len(y) - test
     features = tuple(f"x{number + 1}" for number in range(X.shape[1]))
-    return Records(
-        name, {0: (X[:n], y[:n])}, {0: n}, X[n:], y[n:], features, "public-bounds", target=target
-    )
+    return Records(name, {0: (X[:n], y[:n])}, {0: n}, X[n:], y[n:], features, "public-bounds", target=target)
 
 
 def _ridge(words: Mapping[str, Any]) -> Records:

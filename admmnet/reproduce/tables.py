@@ -106,9 +106,7 @@ class Contest:
     @property
     def words(self) -> str:
         """Such as ``clearly lower in 3 of 5, level in 1, clearly higher in 1``."""
-        return (
-            f"clearly lower in {self.below} of {self.places}, level in {self.level}, clearly higher in {self.above}"
-        )
+        return f"clearly lower in {self.below} of {self.places}, level in {self.level}, clearly higher in {self.above}"
 
 
 def contest(first: Mapping[Any, Summary], second: Mapping[Any, Summary]) -> Contest:
@@ -148,7 +146,9 @@ def grid_table(
     columns = distinct(rows, column)
     lines = []
     for name in distinct(rows, line):
-        found = [summed_up(row.get(value) for row in where(rows, **{line: name, column: own})) for own in columns]
+        found = [
+            summed_up(row.get(value) for row in where(rows, **{line: name, column: own})) for own in columns
+        ]
         lines.append([short(name), *("-" if summary is None else show(summary) for summary in found)])
     return markdown([head, *map(short, columns)], lines)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from admmnet.network import Network
-from admmnet.transport.wire import NO_LINK, BadFrame
+from admmnet.transport.wire import NO_LINK, BadFrame, Kind
 
 
 @dataclass
@@ -42,6 +42,8 @@ class Link:
         Unreadable frames that came under the neighbour's key.
     farewell : bool
         Whether it has said that it leaves.
+    held : list of (Kind, dict)
+        Numbered frames from before both ends knew each other: what others sent that must be passed on.
     """
 
     theirs: str | None = None
@@ -55,6 +57,7 @@ class Link:
     gap: bool = False
     garbled: int = 0
     farewell: bool = False
+    held: list[tuple[Kind, dict[str, Any]]] = field(default_factory=list)
 
     @property
     def ready(self) -> bool:

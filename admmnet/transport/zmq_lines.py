@@ -83,7 +83,11 @@ class Lines:
     def send(self, peer: int, kind: Kind, *, numbered: bool = True, **fields: Any) -> None:
         """Send a frame to a neighbour; a numbered one again when its line was cut meanwhile."""
         link = self.links[peer]
-        if peer in self.closed or not link.ready:
+        if peer in self.closed:
+            return
+        if not link.ready:
+            if numbered:
+                link.held.append((kind, fields))  # passed on from a neighbour that is ahead
             return
         link.sent += numbered
         number = link.sent if numbered else 0
@@ -211,6 +215,10 @@ class Lines:
         if news or not theirs.ready:
             self.greet(peer)
             self.resend(peer)  # until now it could not take what was sent already
+        if link.ready and link.held:
+            held, link.held = link.held, []
+            for kind, values in held:
+                self.send(peer, kind, **values)
 
     def _garbled(self, identity: str | None, reason: str) -> None:
         self.inbox.count(Verdict.REFUSED)

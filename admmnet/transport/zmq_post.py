@@ -224,7 +224,27 @@ class Post:
             self._end(Lost(f"the others gave up this process, {name}, in round {round}: {reason}"))
         if self._on_loss == "stop":
             self._end(Lost(f"{self.names[process]} is lost in round {round}: {reason}"))
-        for cut in set(range(self.size)) - reachable(self.rank, self._edges, self.lost) - self.lost.keys():
+        self._part_from(process, round)
+
+    def _part_from(self, process: int, round: int) -> None:
+        """Count as lost what can no longer be reached without a process.
+
+        Every part of a network that falls apart goes on by itself. But of one run folder there can be one writer:
+        there only the largest part goes on, of equal ones that with the first process. All neighbours of the lost
+        process know the parts, so exactly one does.
+        """
+        living = set(range(self.size)) - self.lost.keys()
+        parts = [reachable(one, self._edges, self.lost) for one in living]
+        largest = max(parts, key=lambda part: (len(part), -min(part)))
+        if self._one_voice and self.rank not in largest:
+            name, away = self.names[self.rank], self.names[process]
+            self._end(
+                Lost(
+                    f"{name} is cut off: without {away}, lost in round {round}, no way leads from it to the "
+                    "larger part of the network, which goes on"
+                )
+            )
+        for cut in living - reachable(self.rank, self._edges, self.lost):
             self._strike(cut, round, f"no way leads there without {self.names[process]}")
 
     def _strike(self, process: int, round: int, reason: str) -> None:

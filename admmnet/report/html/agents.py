@@ -36,10 +36,20 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
             scope="col",
             aria_sort="ascending" if key == "agent" else "none",
             data_key=key,
+            data_title=title,
         )
         for key, title, note in columns
     ]
-    head.append(tag("th", tag("button", "State", type="button"), scope="col", aria_sort="none", class_="t"))
+    head.append(
+        tag(
+            "th",
+            tag("button", "State", type="button"),
+            scope="col",
+            aria_sort="none",
+            data_title="State",
+            class_="t",
+        )
+    )
     books = {book.name: book for book in run.books}
     rows = [
         _agent_row(run, agent, books.get(agent.book or ""), columns, place)

@@ -55,10 +55,10 @@ def contradictions(
                 found.append(
                     f"{path}: agent {header['agent']}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
                 )
-    for key, name, right in _common([account.header for account in accounts.values()]):
-        told = at(summary, *key)
-        if told != right:
-            found.append(f"{path}: {name} is {told!r:.60}, the ledgers say {right!r}")
+    for keys, name, said in _common([account.header for account in accounts.values()]):
+        told = at(summary, *keys)
+        if told != said:
+            found.append(f"{path}: {name} is {told!r:.60}, the ledgers say {said!r}")
     return found + (_wide(path, summary, accounts) if whole else [])
 
 

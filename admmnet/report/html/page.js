@@ -29,7 +29,12 @@ function draw(parent, name, attributes, text) {
 }
 
 const known = (value) => value !== null && value !== undefined;
-const short = (value, digits = 4) => known(value) ? String(Number(value.toPrecision(digits))) : "–";
+// small numbers with an exponent, as 3.386e-6
+const short = (value, digits = 4) => {
+  if (!known(value)) return "–";
+  const brief = Number(value.toPrecision(digits));
+  return brief !== 0 && Math.abs(brief) < 1e-4 ? brief.toExponential() : String(brief);
+};
 const percent = (value) => known(value) ? `${(100 * value).toFixed(2)} %` : "–";
 // an epsilon is rounded up: it must not look smaller than it is
 const above = (value) => known(value) ? String(Math.ceil(value * 1000 - 1e-6 * Math.max(1, value)) / 1000) : "–";
@@ -396,6 +401,7 @@ function book(run, agent) {
     + `admmnet ledger show RUN --agent ${agent} --events prints each line.`));
   if (ledger.form === "blocks") head.push(el("p", null, "There are very many events, so several rounds share a row; totals are those behind the last of them. "
     + `admmnet ledger show RUN --agent ${agent} --events prints each line.`));
+  head.push(el("p", null, "Parameters have six digits here; the file has all."));
   const flat = ledger.rows[history], rows = [];
   for (let at = 0; at < flat.length; at += 5) rows.push(flat.slice(at, at + 5));
   if (!rows.length) return [...head, el("p", null, "No event: nothing was charged.")];
@@ -420,7 +426,7 @@ function book(run, agent) {
       for (const [kind, each] of parts) {
         const times_ = each * times;
         what.append(el("div", null, `${times_ > 1 ? `${times_} × ` : ""}${kind[0]}: ${DATA.released[kind[0]] || "?"}`));
-        const values = Object.entries(kind[1]).map(([name, value]) => `${name} ${value}`).join(", ");
+        const values = Object.entries(kind[1]).map(([name, value]) => `${name} ${typeof value === "number" ? short(value, 6) : value}`).join(", ");
         if (values) what.append(el("small", null, values));
         events += times_;
       }

@@ -179,7 +179,7 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
     prefix = f"r{place}"
     holder = "Holder" if run.baseline else "Agents"
     parts = [
-        ("summary", "Summary", sections.summary(run)),
+        ("summary", "Summary", sections.summary(run, several=not alone)),
         (
             "meaning",
             "What the epsilon means" if run.private else "What this means for privacy",

@@ -11,6 +11,8 @@ from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
 from admmnet.report.html.values import at, real, whole
 from admmnet.report.html.words import above, figure
 
+SHOWN = 20
+"""Most faults that are listed on top."""
 DASH = "–"  # noqa: RUF001
 
 
@@ -48,8 +50,8 @@ def banner(runs: tuple[RunFacts, ...]) -> Raw:
     bad = [run for run in runs if run.faults]
     if bad:
         faults = [fault for run in bad for fault in run.faults]
-        shown = [tag("li", tag("code", fault)) for fault in faults[:20]]
-        more = None if len(faults) <= 20 else tag("p", f"and {len(faults) - 20} more, below each run")
+        shown = [tag("li", tag("code", fault)) for fault in faults[:SHOWN]]
+        more = None if len(faults) <= SHOWN else tag("p", f"and {len(faults) - SHOWN} more, below each run")
         which = "" if len(runs) == 1 else f" ({len(bad)} of {len(runs)} runs)"
         return tag(
             "div",
@@ -164,7 +166,7 @@ def cards(run: RunFacts) -> Raw:
     )
 
 
-def summary(run: RunFacts) -> Raw:
+def summary(run: RunFacts, *, several: bool) -> Raw:
     """Return the summary: key figures, what went otherwise, what the run says of itself."""
     data, said = at(run.summary, "data"), run.said
     train = whole(at(data, "train")) or sum(agent.records or 0 for agent in run.agents)
@@ -189,7 +191,7 @@ def summary(run: RunFacts) -> Raw:
     happened = words.incidents(run)
     return join(
         (
-            _faults(run),
+            _faults(run) if several or len(run.faults) > SHOWN else "",
             cards(run),
             tag("div", tag("h4", "What went otherwise"), bullets(happened), class_="aside")
             if happened

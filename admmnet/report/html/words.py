@@ -79,14 +79,15 @@ def meaning(run: RunFacts) -> list[tuple[str, str]]:
         ]
     if not run.private:
         return [
+            *warning,
             (
                 "No privacy",
                 f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees "
                 "what was sent, or the model, may learn about any record. No epsilon describes it. Its errors serve "
                 "for comparison with private runs, and for nothing that concerns privacy.",
-            )
+            ),
         ]
-    found = [*_simulation(run), *_promised(run), _relation(run), _unit()]
+    found = [*warning, *_simulation(run), *_promised(run), _relation(run), _unit()]
     return [*found, *_reading(run), *_network(run), *_account(run)]
 
 

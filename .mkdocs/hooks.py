@@ -6,7 +6,6 @@ reached by a relative link is brought along, and the link is rewritten.
 
 from __future__ import annotations
 
-import logging
 import posixpath
 import re
 from collections.abc import Callable
@@ -23,8 +22,6 @@ LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"^( *)```.*?^\1```[^\n]*$", re.DOTALL | re.MULTILINE)
 # the theme's script would fetch these for diagrams and a repository's stars, which no page has
 ELSEWHERE = re.compile(r"https://(?:unpkg\.com|api\.github\.com)/")
-
-log = logging.getLogger("mkdocs.hooks.admmnet")
 
 
 def site_path(path: str) -> str:
@@ -117,8 +114,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if target is None:
             return match[0]
         place, anchor = site_path(target[0]), target[1]
-        if files.get_file_from_path(place) is None:
-            log.warning("%s: the link %s leads nowhere", here, match[2])
         link = posixpath.relpath(place, posixpath.dirname(uri) or ".")
         return f"{match[1]}{link}{'#' + anchor if anchor else ''}{match[3]}"
 

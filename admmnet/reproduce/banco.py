@@ -16,17 +16,24 @@ from admmnet.reproduce.passes import FREE, LocalJob, OptimumJob, log_places
 from admmnet.reproduce.report import Figure, Finding, verdict_of
 from admmnet.reproduce.song2013 import song_sources
 from admmnet.reproduce.sources import Source, first_found, load, made
-from admmnet.reproduce.tables import Row, Summary, by, distinct, grid_table, short, where
+from admmnet.reproduce.tables import Row, Summary, by, distinct, grid_table, several, short, where
 
 TITLE = "BANCO: parameter-free locally private SGD (Jun and Orabona)"
 ABOUT = (
-    "The poster has no figure; its claim is a rate: in one pass and without a learning rate BANCO matches SGD with the best rate in "
-    "hindsight, whatever the norm of the optimum w*. Measured: the test loss of the average of the models minus the least test "
-    "loss, over T. Every record adds noise of density exp(-(epsilon/2) ||z||) to its own gradient. *SGD, best rate* takes, for "
-    "each T, the rate of the least mean over seeds: chosen on the test records, as nobody can. *SGD, untuned* takes the poster's "
-    "eta = (epsilon/d)/sqrt(T). *SGD, trials paid* has the same total budget as one run of BANCO: each of K rates may be tried at "
-    "epsilon/K alone. **Accounting**: one pass of pure epsilon for replacing a record, the published and the proven figure are the "
-    "same (docs/privacy.md, Theorem 13). What differs is the constant for the width of the noise: *BANCO* takes the tight one, "
+    "The poster has no figure; its claim is a rate: in one pass and without a learning rate BANCO "
+    "matches SGD with the best rate in "
+    "hindsight, whatever the norm of the optimum w*. Measured: the test loss of the average of the "
+    "models minus the least test "
+    "loss, over T. Every record adds noise of density exp(-(epsilon/2) ||z||) to its own gradient. *SGD, "
+    "best rate* takes, for "
+    "each T, the rate of the least mean over seeds: chosen on the test records, as nobody can. *SGD, "
+    "untuned* takes the poster's "
+    "eta = (epsilon/d)/sqrt(T). *SGD, trials paid* has the same total budget as one run of BANCO: each "
+    "of K rates may be tried at "
+    "epsilon/K alone. **Accounting**: one pass of pure epsilon for replacing a record, the published and "
+    "the proven figure are the "
+    "same (docs/privacy.md, Theorem 13). What differs is the constant for the width of the noise: "
+    "*BANCO* takes the tight one, "
     "docs/baselines.md (59); *BANCO, poster's constant* takes 18 d^2/epsilon^2."
 )
 
@@ -46,7 +53,9 @@ class Scale:
 
 
 SCALES = {
-    "full": Scale(5, 3, 30_000, 50_000, (1.0, 4.0, 16.0), (1.0, 4.0), tuple(10.0 ** (k / 2.0) for k in range(-7, 2)), 50_000),
+    "full": Scale(
+        5, 3, 30_000, 50_000, (1.0, 4.0, 16.0), (1.0, 4.0), tuple(10.0 ** (k / 2.0) for k in range(-7, 2)), 50_000,
+    ),
     "quick": Scale(2, 2, 6_000, 10_000, (1.0, 16.0), (2.0,), tuple(10.0**k for k in range(-3, 1)), 20_000),
     "tiny": Scale(2, 2, 400, 400, (1.0, 8.0), (4.0,), (0.01, 0.1), 500),
 }  # fmt: skip
@@ -173,7 +182,8 @@ def over_steps(rows: list[Row], name: str, title: str, seeds: int, quick: str, w
                 own = where(found, data=data, epsilon=epsilon)
                 curves = [Curve.of(method, LOOKS[method], _path(own, method)) for method in LOOKS]
                 norm = own[0]["norm"]
-                title = f"{data if not data.startswith('w*') else 'synthetic'}, ||w*|| = {norm:.2g}, epsilon = {short(epsilon)}"
+                place = "synthetic" if data.startswith("w*") else data
+                title = f"{place}, ||w*|| = {norm:.2g}, epsilon = {short(epsilon)}"
                 line.append(
                     Panel(
                         title,
@@ -185,7 +195,9 @@ def over_steps(rows: list[Row], name: str, title: str, seeds: int, quick: str, w
                     )
                 )
             lines.append(tuple(line))
-        return Picture(heading, tuple(lines), f"Mean and standard deviation over {seeds} seeds.", 2.6)
+        return Picture(
+            heading, tuple(lines), f"Mean and standard deviation over {several(seeds, 'seed')}.", 2.6
+        )
 
     return Figure(name, heading, rows, picture, _step_findings, _step_tables, words + "see above.")
 
@@ -225,9 +237,12 @@ def _step_findings(rows: Sequence[Row]) -> list[Finding]:
             Finding(
                 f"{method} essentially matches SGD with the best learning rate",
                 verdict_of(sum(value <= FACTOR for value in ratios.values()), len(ratios)),
-                f"excess loss over that of SGD with the best rate, at the last T: {_said(ratios)}; a match is at most {FACTOR:g}",
-                "Where w is held back, its magnitude m starts near zero and grows only as evidence against the noise comes in: that "
-                "takes of the order of (sigma^2/2 + 1) records, which is d/epsilon^2 with the tight constant and d^2/epsilon^2 with "
+                f"excess loss over that of SGD with the best rate, at the last T: {_said(ratios)}; a "
+                f"match is at most {FACTOR:g}",
+                "Where w is held back, its magnitude m starts near zero and grows only as evidence "
+                "against the noise comes in: that "
+                "takes of the order of (sigma^2/2 + 1) records, which is d/epsilon^2 with the tight "
+                "constant and d^2/epsilon^2 with "
                 "the poster's. The best rate in hindsight is not to be had either.",
             )
         )
@@ -271,7 +286,7 @@ def _step_tables(rows: Sequence[Row]) -> str:
             lines.append(
                 {"set": f"{data}, epsilon {short(epsilon)}", "method": method, "at": path[last].mean}
             )
-    text = grid_table(
+    return grid_table(
         lines,
         line="set",
         column="method",
@@ -279,7 +294,6 @@ def _step_tables(rows: Sequence[Row]) -> str:
         show=lambda s: f"{s.mean:.3g}",
         head="excess loss at the last T",
     )
-    return text
 
 
 def over_rates(rows: list[Row], scale: Scale, quick: str) -> Figure:
@@ -312,7 +326,9 @@ def over_rates(rows: list[Row], scale: Scale, quick: str) -> Figure:
                     )
                 )
             lines.append(tuple(line))
-        return Picture(heading, tuple(lines), f"Mean and standard deviation over {scale.seeds} seeds.", 2.5)
+        return Picture(
+            heading, tuple(lines), f"Mean and standard deviation over {several(scale.seeds, 'seed')}.", 2.5
+        )
 
     def findings(found: Sequence[Row]) -> list[Finding]:
         sensitive, wins = [], []
@@ -327,7 +343,8 @@ def over_rates(rows: list[Row], scale: Scale, quick: str) -> Figure:
             Finding(
                 "the loss of SGD depends largely on the learning rate",
                 verdict_of(sum(value > FACTOR for value in sensitive), len(sensitive)),
-                f"worst over best excess in the grid: {', '.join(f'{value:.2g}' for value in sensitive)}; BANCO is ahead of "
+                "worst over best excess in the grid: "
+                f"{', '.join(f'{value:.2g}' for value in sensitive)}; BANCO is ahead of "
                 f"{', '.join(f'{100.0 * value:.0f} %' for value in wins)} of the rates",
             ),
             Finding(

@@ -9,15 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.reproduce.damaskinos2021_figures import (
-    PROVEN,
-    PUBLISHED,
-    Problem,
-    batches_and_clips,
-    convergence,
-    trade_off,
-    tuning,
-)
+from admmnet.reproduce.damaskinos2021_batches import batches_and_clips, tuning
+from admmnet.reproduce.damaskinos2021_course import convergence
+from admmnet.reproduce.damaskinos2021_utility import trade_off
+from admmnet.reproduce.damaskinos2021_words import PROVEN, PUBLISHED, Problem
 from admmnet.reproduce.driver import Options
 from admmnet.reproduce.lab import Lab, Result
 from admmnet.reproduce.report import Figure
@@ -27,12 +22,18 @@ from admmnet.reproduce.tables import Row
 
 TITLE = "Damaskinos et al. 2021: differentially private stochastic coordinate descent"
 ABOUT = (
-    "The paper: delta = 1e-3; ridge regression on YearPredictionMSD and logistic regression on Phishing with lambda = 1e-4, "
-    "SVM on Adult with lambda = 1e-5; L and C (and the learning rate of the SGDs) chosen on validation records. It tried 156 "
-    "settings for DP-SCD and 2,028 for DP-SGD; here the grids are far smaller, 10 epochs, chosen on a held-out quarter of the "
-    f"training records. Two readings: *{PUBLISHED}* is the paper's methods (noise on the dual variables, shuffled batches) and its "
-    f"arithmetic, under which the proven epsilon is several times as large; *{PROVEN}* compares what is proven: DP-SCD with "
-    "private duals, the paper's DP-SCD with as much noise as its proof needs, seqDP-SCD with the proved sensitivity, DP-SGD with "
+    "The paper: delta = 1e-3; ridge regression on YearPredictionMSD and logistic regression on Phishing "
+    "with lambda = 1e-4, "
+    "SVM on Adult with lambda = 1e-5; L and C (and the learning rate of the SGDs) chosen on validation "
+    "records. It tried 156 "
+    "settings for DP-SCD and 2,028 for DP-SGD; here the grids are far smaller, 10 epochs, chosen on a "
+    "held-out quarter of the "
+    f"training records. Two readings: *{PUBLISHED}* is the paper's methods (noise on the dual variables, "
+    "shuffled batches) and its "
+    f"arithmetic, under which the proven epsilon is several times as large; *{PROVEN}* compares what is "
+    "proven: DP-SCD with "
+    "private duals, the paper's DP-SCD with as much noise as its proof needs, seqDP-SCD with the proved "
+    "sensitivity, DP-SGD with "
     "Poisson batches. All epsilons are for zero-out."
 )
 DELTA, EPOCHS = 1e-3, 10

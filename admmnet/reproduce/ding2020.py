@@ -8,16 +8,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from admmnet.reproduce.ding2020_figures import (
-    NON_PRIVATE,
-    PAPER,
-    PROVEN,
-    PUBLISHED,
-    convergence,
-    effect_of,
-    on_other_data,
-    trade_off,
-)
+from admmnet.reproduce.ding2020_compared import convergence, on_other_data, trade_off
+from admmnet.reproduce.ding2020_effects import effect_of
+from admmnet.reproduce.ding2020_words import NON_PRIVATE, PAPER, PROVEN, PUBLISHED
 from admmnet.reproduce.driver import Options
 from admmnet.reproduce.lab import Lab, Result
 from admmnet.reproduce.report import Figure
@@ -27,11 +20,15 @@ from admmnet.reproduce.tables import Row, where
 
 TITLE = "Ding et al. 2020: PP-ADMM and IPP-ADMM"
 ABOUT = (
-    "The paper: N = 5 agents on a random graph, 35,000 training records, eta = 0.5, T = 30, c = 15, delta = 1e-4, logistic "
-    "loss. It gives no regulariser or growth for the rivals. Three readings of epsilon are shown wherever they differ: "
-    f"*{PAPER}* is eta = 0.5 and T = 30 with the paper's arithmetic; *{PUBLISHED}* lets every method choose penalty and "
+    "The paper: N = 5 agents on a random graph, 35,000 training records, eta = 0.5, T = 30, c = 15, "
+    "delta = 1e-4, logistic "
+    "loss. It gives no regulariser or growth for the rivals. Three readings of epsilon are shown "
+    "wherever they differ: "
+    f"*{PAPER}* is eta = 0.5 and T = 30 with the paper's arithmetic; *{PUBLISHED}* lets every method "
+    "choose penalty and "
     "rounds on a held-out quarter of the training records, with the paper's arithmetic still; "
-    f"*{PROVEN}* compares what is proven: figures 1 to 4 give the published methods the noise that the proven accountant "
+    f"*{PROVEN}* compares what is proven: figures 1 to 4 give the published methods the noise that the "
+    "proven accountant "
     "asks for, figures 5 to 7 take the proven forms."
 )
 METHODS = ("dvp", "m-admm", "r-admm", "pp-admm", "ipp-admm")
@@ -222,10 +219,10 @@ def _compared(lab: Lab, scale: Scale, sources: Sequence[Source]) -> tuple[list[R
         form = "" if reading == PROVEN else ":published"
         case = Case(NON_PRIVATE, source, (), _candidates(scale, reading, NON_PRIVATE))
         cases[case] = (source.title, reading, None, NON_PRIVATE)
-        for method, epsilon in product(METHODS, scale.epsilons):
-            fixed = settings(epsilon=epsilon)
+        for method, budget in product(METHODS, scale.epsilons):
+            fixed = settings(epsilon=budget)
             case = Case(method + form, source, fixed, _candidates(scale, reading, method))
-            cases[case] = (source.title, reading, epsilon, method)
+            cases[case] = (source.title, reading, budget, method)
     chosen = choose(lab, "choosing settings", list(cases), scale.trials)
     wanted = [  # two readings may have chosen the same run
         (job, case, choice)

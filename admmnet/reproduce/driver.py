@@ -216,7 +216,8 @@ def _write(
     undrawn = None
     if not able:
         undrawn = (
-            "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and make the same "
+            "no picture was drawn: matplotlib is not installed; run: pip install 'admmnet[plot]', and "
+            "make the same "
             f"call again: what is in {RESULTS} is not repeated"
         )
     return Reproduced(folder, folder / REPORT, tuple(pictures), tuple(verdicts), measured, undrawn)
@@ -227,9 +228,13 @@ def _made_by(request: Request, options: Options) -> str:
     seeds = "" if options.seeds is None else f" --seeds {options.seeds}"
     text = f"Made by `admmnet reproduce {request.paper}{flag}{seeds}`, admmnet {__version__}."
     if options.scale != "full":
-        text += f" **This is the {options.scale} scale: few seeds, few points. It shows that it runs, not who is right.**"
+        text += (
+            f" **This is the {options.scale} scale: few seeds, few points. It shows that it runs, not who is "
+            "right.**"
+        )
     text += (
-        " Every figure below is computed from the CSV files beside this text. ± is one standard deviation over seeds;"
+        " Every figure below is computed from the CSV files beside this text. ± is one standard "
+        "deviation over seeds;"
         " *clearly* means two standard errors of the difference of means. All runs are seeded simulations."
     )
     return text

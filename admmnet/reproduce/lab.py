@@ -86,7 +86,8 @@ class Lab:
         if failed:
             words, failure = failed[0]
             error = RunError(
-                f"{phase}: {len(failed)} failed, first {words}: {failure.message}; the same call tries them again"
+                f"{phase}: {len(failed)} failed, first {words}: {failure.message}; the same call tries "
+                "them again"
             )
             error.add_note(failure.trace)
             raise error

@@ -126,6 +126,7 @@ def draw(picture: Picture) -> Any:
     """Return the figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     rows, columns = len(picture.panels), max(map(len, picture.panels))
     samples = _samples(picture)
@@ -136,10 +137,12 @@ def draw(picture: Picture) -> Any:
     title = _wrapped(picture.title, int(width * 11))
     head, foot = 0.16 + 0.2 * len(title), 0.12 + below + 0.16 * len(note)
     height = head + rows * picture.height + foot
-    figure = Figure(figsize=(width, height), facecolor="white", layout="constrained")
+    figure = Figure(figsize=(width, height), facecolor="white")
     FigureCanvasAgg(figure)
-    figure.get_layout_engine().set(
-        rect=(0.0, foot / height, 1.0, 1.0 - (head + foot) / height), w_pad=0.06, h_pad=0.06
+    figure.set_layout_engine(
+        ConstrainedLayoutEngine(
+            rect=(0.0, foot / height, 1.0, 1.0 - (head + foot) / height), w_pad=0.06, h_pad=0.06
+        )
     )
     axes = figure.subplots(rows, columns, squeeze=False)
     for line, panels in zip(axes, picture.panels, strict=True):

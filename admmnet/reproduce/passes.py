@@ -23,12 +23,13 @@ FREE = 1e-12
 
 def places(steps: int, count: int = POINTS) -> list[int]:
     """Up to so many steps, evenly spread, the last one included; 1 is the first step."""
-    return sorted({max(1, round(steps * (k + 1) / count)) for k in range(min(count, steps))})
+    count = min(count, steps)
+    return sorted({round(steps * (k + 1) / count) for k in range(count)})
 
 
 def log_places(steps: int, first: int = 300, count: int = 8) -> list[int]:
     """Steps evenly spread on a log scale."""
-    return sorted({int(round(x)) for x in np.geomspace(min(first, steps), steps, count)})
+    return sorted({round(x) for x in np.geomspace(min(first, steps), steps, count)})
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,10 @@ def section(figure: Figure, rows: Sequence[Row], *, drawn: bool) -> str:
     if drawn and figure.picture is not None:
         parts.append(f"![{figure.title}]({figure.name}.png)")
     for number, finding in enumerate(figure.findings(rows), start=1):
-        text = f"{number}. **Claim**: {finding.claim}\n   **Measured**: {finding.measured}\n   **{finding.verdict.capitalize()}.**"
+        text = (
+            f"{number}. **Claim**: {finding.claim}\n   **Measured**: {finding.measured}\n"
+            f"   **{finding.verdict.capitalize()}.**"
+        )
         parts.append(text + (f" {finding.why}" if finding.why else ""))
     parts.append(figure.tables(rows))
     parts.append(f"Figures: `{figure.name}.csv`, {len(rows)} rows.")

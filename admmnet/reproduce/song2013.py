@@ -9,7 +9,7 @@ from typing import Any
 
 from admmnet.reproduce.driver import Options
 from admmnet.reproduce.lab import Lab
-from admmnet.reproduce.panels import BLACK, BLUE, RED, Curve, Look, Panel, Picture, Rule
+from admmnet.reproduce.panels import BLUE, RED, Curve, Look, Panel, Picture, Rule
 from admmnet.reproduce.passes import OptimumJob, SongJob
 from admmnet.reproduce.report import Figure, Finding, verdict_of
 from admmnet.reproduce.sources import Source, first_found, made, named
@@ -21,6 +21,7 @@ from admmnet.reproduce.tables import (
     distinct,
     four,
     grid_table,
+    several,
     short,
     summed_up,
     where,
@@ -28,9 +29,12 @@ from admmnet.reproduce.tables import (
 
 TITLE = "Song, Chaudhuri, Sarwate 2013: stochastic gradient descent with differentially private updates"
 ABOUT = (
-    "The paper: logistic loss, lambda = 1e-4, alpha = 1, one pass over MNIST (one digit against the others, 15 dimensions), KDD Cup "
-    "99 (50,000 records, 9 dimensions) and a synthetic set on the sphere in 5 dimensions; 20 orders; w kept in a ball of radius "
-    "1/lambda. **Accounting**: alpha is pure epsilon for replacing one record, and published and proven figures are the same "
+    "The paper: logistic loss, lambda = 1e-4, alpha = 1, one pass over MNIST (one digit against the "
+    "others, 15 dimensions), KDD Cup "
+    "99 (50,000 records, 9 dimensions) and a synthetic set on the sphere in 5 dimensions; 20 orders; w "
+    "kept in a ball of radius "
+    "1/lambda. **Accounting**: alpha is pure epsilon for replacing one record, and published and proven "
+    "figures are the same "
     "(docs/privacy.md, Theorem 13), provided every row has norm at most 1 when its gradient is taken."
 )
 ALPHA, LAMBDA = 1.0, 1e-4
@@ -88,9 +92,8 @@ def figures(lab: Lab, options: Options) -> list[Figure]:
             paths.append(
                 facts | {"samples": samples, "objective": objective, "optimum": best[job.source.title]}
             )
-    last = [
-        row for row in paths if row["samples"] == max(r["samples"] for r in where(paths, data=row["data"]))
-    ]
+    ends = {title: max(row["samples"] for row in where(paths, data=title)) for title in best}
+    last = [row for row in paths if row["samples"] == ends[row["data"]]]
     shown = [
         row
         for task in tasks
@@ -153,7 +156,9 @@ def _passes(
 
 
 def _sd_note(seeds: int) -> str:
-    return f"Mean and standard deviation over {seeds} orders (and noises). alpha = 1, lambda = 1e-4."
+    return (
+        f"Mean and standard deviation over {several(seeds, 'order')} (and noises). alpha = 1, lambda = 1e-4."
+    )
 
 
 def _data_words(tasks: Sequence[Task]) -> str:
@@ -162,7 +167,7 @@ def _data_words(tasks: Sequence[Task]) -> str:
 
 
 def _norm_words(tasks: Sequence[Task]) -> str:
-    """What the paper's order of preprocessing does to norms: unit rows times a Gaussian matrix have chi-square norms."""
+    """What the paper's order of preprocessing does to norms: unit rows times a Gaussian matrix."""
     from scipy.stats import chi2
 
     parts = []
@@ -171,11 +176,14 @@ def _norm_words(tasks: Sequence[Task]) -> str:
         above = float(chi2.sf(d, d))
         largest = float((chi2.isf(1.0 / 50_000, d) / d) ** 0.5)
         parts.append(
-            f"in {d} dimensions {100.0 * above:.0f} % of rows are longer than 1, the longest of 50,000 about {largest:.1f}"
+            f"in {d} dimensions {100.0 * above:.0f} % of rows are longer than 1, the longest of 50,000 "
+            f"about {largest:.1f}"
         )
     return (
-        "The paper scales rows to the unit ball first and projects then. A projected row's squared norm is chi-square over its "
-        f"dimension: {'; '.join(parts)}. For such rows alpha = 1 is not proven: a record of norm r has alpha r. Here rows are "
+        "The paper scales rows to the unit ball first and projects then. A projected row's squared norm "
+        "is chi-square over its "
+        f"dimension: {'; '.join(parts)}. For such rows alpha = 1 is not proven: a record of norm r has "
+        "alpha r. Here rows are "
         "projected first and scaled last, so alpha = 1 holds for all."
     )
 
@@ -217,14 +225,16 @@ def _iterations(rows: list[Row], tasks: Sequence[Task], quick: str, seeds: int) 
             far = contest({0: free}, {0: one})
             results += [
                 Finding(
-                    f"{task.source.title}: at b = 1 private SGD is far from the non-private objective, and varies much",
+                    f"{task.source.title}: at b = 1 private SGD is far from the non-private objective, "
+                    "and varies much",
                     verdict_of(far.below, far.places),
                     f"{four(one)} against {four(free)}",
                 ),
                 Finding(
                     f"{task.source.title}: b = {task.modest} brings private SGD close to non-private SGD",
                     verdict_of(int(few.mean <= 1.1 * free_few.mean), 1),
-                    f"{four(few)} against {four(free_few)}, {100.0 * (few.mean / free_few.mean - 1.0):.0f} % above "
+                    f"{four(few)} against {four(free_few)}, "
+                    f"{100.0 * (few.mean / free_few.mean - 1.0):.0f} % above "
                     f"(at b = 1 {100.0 * (one.mean / free.mean - 1.0):.0f} %); close is 10 %",
                 ),
                 Finding(
@@ -298,7 +308,8 @@ def _batch_findings(rows: Sequence[Row]) -> list[Finding]:
                 f"{data}: larger batches improve private SGD",
                 verdict_of(sum(c.below for c in better), len(better)),
                 "; ".join(
-                    f"{factor}/sqrt(t): {s[1].mean:.4g} at b = 1, least {min(v.mean for v in s.values()):.4g} at "
+                    f"{factor}/sqrt(t): {s[1].mean:.4g} at b = 1, least "
+                    f"{min(v.mean for v in s.values()):.4g} at "
                     f"b = {min(s, key=lambda b: s[b].mean)}"
                     for factor, s in ((1, usual), (10, quick))
                 ),
@@ -318,9 +329,11 @@ def _batch_findings(rows: Sequence[Row]) -> list[Finding]:
         nearer = min(v.mean for v in quick.values()) < min(v.mean for v in usual.values())
         found.append(
             Finding(
-                f"{data}: with 10/sqrt(t) larger batches degrade less, and the end is nearer to the centralised objective",
+                f"{data}: with 10/sqrt(t) larger batches degrade less, and the end is nearer to the "
+                "centralised objective",
                 verdict_of(int(loss[10] < loss[1]) + int(nearer), 2),
-                f"b = {largest} is {loss[10]:.3g} above the best b, with 1/sqrt(t) {loss[1]:.3g}; least above the centralised "
+                f"b = {largest} is {loss[10]:.3g} above the best b, with 1/sqrt(t) {loss[1]:.3g}; least "
+                "above the centralised "
                 f"{optimum:.4g}: {min(v.mean for v in quick.values()) - optimum:.3g}, with 1/sqrt(t) "
                 f"{min(v.mean for v in usual.values()) - optimum:.3g}",
             )
@@ -380,15 +393,18 @@ def _rates(rows: list[Row], quick: str, seeds: int) -> Figure:
             Finding(
                 "the rapidly decreasing step 1/(lambda t) increases the variance of private SGD dramatically",
                 verdict_of(int(times > 2.0), 1),
-                f"objective at the end {four(fast)} with 1/(lambda t), {four(slow)} with 1/sqrt(t): the standard deviation is "
+                f"objective at the end {four(fast)} with 1/(lambda t), {four(slow)} with 1/sqrt(t): the "
+                "standard deviation is "
                 f"{times:,.0f} times as large; non-private {four(known['inverse', 'non-private'])} and "
                 f"{four(known['sqrt', 'non-private'])}",
-                "lambda is 1e-4, so the first step has length 10,000 times the noise: w jumps to the ball's rim.",
+                "lambda is 1e-4, so the first step has length 10,000 times the noise: w jumps to the "
+                "ball's rim.",
             )
         ]
 
     settings = (
-        "10,000 records uniform on the sphere in 5 dimensions, separable with margin 0.001, as the paper's; rows have norm 1, so "
+        "10,000 records uniform on the sphere in 5 dimensions, separable with margin 0.001, as the "
+        "paper's; rows have norm 1, so "
         "alpha = 1 is proven."
     )
     return Figure("figure3", heading, rows, picture, findings, lambda found: "", settings)

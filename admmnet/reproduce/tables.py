@@ -166,3 +166,8 @@ def four(summary: Summary) -> str:
 def short(value: Any) -> str:
     """A value as text."""
     return f"{value:g}" if isinstance(value, float | int) else str(value)
+
+
+def several(count: int, noun: str) -> str:
+    """A number of things: ``1 seed``, ``5 seeds``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

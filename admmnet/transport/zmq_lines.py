@@ -214,7 +214,6 @@ class Lines:
             self.fault = self.fault or difference(self._greeting, theirs, self._names[peer])
         if news or not theirs.ready:
             self.greet(peer)
-            self.resend(peer)  # until now it could not take what was sent already
         if link.ready and link.held:
             held, link.held = link.held, []
             for kind, values in held:

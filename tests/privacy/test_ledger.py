@@ -260,7 +260,7 @@ def test_a_new_ledger_on_a_full_disk_leaves_no_file(path: Path, monkeypatch: pyt
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(RunError, match="cannot write the ledger .*free some space"):
+    with pytest.raises(RunError, match=r"cannot write the ledger .*free some space"):
         Ledger(path, HEADER, BUDGET, durable=True)
     assert list(path.parent.iterdir()) == []
 

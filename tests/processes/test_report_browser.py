@@ -206,10 +206,13 @@ def test_the_ledger_shows_every_event_and_its_total(
     )
     assert [int(row[0]) for row in rows] == [event["round"] for event in events]
     for row, event in zip(rows, events, strict=True):
-        assert row[1].startswith(event["mechanism"])
-        assert float(row[2]) == pytest.approx(event["rho"], rel=1e-3)
-        spent = event["total"]["epsilon_spent"]
-        assert spent * (1 - 1e-6) <= float(row[5]) <= spent + 0.001 + 1e-6
+        total = event["total"]
+        assert total["epsilon_spent"] * (1 - 1e-6) <= float(row[1]) <= total["epsilon_spent"] + 0.001 + 1e-6
+        assert float(row[2]) == pytest.approx(total["epsilon_published"], rel=1e-4)
+        assert row[3].startswith(event["mechanism"])
+        assert float(row[4]) == pytest.approx(event["rho"], rel=1e-3)
+        assert float(row[5]) == pytest.approx(event["rho_published"], rel=1e-3)
+        assert float(row[6]) == pytest.approx(total["rho"], rel=1e-4)
 
 
 def test_hover_and_keys_read_the_charts(chromium: Browser, pages: dict[str, Path]) -> None:

@@ -78,7 +78,9 @@ def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, A
 
 def _wide(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, Account]) -> list[str]:
     """What the summary says of the whole network, against the ledgers; a part has not all of them."""
-    listed = at(summary, "ledgers") or {}
+    listed = at(summary, "ledgers")
+    if not isinstance(listed, Mapping):
+        return []
     spent = [last_total(accounts[name])["epsilon_spent"] for name in listed if name in accounts]
     told = at(summary, "privacy", "epsilon_spent")
     if len(spent) < len(listed) or not spent or None in spent or _same(told, max(spent)):

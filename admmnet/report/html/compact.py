@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,10 +24,6 @@ POINTS = 400
 """Most rounds of a line."""
 CELLS = 300_000
 """Most cells of a raster."""
-MAX_NODES = 2_000
-"""Most agents of a graph that is drawn."""
-MAX_EDGES = 20_000
-"""Most edges that are drawn."""
 
 
 class _Numbered:
@@ -255,38 +250,3 @@ def _raster(series: Series, share: int) -> dict[str, Any] | None:
     letters = np.array(list("01234567"))
     rows = ["".join(letters[column + 1]) for column in np.array(cells).T]
     return {"block": block, "rounds": series.rounds[::block].tolist(), "rows": rows}
-
-
-def graph(edges: Sequence[tuple[int, int]], agents: Sequence[int]) -> dict[str, Any] | None:
-    """Return places (0 to 1000) of the nodes and the edges; None of a graph that is too large to draw."""
-    if len(agents) < 2 or len(agents) > MAX_NODES:
-        return None
-    drawn = nx.Graph()
-    drawn.add_nodes_from(agents)
-    drawn.add_edges_from(edges)
-    places = _layout(drawn)
-    points = np.array([places[i] for i in agents])
-    points -= points.min(axis=0)
-    points = points / max(float(points.max()), 1e-12)
-    shown = len(edges) <= MAX_EDGES
-    return {
-        "xy": np.round(1000 * points).astype(int).ravel().tolist(),
-        "edges": [end for edge in edges for end in edge] if shown else None,
-    }
-
-
-def _layout(drawn: nx.Graph) -> dict[int, tuple[float, float]]:
-    """Places of the nodes; a ring and a complete graph are circles, more than 150 nodes are placed by springs."""
-    count = len(drawn)
-    degrees = {degree for _, degree in drawn.degree()}
-    if degrees in ({2}, {count - 1}) and nx.is_connected(drawn):
-        turns = np.pi / 2 - 2 * np.pi * np.arange(count) / count
-        order = (
-            sorted(drawn) if degrees != {2} or count == 3 else list(nx.dfs_preorder_nodes(drawn, min(drawn)))
-        )
-        return {i: (float(np.cos(turn)), float(-np.sin(turn))) for i, turn in zip(order, turns, strict=True)}
-    if count <= 150 and nx.is_connected(drawn):
-        placed = nx.kamada_kawai_layout(drawn)
-    else:
-        placed = nx.spring_layout(drawn, seed=0)
-    return {i: (float(x), float(y)) for i, (x, y) in placed.items()}

@@ -100,7 +100,7 @@ def _warnings(runs: tuple[RunFacts, ...]) -> Raw:
             "Some budgets were kept by a proof, some by the paper's arithmetic: compare proven figures with proven "
             "figures."
         )
-    if len({(run.said("metric"), str(run.said("data"))) for run in runs if run.finished}) > 1:
+    if len({(str(run.said("metric")), str(run.said("data"))) for run in runs if run.finished}) > 1:
         found.append("Not all runs have the same data: their errors are not measured on the same records.")
     found.append(
         "Runs on the same records add up: what all of them together cost is more than any column says, unless an "

@@ -406,9 +406,10 @@ function book(run, agent) {
   for (let at = 0; at < flat.length; at += 5) rows.push(flat.slice(at, at + 5));
   if (!rows.length) return [...head, el("p", null, "No event: nothing was charged.")];
   const costs = ledger.form !== "blocks", published = rows.some((row) => known(ledger.totals[row[4]][2]));
-  const names = [ledger.form === "lines" ? run.unit : `${run.unit}s`, "What was released", ...(costs ? ["rho"] : []), ...(costs && published ? ["paper's rho"] : []),
-    "total rho", "total ε spent", ...(published ? ["total paper's ε"] : [])];
-  const body = el("tbody"), table = el("table", { class: "lines" }, el("thead", null, el("tr", null, ...names.map((name, j) => el("th", { scope: "col", class: j === 1 ? "t" : null }, name)))), body);
+  const names = [ledger.form === "lines" ? run.unit : `${run.unit}s`, "total ε spent", ...(published ? ["total paper's ε"] : []),
+    "What was released", ...(costs ? ["rho"] : []), ...(costs && published ? ["paper's rho"] : []), "total rho"];
+  const words = published ? 3 : 2;  // the column of words
+  const body = el("tbody"), table = el("table", { class: "lines" }, el("thead", null, el("tr", null, ...names.map((name, j) => el("th", { scope: "col", class: j === words ? "t" : null }, name)))), body);
   const resumes = ledger.resumes[file] || [];
   let done = 0, events = 0, passed = 0;
   const mark = () => {
@@ -431,9 +432,11 @@ function book(run, agent) {
         events += times_;
       }
       const costOf = (j) => parts.every(([kind]) => known(kind[j])) ? short(parts.reduce((sum, [kind, each]) => sum + kind[j] * each, 0) * times) : run.private ? "–" : "infinite";
-      body.append(el("tr", null, el("td", null, first === last ? String(first) : `${first}–${last}`), what,
-        ...(costs ? [el("td", null, costOf(2))] : []), ...(costs && published ? [el("td", null, costOf(4))] : []),
-        el("td", null, known(sums[0]) ? short(sums[0], 5) : "infinite"), el("td", null, run.private ? above(sums[1]) : "infinite"), ...(published ? [el("td", null, short(sums[2], 5))] : [])));
+      const cells = [
+        first === last ? String(first) : `${first}–${last}`, run.private ? above(sums[1]) : "infinite", ...(published ? [short(sums[2], 5)] : []), what,
+        ...(costs ? [costOf(2)] : []), ...(costs && published ? [costOf(4)] : []), known(sums[0]) ? short(sums[0], 5) : "infinite",
+      ];
+      body.append(el("tr", null, ...cells.map((cell) => (cell === what ? cell : el("td", null, cell)))));
     }
     done = Math.min(rows.length, done + most);
     if (done === rows.length) mark();

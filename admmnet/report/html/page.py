@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.report.html import compact, sections, words
+from admmnet.report.html import compact, layout, sections, words
 from admmnet.report.html.agents import agents_table
 from admmnet.report.html.comparison import comparison
 from admmnet.report.html.facts import RunFacts, read_facts
@@ -131,7 +131,7 @@ def _run_data(run: RunFacts, share: int) -> dict[str, Any]:
         ],
         "files": [agent.book for agent in run.agents],
         "series": None if run.series is None else compact.figures(run.series, share),
-        "graph": compact.graph(edges, nodes) if not run.baseline else None,
+        "graph": layout.graph(edges, nodes) if not run.baseline else None,
         "nodes": nodes,
         "ledger": compact.ledgers(run.books, share),
     }
@@ -229,8 +229,8 @@ def _charts(run: RunFacts) -> Raw:
 
 def _graph(run: RunFacts) -> Raw:
     agents = len(run.agents)
-    if agents > compact.MAX_NODES:
-        return tag("p", f"{agents:,} agents are too many to draw; the limit is {compact.MAX_NODES:,}.")
+    if agents > layout.MAX_NODES:
+        return tag("p", f"{agents:,} agents are too many to draw; the limit is {layout.MAX_NODES:,}.")
     words_ = (
         "A node is an agent, its colour the epsilon it has spent by its ledger. White with a dashed line: not known. "
         "Choose an agent here or in the table; with the keyboard, the arrow keys go from agent to agent."

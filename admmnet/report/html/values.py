@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,13 +20,14 @@ def at(tree: Any, *keys: str) -> Any:
 
 def real(value: Any) -> float | None:
     """Return the value if it is a finite number, else None: files may hold anything."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        return None
+    return float(value)
 
 
 def whole(value: Any) -> int | None:
-    """Return the value if it is a whole number, else None."""
-    return value if type(value) is int else None
+    """Return the value if it is a whole number of at most 53 bits, which a script can count with, else None."""
+    return value if type(value) is int and abs(value) < 1 << 53 else None
 
 
 def last_total(account: Account | None) -> Mapping[str, Any]:

@@ -73,6 +73,17 @@ def certainty(epsilon: float, delta: float) -> float:
 
 def meaning(run: RunFacts) -> list[tuple[str, str]]:
     """Return what the epsilon means, as pairs of a heading and a paragraph."""
+    warning = (
+        [
+            (
+                "Do not rely on this",
+                "The folder does not verify, see the top of the page. What follows is what its sound ledgers and "
+                "summary.json say; until the fault is explained, quote none of it.",
+            )
+        ]
+        if run.faults
+        else []
+    )
     if not run.header:
         return [
             ("Nothing can be said", "No ledger of this run verifies, so nothing is said about its privacy.")
@@ -125,14 +136,20 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
     )
     same = len({(agent.epsilon_target, agent.delta) for agent in run.agents if agent.proven}) <= 1
     at_most = "" if same else "at most "
+    start = "Of the same run with secret noise, fixed" if run.seeded else "Fixed"
+    start += " before the first round:"
+    quote = (
+        "Of this run itself, quote no epsilon as a protection."
+        if run.seeded
+        else "This is the figure to quote."
+    )
     return [
         (
             "The promise",
-            f"Fixed before the first round: {whose} is (epsilon, delta)-differentially private in "
+            f"{start} {whose} is (epsilon, delta)-differentially private in "
             f"{'the' if run.baseline else 'its'} records, with epsilon {at_most}{above(promise.epsilon)} and delta "
             f"{at_most}{promise.delta:g}. A filter kept it while the run went on: what did not fit was not drawn. "
-            "This is the figure to quote."
-            + ("" if same else " Each agent has its own, in the table of agents."),
+            f"{quote}" + ("" if same else " Each agent has its own, in the table of agents."),
         ),
         _odds(promise.epsilon, promise.delta, run),
     ]
@@ -209,8 +226,8 @@ def _reading(run: RunFacts) -> list[tuple[str, str]]:
         (
             "Promise and odometer",
             f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. "
-            "How many events there were can depend on the records, so the reading is a diagnostic and no guarantee. "
-            f"Quote the promise.{planned}{paper}",
+            "How many events there were can depend on the records, so the reading is a diagnostic and no guarantee."
+            f"{'' if run.seeded else ' Quote the promise.'}{planned}{paper}",
         )
     ]
 
@@ -347,14 +364,16 @@ def _lost(run: RunFacts) -> list[str]:
     lost = [agent for agent in run.agents if agent.lost_at is not None]
     if not lost:
         return []
-    here = [agent for agent in lost if agent.proven]
+    here = sum(agent.proven for agent in lost)
     ledgers = (
-        "Their ledgers are not in this folder: what they spent is in their own."
+        "What they spent is in their own ledgers, which are not in this folder."
         if not here
-        else f"{_some(len(here), 'ledger')} of theirs here tell what they had spent by the last line. The run's own "
-        "summary leaves them out; this page counts them where it can."
+        else f"{_some(here, 'ledger')} of lost agents here, read up to the last whole line. summary.json leaves their "
+        "privacy figures out; this page counts them."
     )
-    kept = " Their promise stands, whatever the others did." if promise_of(run).proven else ""
+    kept = (
+        " Their promise stands, whatever the others did." if promise_of(run).proven and not run.seeded else ""
+    )
     return [f"Lost on the way: {_listed(lost, 'lost_at')}. {ledgers}{kept}"]
 
 

@@ -1,21 +1,26 @@
-"""The seven figures of Ding et al. 2020: pictures, claims and tables from rows."""
+"""Figures 5 to 7 of Ding et al. 2020, methods side by side: pictures, claims and tables from rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from admmnet.reproduce.ding2020_words import (
+    LOOKS,
+    NAMES,
+    NON_PRIVATE,
+    OWN,
+    PAPER,
+    PROVEN,
+    PUBLISHED,
+    RIVALS,
+    SHORT,
+    in_percent,
+)
 from admmnet.reproduce.panels import (
-    BLACK,
-    BLUE,
-    GREEN,
-    PINK,
-    RED,
-    SKY,
     Curve,
-    Look,
     Panel,
     Picture,
     Rule,
@@ -32,227 +37,12 @@ from admmnet.reproduce.tables import (
     grid_table,
     markdown,
     percent,
+    several,
     short,
     summed_up,
     total,
     where,
 )
-
-NON_PRIVATE = "admm"
-PAPER, PUBLISHED, PROVEN = (
-    "paper's settings, equal published epsilon",
-    "tuned, equal published epsilon",
-    "tuned, equal proven epsilon",
-)
-READINGS = (PAPER, PUBLISHED, PROVEN)
-_SHORT = {
-    PAPER: "paper's settings, published epsilon",
-    PUBLISHED: "tuned, published epsilon",
-    PROVEN: "tuned, proven epsilon",
-}
-OWN, RIVALS = ("pp-admm", "ipp-admm"), ("dvp", "m-admm", "r-admm")
-NAMES = {
-    "admm": "non-private",
-    "dvp": "DVP",
-    "m-admm": "M-ADMM",
-    "r-admm": "R-ADMM",
-    "pp-admm": "PP-ADMM",
-    "ipp-admm": "IPP-ADMM",
-}
-LOOKS = {
-    "admm": Look(BLACK, "", "dashed"),
-    "dvp": Look(SKY, "^"),
-    "m-admm": Look(GREEN, "s"),
-    "r-admm": Look(PINK, "D"),
-    "pp-admm": Look(BLUE, "o"),
-    "ipp-admm": Look(RED, "v"),
-}
-_EFFECTS: dict[int, tuple[str, str, str, float]] = {
-    1: (
-        "splits, share for the approximate solution",
-        "Effects of privacy budget splitting",
-        "PP-ADMM",
-        0.001,
-    ),
-    2: (
-        "beta, gradient norm at which a solve stops",
-        "Effects of optimisation accuracy beta",
-        "PP-ADMM",
-        10.0**-3.5,
-    ),
-    3: ("C_loss, clip of a record's loss", "Effects of the clipping threshold C_loss", "IPP-ADMM", 2.0),
-    4: ("alpha, what a fall in loss must reach", "Effects of the gate's threshold alpha", "IPP-ADMM", 1e-3),
-}
-"""x axis, title, method and the paper's choice of figures 1 to 4."""
-
-
-def effect_of(number: int, rows: list[Row], source: Source, quick: str, seeds: int) -> Figure:
-    """One of figures 1 to 4."""
-    xlabel, title, method, choice = _EFFECTS[number]
-    heading = f"Figure {number}. {title}, {method}, {source.words}{quick}"
-
-    def picture(found: Sequence[Row]) -> Picture:
-        panels = []
-        for reading in distinct(found, "reading"):
-            line = []
-            for part, column in (("training", "train_error"), ("test", "test_error")):
-                own = where(found, reading=reading)
-                curves = [
-                    Curve.of(
-                        f"epsilon = {short(epsilon)}",
-                        look,
-                        _percent(by(where(own, epsilon=epsilon), "x", column)),
-                    )
-                    for epsilon, look in zip(
-                        distinct(own, "epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False
-                    )
-                ]
-                values = tuple(distinct(found, "x"))
-                panels_title = (
-                    _SHORT[reading].replace("tuned", "eta = 0.02") if reading != PAPER else _SHORT[reading]
-                )
-                line.append(
-                    Panel(
-                        panels_title,
-                        xlabel if reading == PROVEN else "",
-                        f"{part} error in %",
-                        tuple(curves),
-                        xlog=True,
-                        ticks=tuple(float(f"{value:.3g}") for value in values),
-                    )
-                )
-            panels.append(tuple(line))
-        note = f"Mean and standard deviation over {seeds} seeds. Left: training records, right: test records, of the consensus."
-        return Picture(heading, tuple(panels), note, 2.0)
-
-    return Figure(
-        f"figure{number}",
-        heading,
-        rows,
-        picture,
-        lambda found: _effect_findings(number, found, choice),
-        lambda found: _effect_tables(found),
-        "the paper varies this parameter on Adult and says no epsilon. Rows: eta = 0.5 and T = 30 as in the paper; eta = 0.02; "
-        "eta = 0.02 with noise that the proven accountant asks for (the epsilon is then proven)."
-        + (" beta = 1e-6, as the paper's figure 1." if number == 1 else ""),
-    )
-
-
-def _percent(found: Mapping[Any, Summary]) -> dict[Any, Summary]:
-    return {x: Summary(100.0 * s.mean, 100.0 * s.spread, 100.0 * s.median, s.count) for x, s in found.items()}
-
-
-def _series(rows: Sequence[Row]) -> list[dict[float, Summary]]:
-    """Test error over x, for each reading and epsilon."""
-    return [
-        by(where(rows, reading=reading, epsilon=epsilon), "x", "test_error")
-        for reading, epsilon in product(distinct(rows, "reading"), distinct(rows, "epsilon"))
-    ]
-
-
-def _ends(found: Sequence[Mapping[float, Summary]], first: float, second: float) -> Contest:
-    """Error at the first value against that at the second."""
-    return total(
-        contest({0: series[first]}, {0: series[second]})
-        for series in found
-        if first in series and second in series
-    )
-
-
-def _best(found: Sequence[Mapping[float, Summary]], choice: float) -> tuple[int, int]:
-    """In how many series no other value is clearly lower than the choice, of those where any value is clearly other."""
-    good = counted = 0
-    for series in (series for series in found if choice in series):
-        others = total(contest({0: series[choice]}, {0: series[x]}) for x in series if x != choice)
-        if others.below or others.above:
-            counted += 1
-            good += not others.above
-    return good, counted
-
-
-def _effect_findings(number: int, rows: Sequence[Row], choice: float) -> list[Finding]:
-    found = _series(rows)
-    values = sorted(distinct(rows, "x"))
-    low, high = values[0], values[-1]
-    good, places = _best(found, choice)
-    best = Finding(
-        f"{_choice_words(number)} gives the lowest error",
-        verdict_of(good, places),
-        f"no other value is clearly lower in {good} of the {places} cases where any value is clearly different, of "
-        f"{len(found)} (three settings by the epsilons)",
-    )
-    if number == 1:
-        gain = _ends(found, low, high)
-        claim = (
-            "the less of the budget goes to the approximate solution, the better training and test accuracy"
-        )
-        return [
-            Finding(
-                claim,
-                verdict_of(gain.below, gain.places),
-                f"error at {short(low)} against {short(high)}: {gain.words}",
-            ),
-            best,
-        ]
-    hurt = _ends(found, choice, high)
-    too_much = Finding(
-        {2: "too large a beta hurts", 3: "too large a C_loss hurts", 4: "a large alpha degrades the model"}[
-            number
-        ],
-        verdict_of(hurt.below, hurt.places),
-        f"error at {short(choice)} against {short(high)}: {hurt.words}",
-    )
-    if number == 4:
-        counts = by(rows, "x", "releases")
-        falls = counts[high].mean < counts[low].mean
-        saved = Finding(
-            "a large alpha may reduce communication",
-            "holds" if falls else "does not hold",
-            f"broadcasts of all agents: {counts[low].mean:.1f} at {short(low)}, {counts[high].mean:.1f} at {short(high)}",
-            ""
-            if falls
-            else "The published gate's noise is many times a loss's whole range: it opens at random, whatever alpha is.",
-        )
-        return [best, too_much, saved]
-    little = _ends(found, choice, low)
-    words = (
-        "solving the noisy problem more exactly does not help" if number == 2 else "too small a C_loss hurts"
-    )
-    good = little.places - little.above if number == 2 else little.below
-    return [
-        best,
-        too_much,
-        Finding(
-            words,
-            verdict_of(good, little.places),
-            f"error at {short(choice)} against {short(low)}: {little.words}",
-        ),
-    ]
-
-
-def _choice_words(number: int) -> str:
-    return {1: "splits = 0.001", 2: "beta = 10^-3.5", 3: "C_loss = 2", 4: "alpha = 1e-3"}[number]
-
-
-def _effect_tables(rows: Sequence[Row]) -> str:
-    parts = []
-    for reading in distinct(rows, "reading"):
-        own = where(rows, reading=reading)
-        named = [row | {"epsilon": f"epsilon {short(row['epsilon'])}"} for row in own]
-        proven = summed_up(
-            row["epsilon_proven"] for row in own if row["epsilon"] == min(distinct(own, "epsilon"))
-        )
-        parts.append(
-            f"Test error in %, {_SHORT[reading]}"
-            + (
-                ""
-                if proven is None
-                else f" (proven at epsilon {short(min(distinct(own, 'epsilon')))}: {proven.mean:.3g})"
-            )
-            + ":\n\n"
-            + grid_table(named, line="epsilon", column="x", value="test_error", show=percent, head="")
-        )
-    return "\n\n".join(parts)
 
 
 def _contests(rows: Sequence[Row], first: Sequence[str], second: Sequence[str], value: str) -> Contest:
@@ -264,14 +54,24 @@ def _contests(rows: Sequence[Row], first: Sequence[str], second: Sequence[str], 
     return total(found)
 
 
-_WHY_PAPER = "With eta = 0.5 an agent's problem is so stiff that 30 rounds hardly leave the larger class, with privacy or without."
+_WHY_PAPER = (
+    "With eta = 0.5 an agent's problem is so stiff that 30 rounds hardly leave the larger class, with "
+    "privacy or without."
+)
+
+
 _WHY_PUBLISHED = (
-    "Theorem 3.1 forces a regulariser on PP-ADMM and IPP-ADMM that the rivals do not need, its solves' tolerance costs noise, and "
+    "Theorem 3.1 forces a regulariser on PP-ADMM and IPP-ADMM that the rivals do not need, its solves' "
+    "tolerance costs noise, and "
     "the rivals spend less in truth at the same published epsilon."
 )
+
+
 _WHY_PROVEN = (
     "Gaussian noise is about sqrt(d) smaller than noise of density exp(-a ||z||) at the same proven cost."
 )
+
+
 _WHY = {PAPER: _WHY_PAPER, PUBLISHED: _WHY_PUBLISHED, PROVEN: _WHY_PROVEN}
 
 
@@ -282,7 +82,7 @@ def _order_findings(rows: Sequence[Row], value: str, what: str) -> list[Finding]
         ahead = _contests(own, OWN, RIVALS, value)
         found.append(
             Finding(
-                f"PP-ADMM and IPP-ADMM have a lower {what} than DVP, M-ADMM, R-ADMM ({_SHORT[reading]})",
+                f"PP-ADMM and IPP-ADMM have a lower {what} than DVP, M-ADMM, R-ADMM ({SHORT[reading]})",
                 verdict_of(ahead.below, ahead.places),
                 f"{what}, two methods by three rivals by epsilons: {ahead.words}",
                 _WHY[reading],
@@ -291,7 +91,7 @@ def _order_findings(rows: Sequence[Row], value: str, what: str) -> list[Finding]
         inner = _contests(own, ("ipp-admm",), ("pp-admm",), value)
         found.append(
             Finding(
-                f"IPP-ADMM needs less than PP-ADMM ({_SHORT[reading]})",
+                f"IPP-ADMM needs less than PP-ADMM ({SHORT[reading]})",
                 verdict_of(inner.below, inner.places),
                 f"{what} of IPP-ADMM against PP-ADMM: {inner.words}",
                 "Its gate costs part of the budget, and what it leaves out would have helped.",
@@ -303,7 +103,7 @@ def _order_findings(rows: Sequence[Row], value: str, what: str) -> list[Finding]
 def _error_panel(rows: Sequence[Row], title: str, *, ylabel: str = "test error in %") -> Panel:
     """Error over epsilon, one line a method, a rule for the run without privacy."""
     curves = [
-        Curve.of(NAMES[m], LOOKS[m], _percent(by(where(rows, method=m), "epsilon", "test_error")))
+        Curve.of(NAMES[m], LOOKS[m], in_percent(by(where(rows, method=m), "epsilon", "test_error")))
         for m in (*RIVALS, *OWN)
         if where(rows, method=m)
     ]
@@ -346,7 +146,7 @@ def _by_reading(rows: Sequence[Row], *, needed: bool) -> str:
         own = [row | {"method": NAMES[row["method"]]} for row in where(rows, reading=reading)]
         private = [row for row in own if row["epsilon"] is not None]
         parts.append(
-            f"Test error in %, {_SHORT[reading]}:\n\n"
+            f"Test error in %, {SHORT[reading]}:\n\n"
             + grid_table(
                 private, line="method", column="epsilon", value="test_error", show=percent, head="epsilon"
             )
@@ -383,13 +183,14 @@ def trade_off(rows: list[Row], source: Source, quick: str, seeds: int) -> Figure
         rows,
         lambda found: Picture(
             heading,
-            (tuple(_error_panel(where(found, reading=r), _SHORT[r]) for r in distinct(found, "reading")),),
-            f"Mean and standard deviation over {seeds} seeds. Each panel has its own scale.",
+            (tuple(_error_panel(where(found, reading=r), SHORT[r]) for r in distinct(found, "reading")),),
+            f"Mean and standard deviation over {several(seeds, 'seed')}. Each panel has its own scale.",
             2.9,
         ),
         lambda found: _order_findings(found, "test_error", "error"),
         lambda found: _by_reading(found, needed=True),
-        "the paper asks for the privacy at which given error rates are met; here errors are measured at given epsilons, and the "
+        "the paper asks for the privacy at which given error rates are met; here errors are measured at "
+        "given epsilons, and the "
         "epsilon for an error rate is read between them.",
     )
 
@@ -409,7 +210,7 @@ def convergence(rows: list[Row], source: Source, quick: str, seeds: int) -> Figu
                     wanted = where(own, method=method, epsilon=None if method == NON_PRIVATE else epsilon)
                     if wanted:
                         curves.append(Curve.of(NAMES[method], LOOKS[method], by(wanted, "round", "loss")))
-                title = f"epsilon = {short(epsilon)}: {_SHORT[reading]}"
+                title = f"epsilon = {short(epsilon)}: {SHORT[reading]}"
                 top = max((y for c in curves for _, y, _ in c.points), default=1.0)
                 line.append(
                     Panel(
@@ -418,7 +219,8 @@ def convergence(rows: list[Row], source: Source, quick: str, seeds: int) -> Figu
                 )
             lines.append(tuple(line))
         note = (
-            f"Mean over agents of each agent's loss at its own vector; line and band: mean and standard deviation over {seeds} "
+            "Mean over agents of each agent's loss at its own vector; line and band: mean and standard "
+            f"deviation over {seeds} "
             "seeds. Losses above 1.6 lie beyond the frame. Tuned methods have different numbers of rounds."
         )
         return Picture(heading, tuple(lines), note, 2.15)
@@ -453,7 +255,7 @@ def _convergence_findings(rows: Sequence[Row]) -> list[Finding]:
         rise = total(contest({0: s[epsilons[-1]]}, {0: s[epsilons[0]]}) for s in series if len(s) > 1)
         found.append(
             Finding(
-                f"the rivals' loss rises as epsilon falls ({_SHORT[reading]})",
+                f"the rivals' loss rises as epsilon falls ({SHORT[reading]})",
                 verdict_of(rise.below, rise.places),
                 f"last loss at {short(epsilons[-1])} against {short(epsilons[0])}: {rise.words}",
             )
@@ -461,7 +263,7 @@ def _convergence_findings(rows: Sequence[Row]) -> list[Finding]:
         ahead = _contests(own, OWN, RIVALS, "loss")
         found.append(
             Finding(
-                f"PP-ADMM and IPP-ADMM reach a lower loss than the rivals ({_SHORT[reading]})",
+                f"PP-ADMM and IPP-ADMM reach a lower loss than the rivals ({SHORT[reading]})",
                 verdict_of(ahead.below, ahead.places),
                 f"last loss: {ahead.words}",
                 _WHY[reading],
@@ -483,11 +285,13 @@ def _convergence_tables(rows: Sequence[Row]) -> str:
             show=lambda s: f"{s.mean:.3f} ± {s.spread:.3f}",
             head="epsilon",
         )
-        parts.append(f"Average loss after the last round, {_SHORT[reading]}:\n\n{text}")
+        parts.append(f"Average loss after the last round, {SHORT[reading]}:\n\n{text}")
     return "\n\n".join(parts)
 
 
 CLOSE = 0.01
+
+
 """Share of errors within which a method is called close to the one without privacy."""
 
 
@@ -501,19 +305,19 @@ def on_other_data(rows: list[Row], sources: Sequence[Source], quick: str, seeds:
         lines = tuple(
             tuple(
                 _error_panel(
-                    where(found, reading=reading, data=source.title), f"{source.words}\n{_SHORT[reading]}"
+                    where(found, reading=reading, data=source.title), f"{source.words}\n{SHORT[reading]}"
                 )
                 for source in sources
             )
             for reading in distinct(found, "reading")
         )
-        return Picture(heading, lines, f"Mean and standard deviation over {seeds} seeds.", 2.4)
+        return Picture(heading, lines, f"Mean and standard deviation over {several(seeds, 'seed')}.", 2.4)
 
     def tables(found: Sequence[Row]) -> str:
-        parts = []
-        for title in distinct(found, "data"):
-            parts.append(f"### {title}\n\n{_by_reading(where(found, data=title), needed=False)}")
-        return "\n\n".join(parts)
+        return "\n\n".join(
+            f"### {title}\n\n{_by_reading(where(found, data=title), needed=False)}"
+            for title in distinct(found, "data")
+        )
 
     return Figure("figure7", heading, rows, picture, _other_findings, tables, _other_settings(sources))
 
@@ -524,17 +328,18 @@ def _other_settings(sources: Sequence[Source]) -> str:
         return "the user's own IPUMS extracts, encoded as docs/data.md says."
     words = "; ".join(f"{source.title} in place of {source.stands_for}" for source in stands)
     return (
-        f"**stand-ins**: {words}. IPUMS licenses its extracts to registered users; give your own with --ipums-brazil and "
+        f"**stand-ins**: {words}. IPUMS licenses its extracts to registered users; give your own with "
+        "--ipums-brazil and "
         "--ipums-us. Levels of error cannot be compared with the paper's, orders of methods can."
     )
 
 
 def _other_findings(rows: Sequence[Row]) -> list[Finding]:
-    found = []
-    for title in distinct(rows, "data"):
-        for finding in _other_of(where(rows, data=title)):
-            found.append(Finding(f"{title}: {finding.claim}", finding.verdict, finding.measured, finding.why))
-    return found
+    return [
+        Finding(f"{title}: {finding.claim}", finding.verdict, finding.measured, finding.why)
+        for title in distinct(rows, "data")
+        for finding in _other_of(where(rows, data=title))
+    ]
 
 
 def _other_of(rows: Sequence[Row]) -> list[Finding]:
@@ -547,7 +352,7 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
         falls = total(contest({0: s[max(s)]}, {0: s[min(s)]}) for s in series.values() if len(s) > 1)
         found.append(
             Finding(
-                f"the lower the budget, the higher the error ({_SHORT[reading]})",
+                f"the lower the budget, the higher the error ({SHORT[reading]})",
                 verdict_of(falls.below, falls.places),
                 f"error at the largest epsilon against the smallest: {falls.words}",
             )
@@ -558,7 +363,7 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
         idle = plain is not None and plain.mean > learned
         found.append(
             Finding(
-                f"PP-ADMM and IPP-ADMM get close to the best achievable error ({_SHORT[reading]})",
+                f"PP-ADMM and IPP-ADMM get close to the best achievable error ({SHORT[reading]})",
                 "not decided" if idle else verdict_of(near, len(gaps)),
                 f"within one point of the run without privacy in {near} of {len(gaps)}; largest gap "
                 f"{100.0 * max(gaps, default=math.nan):.1f} points"
@@ -569,7 +374,7 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
         ahead = _contests(own, OWN, RIVALS, "test_error")
         found.append(
             Finding(
-                f"they have lower errors than the rivals ({_SHORT[reading]})",
+                f"they have lower errors than the rivals ({SHORT[reading]})",
                 verdict_of(ahead.below, ahead.places),
                 f"error: {ahead.words}",
             )

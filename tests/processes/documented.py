@@ -1,0 +1,136 @@
+"""The commands that the pages show, made ready to be run: what is put in place of what, and why.
+
+A step is a line of a ```bash block, or the whole block where a line goes on in the next one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.test_docs import ROOT, blocks, name, prose
+
+MORE = ROOT / "launch" / "zmq-hosts.md"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md", MORE]
+
+
+class Step(NamedTuple):
+    """A command of a page, as it stands there."""
+
+    page: str
+    text: str
+
+
+class Unrun(NamedTuple):
+    """A command that is not run, and why."""
+
+    pattern: str
+    why: str
+
+
+class Change(NamedTuple):
+    """What a command is run with instead, and why; ``page`` is empty for all pages."""
+
+    page: str
+    pattern: str
+    change: Callable[[re.Match[str]], str]
+    why: str
+
+
+UNRUN = (
+    Unrun(r"launch/test\.sh|ruff check|mypy$|python -m pytest", "they run this test, among all"),
+    Unrun(r"\. \.venv/bin/activate$", "changes the shell that it is typed into, and nothing else"),
+    Unrun(r"(python -m )?pip install", "needs a network; the extras it names are checked"),
+    Unrun(
+        r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"
+    ),
+    Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/test_docs.py"),
+)
+
+
+def data_folder() -> Path | None:
+    """Folder of the real data sets, None where there is none."""
+    beside = ROOT.parent / "shared" / "data"
+    given = os.environ.get("ADMMNET_DATA")
+    folder = Path(given) if given else beside
+    return folder.resolve() if (folder / "adult").is_dir() else None
+
+
+def _to(text: str) -> Callable[[re.Match[str]], str]:
+    return lambda match: match.expand(text)
+
+
+def _adult(match: re.Match[str]) -> str:
+    return match[0] if data_folder() else "--data census"
+
+
+def _folder(match: re.Match[str]) -> str:
+    folder = data_folder()
+    return f"--data-dir {shlex.quote(str(folder))}" if folder else ""
+
+
+def _first_two(match: re.Match[str]) -> str:
+    return "=" + ":".join(match[0].removeprefix("=").split(":")[:2])
+
+
+CHANGES = (
+    Change("", r"\bRUN(-[A-Z])?\b", _to("made"), "a run folder that was made before"),
+    Change("", r"--data NAME\|FILE", _to("--data census"), "a data set that is always there"),
+    Change("", r"--data adult\b", _adult, "the real set where there is one, else one that is built in"),
+    Change("", r"--data-dir \.\./shared/data", _folder, "where the real sets are here"),
+    Change(
+        "",
+        r"(admmnet compare .*)",
+        _to(r"\1 --seeds 0:1 --epsilons 1"),
+        "a grid of hours, at its first point",
+    ),
+    Change("", r"=[\w.-]+(:[\w.-]+){2,}(?=[, ])", _first_two, "two values of each that is tuned"),
+    Change("docs/compare.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
+    Change("docs/reproduction.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
+    Change("docs/scale.md", r"(admmnet run .*)$", _to(r"\1 --rounds 1"), "a thousand agents, one round"),
+    Change(
+        "docs/contributing.md", r"-f \.mkdocs", _to(f"-f {ROOT}/.mkdocs"), "a folder of its own to write to"
+    ),
+)
+
+
+def shell_steps(path: Path) -> Iterator[Step]:
+    """Commands of a page, in order."""
+    for block in blocks(path, "bash"):
+        whole = "\\\n" in block or re.search(r"^for ", block, re.MULTILINE)
+        lines = [block] if whole else [line.strip() for line in block.splitlines()]
+        yield from (Step(name(path), line) for line in lines if line and not line.startswith("#"))
+    for line in prose(path).splitlines():
+        if re.match(r" {4}(admmnet|mpirun|python) ", line):
+            yield Step(name(path), line.strip())
+
+
+def unrun(step: Step) -> Unrun | None:
+    """Return why a step is not run, None if it is."""
+    return next((reason for reason in UNRUN if re.match(reason.pattern, step.text)), None)
+
+
+def changed(step: Step) -> str:
+    """Return what is run in place of a step."""
+    lines = step.text.splitlines() if "\n" in step.text else [re.sub(r"\s+# .*$", "", step.text)]
+    return "\n".join(_changed(step.page, line) for line in lines)
+
+
+def _changed(page: str, line: str) -> str:
+    for change in CHANGES:
+        if change.page in ("", page):
+            line = re.sub(change.pattern, change.change, line)
+    return line
+
+
+def python_of(path: Path) -> str | None:
+    """Return the Python of a page as one script, what is long made short; None if it has none."""
+    found = blocks(path, "python")
+    if not found or path.name == "contributing.md":  # tests/test_worked_example.py runs those
+        return None
+    script = "\n".join(found).replace("range(5)", "range(1)")
+    return script if data_folder() else script.replace('"adult"', '"census"')

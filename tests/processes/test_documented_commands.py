@@ -1,0 +1,294 @@
+"""Every command that the pages show is run, page by page, each page in a folder of its own, and ends as it should."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from admmnet.data import census_tables
+from admmnet.data.census import read_census
+from tests.run_folders import made, unfinished
+from tests.test_docs import ROOT, name
+
+from .documented import CHANGES, MORE, PAGES, UNRUN, Step, changed, data_folder, python_of, shell_steps, unrun
+from .launch import Ended
+from .zmq_crew import free_ports
+
+pytestmark = pytest.mark.processes
+DEADLINE = 240.0
+"""Seconds that a command may take; most take two."""
+BIN = Path(sys.executable).parent
+SETTINGS = """\
+[algorithm]
+algorithm = "pp-admm"
+rounds = 2
+
+[run]
+seed = 0
+"""
+OWN_SETTINGS = f"""\
+[data]
+data = "own/{{agent}}.csv"
+test = "test.csv"
+
+[data.schema]
+label = "sick"
+labels = ["no", "yes"]
+
+[data.schema.columns.age]
+kind = "numeric"
+low = 0
+high = 100
+
+[data.schema.columns.ward]
+kind = "categorical"
+categories = ["a", "b"]
+
+{SETTINGS}"""
+# a host of the ssh example is a folder
+SSH = """\
+#!/bin/sh
+[ "$1" = -tt ] || exit 9
+cd "$HOSTS/$2" && exec sh -c "$3"
+"""
+SCP = """\
+#!/bin/bash
+set -e
+[ "$1" = -q ]; shift
+to=${!#}
+cp "${@:1:$#-1}" "$HOSTS/${to%%:*}/${to#*:}"
+"""
+SPECIAL_HOSTS = re.compile(r"node-[ab]\.example")
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("made") / "run", rounds=3)
+
+
+def people(path: Path, seed: int, rows: int = 60) -> None:
+    generator = np.random.default_rng(seed)
+    ages = generator.integers(20, 90, rows)
+    lines = [f"{age},{'ab'[k % 2]},{'yes' if age > 55 else 'no'}" for k, age in enumerate(ages)]
+    path.write_text("\n".join(["age,ward,sick", *lines]) + "\n", encoding="utf-8")
+
+
+def owners_files(folder: Path) -> None:
+    (folder / "own").mkdir(parents=True)
+    for agent in range(3):
+        people(folder / "own" / f"{agent}.csv", agent)
+    people(folder / "test.csv", 7)
+    (folder / "settings.toml").write_text(OWN_SETTINGS, encoding="utf-8")
+
+
+def census_rows(path: Path, rows: int = 50) -> None:
+    """Write people of the built-in set as the csv that a user would have."""
+    source, schema = read_census(), census_tables.SCHEMA
+    names = [*(column.get("column", key) for key, column in schema["columns"].items()), schema["label"]]
+    columns = [source.column(each) for each in dict.fromkeys(names)]
+    people = [[column.levels[column.codes[row]] for column in columns] for row in range(rows)]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([[*dict.fromkeys(names)], *people])
+
+
+def program(path: Path, body: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(body, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def like_the_project(folder: Path) -> None:
+    """Launch scripts beside a .venv that is this environment, installed already."""
+    shutil.copytree(ROOT / "launch", folder / "launch")
+    shutil.copytree(ROOT / "topologies", folder / "topologies")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for word in ("python", "mpirun", "admmnet"):
+        target = shutil.which(word, path=f"{BIN}:{os.environ['PATH']}")
+        assert target is not None
+        program(folder / ".venv" / "bin" / word, f'#!/bin/sh\nexec {target} "$@"\n')
+    sums = subprocess.run(
+        ["cksum"], input=(ROOT / "pyproject.toml").read_bytes(), capture_output=True, timeout=20, check=True
+    )
+    (folder / ".venv" / "stamp-mpich").write_text(f"mpich {sums.stdout.decode()}", encoding="utf-8")
+
+
+def prepare(folder: Path, page: str, run_folder: Path) -> None:
+    """Put what a page takes for granted into its folder."""
+    like_the_project(folder)
+    shutil.copytree(run_folder, folder / "made")
+    (folder / "settings.toml").write_text(SETTINGS, encoding="utf-8")
+    if page == "docs/data.md":
+        made(folder / "runs" / "two", rounds=2)
+        census_rows(folder / "new.csv")
+    if page == "docs/hosts.md" or page == name(MORE):
+        owners_files(folder)
+        ports = free_ports(3)
+        (folder / "hosts.txt").write_text("".join(f"127.0.0.1:{port}\n" for port in ports), encoding="utf-8")
+    if page == name(MORE):
+        for word, body in (("ssh", SSH), ("scp", SCP)):
+            program(folder / "bin" / word, body)
+        for host in ("node-a.example", "node-b.example"):
+            owners_files(folder / "hosts" / host / "admmnet")
+            (folder / "hosts" / host / "admmnet" / ".venv").symlink_to(folder / ".venv")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if k not in ("ADMMNET_DATA", "PYTHON", "RANKS")}
+    data = data_folder()
+    return {
+        **kept,
+        "PATH": f"{folder / 'bin'}:{BIN}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HOSTS": str(folder / "hosts"),
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "default",
+        "MPLBACKEND": "agg",
+        **({"ADMMNET_DATA": str(data)} if data else {}),
+    }
+
+
+@contextmanager
+def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a program in a process group of its own, all of which has ended afterwards."""
+    process = subprocess.Popen(
+        words,
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if process.poll() is None:
+                os.killpg(process.pid, number)
+                try:
+                    process.wait(timeout=20)
+                except subprocess.TimeoutExpired:
+                    continue
+
+
+def ended(process: subprocess.Popen[str]) -> Ended:
+    out, err = process.communicate(timeout=DEADLINE)
+    return Ended(process.returncode, out, err)
+
+
+def run_words(folder: Path, *words: str) -> Ended:
+    with started(folder, *words) as process:
+        return ended(process)
+
+
+def with_partners(folder: Path, command: str) -> Ended:
+    """Run the shown agent and its two neighbours, each with its own key and run folder."""
+    shutil.copy(folder / "net" / "network.toml", folder)
+    for key in (folder / "net" / "keys").iterdir():
+        shutil.copy(key, folder)
+    partners = [
+        f"{command} -o runs/partner-{other}".replace("--id 1", f"--id {other}").replace(
+            "agent-001", f"agent-00{other}"
+        )
+        for other in (0, 2)
+    ]
+    with (
+        started(folder, "bash", "-c", partners[0]) as one,
+        started(folder, "bash", "-c", partners[1]) as two,
+        started(folder, "bash", "-c", command) as shown,
+    ):
+        result = ended(shown)
+        assert [ended(each).code for each in (one, two)] == [0, 0]
+    return result
+
+
+def carried_out(folder: Path, step: Step) -> Ended:
+    command = changed(step)
+    if step.page == name(MORE) and command.startswith("printf"):
+        return Ended(0, "", "")  # its hosts are made up; prepare() has written this machine's
+    if "admmnet agent --id 1 " in command and "\n" not in command:
+        return with_partners(folder, command)
+    if "--resume runs/long" in command:
+        (folder / "runs" / "long").rename(folder / "runs" / "whole")
+        unfinished(folder / "runs" / "whole", folder / "runs" / "long", rounds=11, agents=5)
+    return run_words(folder, "bash", "-euo", "pipefail", "-c", command)
+
+
+def runnable() -> list[Path]:
+    return [
+        page for page in PAGES if any(unrun(step) is None for step in shell_steps(page)) or python_of(page)
+    ]
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("path", runnable(), ids=name)
+def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) -> None:
+    page = name(path)
+    prepare(tmp_path, page, run_folder)
+    steps = [step for step in shell_steps(path) if unrun(step) is None]
+    for step in steps:
+        result = carried_out(tmp_path, step)
+        told = f"{page}: {step.text}\nrun as: {changed(step)}\n{result.out}\n{result.err}"
+        assert result.code == 0, told
+        assert "Traceback" not in result.err, told
+    script = python_of(path)
+    if script is not None:
+        (tmp_path / "page.py").write_text(script, encoding="utf-8")
+        result = run_words(tmp_path, sys.executable, "-W", "error", "page.py")
+        assert result.code == 0, f"{page}: its Python\n{result.out}\n{result.err}"
+
+
+def test_what_is_not_run_is_what_the_table_says() -> None:
+    steps = [step for page in PAGES for step in shell_steps(page)]
+    reasons = [unrun(step) for step in steps]
+    assert sum(reason is None for reason in reasons) > 60
+    for reason in UNRUN:
+        assert reason in reasons or reason.pattern.startswith("admmnet reproduce"), (
+            f"no page needs {reason.pattern}"
+        )
+    used = {change.pattern for change in CHANGES for step in steps if re.search(change.pattern, step.text)}
+    assert used == {change.pattern for change in CHANGES}
+
+
+def test_extras_that_pages_install_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = set()
+    for page in PAGES:
+        for extras in re.findall(r"pip\s+install[^\n]*?\[([\w,]+)\]", page.read_text(encoding="utf-8")):
+            named |= set(extras.split(","))
+    assert {"plot"} <= named <= set(project["optional-dependencies"])
+
+
+def benchmark_commands() -> list[str]:
+    found = [step.text for page in PAGES for step in shell_steps(page)]
+    return sorted(
+        {
+            re.sub(r"\s+# .*", "", text)
+            for text in found
+            if "tests/benchmarks" in text or "tests.benchmarks" in text
+        }
+    )
+
+
+@pytest.mark.parametrize("command", benchmark_commands())
+def test_benchmarks_that_pages_show_exist_and_know_their_flags(command: str) -> None:
+    match = re.search(r"tests[./]benchmarks[./](\w+)", command)
+    assert match is not None
+    text = (ROOT / "tests" / "benchmarks" / f"{match[1]}.py").read_text(encoding="utf-8")
+    for flag in re.findall(r"\s(--?[a-z][\w-]*)", command.split("benchmarks", 1)[1]):
+        assert f'"{flag}"' in text or 'f"--{name}"' in text, flag
+    assert '__name__ == "__main__"' in text

@@ -167,7 +167,7 @@ def _published(config: RunConfig, facts: Facts) -> Decision:
 
 
 def _past(account: AccountFile | None) -> tuple[Totals, int] | tuple[()]:
-    return () if account is None else (account.totals, account.order)
+    return () if account is None else (account.past, account.order)
 
 
 def _continuing(account: AccountFile | None, calculate: Callable[..., Part]) -> Part:

@@ -19,6 +19,7 @@ from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
+from admmnet.resume import begun_at
 from admmnet.together import together
 from admmnet.transport import World
 from admmnet.transport.layout import automatic_block, layout
@@ -212,7 +213,8 @@ def _open_accounts(config: RunConfig, data: Records, mine: Sequence[int]) -> dic
     accounts: dict[int, AccountFile] = {}
     try:
         for i in mine:
-            accounts[i] = AccountFile(folder, i, data.counts[i], *budget_of(config, i))
+            since = begun_at(config, i, len(data.counts))
+            accounts[i] = AccountFile(folder, i, data.counts[i], *budget_of(config, i), since=since)
     except BaseException:
         for account in accounts.values():
             account.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,10 +87,11 @@ class MetricsFile:
     def __init__(self, path: Path, *, seeded: bool, start: int = 0, clock: bool = False) -> None:
         self._columns = len(PUBLIC_COLUMNS + SEEDED_COLUMNS if seeded else PUBLIC_COLUMNS)
         kept = _earlier(path, start)
-        self._file: TextIO = path.open("w", encoding="utf-8", newline="\n")
+        draft = path.with_name(f".{path.name}.new")  # a crash here loses no round
         columns = (PUBLIC_COLUMNS + SEEDED_COLUMNS)[: self._columns] + (CLOCK_COLUMNS if clock else ())
-        self._file.write(",".join(columns) + "\n")
-        self._file.writelines(kept)
+        draft.write_text(",".join(columns) + "\n" + "".join(kept), encoding="utf-8", newline="\n")
+        draft.replace(path)
+        self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, round: int, agents: Sequence[int], rows: Matrix, seconds: Vector | None = None) -> None:
         """Append rows of test_error, releases, bytes_sent and, in seeded runs, the training figures; virtual times."""
@@ -166,9 +168,14 @@ def read_run(path: Path) -> RunFolder:
     part = _read_part(path / PART)
     summary = _read_summary(path / "summary.json")
     ledgers = {f"ledger/{file.name}": audit.read(file) for file in files}
+    expected: Sequence[int]
     expected, agents = (range(len(files)), len(files)) if part is None else ((part[0],), part[1])
     if len(files) != len(expected):
         raise CheckFailed(f"{path / PART}: says one agent's ledger, but there are {len(files)}")
+    if part is None and summary is None and not any(account.events for account in ledgers.values()):
+        # the run died while its ledgers were being made, by several processes at once: nothing was sent
+        expected = [int(account.header["agent"]) for account in ledgers.values()]
+        agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
     for number, (name, account) in zip(expected, ledgers.items(), strict=True):
         if account.header["agent"] != number or ledger_path(path, number, agents).name != Path(name).name:
             raise CheckFailed(
@@ -178,6 +185,14 @@ def read_run(path: Path) -> RunFolder:
     if summary is not None:
         _check_digests(path, summary, ledgers, whole=part is None)
     return RunFolder(path, ledgers, summary, part)
+
+
+def _declared(path: Path) -> int:
+    """Return the number of agents that the settings name, 0 where they do not."""
+    try:
+        return int(tomllib.loads(path.read_text(encoding="utf-8"))["network"]["agents"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 def _read_part(path: Path) -> tuple[int, int] | None:

@@ -81,10 +81,12 @@ def verify(run: Path) -> None:
     folder = read_run(run)
     ledgers = folder.ledgers.values()
     open_ = sum(not account.finished for account in ledgers)
+    torn = sum(account.torn for account in ledgers)
     state = "the run is finished" if folder.summary is not None else "the run is unfinished (no summary.json)"
     print(
         f"{run}: {len(ledgers)} ledgers, {sum(len(account.events) for account in ledgers)} events hold; {state}"
         + (f"; {open_} without an end line" if open_ else "")
+        + (f"; {torn} with a last line that was cut off while it was written: it counts for nothing" if torn else "")
     )
 
 

@@ -11,6 +11,7 @@ import click
 
 from admmnet.config import RunConfig
 from admmnet.config_file import flag_fields, load_config, parse_flag
+from admmnet.errors import RequestError
 from admmnet.transport import World, open_world
 
 _SHORT = {"out": "-o"}
@@ -40,7 +41,19 @@ def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
         for name, value in flags.items()
         if value is not None
     }
+    if "resume" in given:
+        return _resumed(config, given)
     return load_config(config, given)
+
+
+def _resumed(config: str | None, given: Mapping[str, Any]) -> RunConfig:
+    from admmnet.resume import resumed_config
+
+    if config is not None:
+        raise RequestError(
+            f"{config} and --resume exclude each other: the run goes on with its own config.toml"
+        )
+    return resumed_config(given["resume"], given)
 
 
 @click.command(short_help="Train on the network and write a run folder.")

@@ -54,9 +54,9 @@ class Scale:
 
 SCALES = {
     "full": Scale(
-        5, 3, 30_000, 50_000, (1.0, 4.0, 16.0), (1.0, 4.0), tuple(10.0 ** (k / 2.0) for k in range(-7, 2)), 50_000,
+        3, 2, 60_000, 50_000, (1.0, 16.0), (2.0, 8.0), tuple(10.0 ** (k / 2.0) for k in range(-6, 1)), 50_000,
     ),
-    "quick": Scale(2, 2, 6_000, 10_000, (1.0, 16.0), (2.0,), tuple(10.0**k for k in range(-3, 1)), 20_000),
+    "quick": Scale(2, 2, 10_000, 10_000, (1.0, 16.0), (8.0,), tuple(10.0**k for k in range(-3, 1)), 20_000),
     "tiny": Scale(2, 2, 400, 400, (1.0, 8.0), (4.0,), (0.01, 0.1), 500),
 }  # fmt: skip
 D = 5
@@ -147,7 +147,7 @@ def _all(
             found.append((one, facts | {"method": BEST, "rate": rate}))
             share = LocalJob(source, "sgd", epsilon / len(scale.rates), count, rate, seed)
             found.append((share, facts | {"method": PAID, "rate": rate}))
-        for part in log_places(count)[::2]:
+        for part in log_places(count)[1::2]:
             rate = epsilon / d / part**0.5
             found.append(
                 (

@@ -208,7 +208,7 @@ def _rule_style(rule: Rule) -> dict[str, Any]:
 
 
 def _panel(axes: Any, panel: Panel) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     if panel.xlog:
         axes.set_xscale("log")
@@ -225,13 +225,17 @@ def _panel(axes: Any, panel: Panel) -> None:
         axes.tick_params(axis="x", labelrotation=45 if len(panel.ticks) > 6 else 0)
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)
+    elif panel.xlog:
+        axes.xaxis.set_minor_formatter(NullFormatter())
     if panel.ylog:
         low, high = axes.get_ylim()
+        plain = FuncFormatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
         if high / low < 30.0:  # less than a decade and a half: say more than one number
-            axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axes.tick_params(axis="y", which="minor", labelsize=7, colors=_INK)
-        else:
-            axes.yaxis.set_minor_formatter(NullFormatter())
+            axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+            axes.yaxis.set_minor_formatter(plain)
+            axes.yaxis.set_major_formatter(plain)
+            axes.tick_params(axis="y", which="minor", labelsize=8, colors=_INK)
     axes.set_title(panel.title, color=_INK, fontsize=9)
     axes.set_xlabel(panel.xlabel, color=_INK, fontsize=8.5)
     axes.set_ylabel(panel.ylabel, color=_INK, fontsize=8.5)
@@ -251,8 +255,7 @@ def _curve(axes: Any, curve: Curve, panel: Panel) -> None:
     low = [a - s for a, s in zip(y, spread, strict=True)]
     high = [a + s for a, s in zip(y, spread, strict=True)]
     if panel.ylog:  # a bar through zero has no lower end there
-        floor = min((value for value in y if value > 0.0), default=1.0) / 5.0
-        low = [max(value, floor) for value in low]
+        low = [max(value, middle / 3.0) for value, middle in zip(low, y, strict=True)]
     axes.plot(x, y, zorder=3, **_style(curve.look, few=few))
     if not any(spread):
         return

@@ -203,10 +203,9 @@ def _iterations(rows: list[Row], tasks: Sequence[Task], quick: str, seeds: int) 
                     Curve.of(f"{m} SGD", LOOKS[m], by(where(own, method=m), "samples", "objective"))
                     for m in ("private", "non-private")
                 ]
-                top = _top(where(found, data=task.source.title, method="non-private"), own)
                 rule = Rule("optimum", own[0]["optimum"], "dotted")
                 title = f"{task.source.words}, b = {batch}"
-                line.append(Panel(title, "samples", "objective", tuple(curves), (rule,), ylim=(0.0, top)))
+                line.append(Panel(title, "samples", "objective", tuple(curves), (rule,), ylog=_apart(own)))
             lines.append(tuple(line))
         return Picture(heading, tuple(lines), _sd_note(seeds), 2.5)
 
@@ -254,10 +253,10 @@ def _end(rows: Sequence[Row]) -> list[Row]:
     return where(rows, samples=last)
 
 
-def _top(plain: Sequence[Row], own: Sequence[Row]) -> float:
-    """Upper end of an axis: the start of the paths can lie far above all that matters."""
-    high = max(row["objective"] for row in own)
-    return float(min(1.05 * high, max(1.0, 4.0 * max(row["objective"] for row in plain))))
+def _apart(own: Sequence[Row]) -> bool:
+    """Whether private and non-private objectives differ so much that one axis shows both on a log scale alone."""
+    ends = [s for m in LOOKS if (s := summed_up(row["objective"] for row in _end(where(own, method=m))))]
+    return max(s.mean for s in ends) > 2.5 * min(s.mean for s in ends)
 
 
 def _batches(rows: list[Row], tasks: Sequence[Task], quick: str, seeds: int) -> Figure:

@@ -46,9 +46,7 @@ def _layout(drawn: nx.Graph) -> dict[int, tuple[float, float]]:
     nodes = sorted(drawn)
     if degrees in ({2}, {count - 1}) and connected:
         turns = np.pi / 2 - 2 * np.pi * np.arange(count) / count
-        ring = (
-            nodes if degrees != {2} else list(nx.dfs_preorder_nodes(drawn, nodes[0]))
-        )
+        ring = nodes if degrees != {2} else list(nx.dfs_preorder_nodes(drawn, nodes[0]))
         return {i: (float(np.cos(turn)), float(-np.sin(turn))) for i, turn in zip(ring, turns, strict=True)}
     if count <= FEW and connected:
         return {i: (float(x), float(y)) for i, (x, y) in nx.kamada_kawai_layout(drawn).items()}

@@ -15,7 +15,7 @@ from admmnet.errors import RunError
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.block_solve import BlockMember, BlockSolver
+    from admmnet.blocks.solve import BlockMember, BlockSolver
     from admmnet.solve import LocalSolver
 
 T = TypeVar("T")

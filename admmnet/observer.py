@@ -11,9 +11,9 @@ from admmnet.agent import Agent
 from admmnet.data import Records
 from admmnet.records import MetricsFile
 from admmnet.transport import Transport, is_writer
-from admmnet.trouble import Trouble
+from admmnet.trouble.clock import VirtualClock
+from admmnet.trouble.weather import Trouble
 from admmnet.types import Matrix, Vector
-from admmnet.virtual_clock import VirtualClock
 
 
 def test_error(X: Matrix, y: Vector, theta: Vector) -> float:

@@ -11,6 +11,7 @@ from pathlib import Path
 import networkx as nx
 
 from admmnet.answer import gossip_rounds
+from admmnet.checkpoint.resume import begun_at
 from admmnet.config import RunConfig
 from admmnet.data import DataSettings, Records, load, require_classes
 from admmnet.decisions import AnyNoise, Facts, budget_of, decide
@@ -19,11 +20,10 @@ from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
-from admmnet.resume import begun_at
 from admmnet.together import together
 from admmnet.transport import World
 from admmnet.transport.layout import automatic_block, layout
-from admmnet.trouble import Trouble, schedule_of, trouble_of
+from admmnet.trouble.weather import Trouble, schedule_of, trouble_of
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""

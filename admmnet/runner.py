@@ -15,7 +15,8 @@ from admmnet.agent import Agent
 from admmnet.algorithms import ALGORITHMS
 from admmnet.algorithms.consensus import Consensus
 from admmnet.answer import Tail, gossip
-from admmnet.checkpoint import Keeper
+from admmnet.checkpoint.keeper import Keeper
+from admmnet.checkpoint.resume import resuming
 from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
@@ -26,13 +27,12 @@ from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
 from admmnet.result import RunResult
-from admmnet.resume import resuming
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
 from admmnet.summary import Seconds, summarise
 from admmnet.together import all_or_none, install_hook, together
 from admmnet.transport import Transport, World, is_writer, open_world
-from admmnet.trouble import taking_part
+from admmnet.trouble.weather import taking_part
 from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
 
@@ -245,7 +245,7 @@ def _solvers(plan: Plan, block: tuple[int, ...]) -> Sequence[AnySolver]:
     shards, loss = plan.data.shards, loss_of(plan.config)
     if len(block) == 1:
         return [LocalSolver(*shards[block[0]], loss)]
-    from admmnet.block_solve import BlockSolver  # small runs do without it
+    from admmnet.blocks.solve import BlockSolver  # small runs do without it
 
     members = BlockSolver([shards[i] for i in block], loss).members
     for i, member in zip(block, members, strict=True):

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from admmnet import block_group
-from admmnet.block_curvature import Curvature
-from admmnet.block_group import Group
-from admmnet.block_records import Rows, Stack
-from admmnet.block_solve import BlockSolver
+from admmnet.blocks import group as block_group
+from admmnet.blocks.curvature import Curvature
+from admmnet.blocks.group import Group
+from admmnet.blocks.records import Rows, Stack
+from admmnet.blocks.solve import BlockSolver
+from admmnet.checkpoint.kept import block_state
 from admmnet.errors import CertificateError, RunError
 from admmnet.losses import Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solve import LocalSolver, Solution
@@ -256,7 +257,7 @@ def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(bad: float) -
     for (X, y), g, answer in zip(records, G, after, strict=True):
         check(X, y, g, 0.1, 1e-9, answer)
         assert answer.passes <= 10
-    assert all(np.isfinite(array).all() for name, array in block.state().items() if name != "group 0/m")
+    assert all(np.isfinite(array).all() for name, array in block_state(block).items() if name != "curve0.m")
 
 
 def test_single_precision_hands_over_what_it_cannot_carry(monkeypatch: pytest.MonkeyPatch) -> None:

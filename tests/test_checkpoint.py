@@ -13,14 +13,14 @@ import pytest
 
 from admmnet import RunConfig, read_run, run
 from admmnet.algorithms import ipp_admm, pp_admm
+from admmnet.checkpoint.kept import TABLE, State, taken
+from admmnet.checkpoint.packing import pack, read_archive, unpack, write_archive
+from admmnet.checkpoint.resume import resumed_config, resuming
 from admmnet.cli import run_command_line
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.kept import TABLE, State, taken
 from admmnet.losses import get_loss
-from admmnet.packing import pack, read_archive, unpack, write_archive
 from admmnet.privacy import audit
 from admmnet.privacy.events import AboveThreshold, ObjectivePerturbation
-from admmnet.resume import resumed_config, resuming
 from admmnet.solve import LocalSolver, Solution
 from admmnet.types import Vector
 from admmnet.version import __version__

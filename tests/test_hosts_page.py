@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from admmnet import RunConfig
-from admmnet.network import _AGENT_KEYS, _NETWORK_KEYS
+from admmnet.hosts.network import _AGENT_KEYS, _NETWORK_KEYS
 from admmnet.transport.inbox import Verdict
 from admmnet.transport.wire import HEADER, MAGIC, Kind
 from admmnet.transport.zmq_lines import PATIENCE

@@ -17,9 +17,9 @@ from admmnet.cli import run_command_line
 from admmnet.cli.agent import agent_settings
 from admmnet.cli.network import addresses_of
 from admmnet.config_file import to_toml
-from admmnet.handshake import OWN, public_settings
-from admmnet.keys import Z85, Keys, check_key, read_keys, secret_path, write_keys
-from admmnet.network import (
+from admmnet.hosts.handshake import OWN, public_settings
+from admmnet.hosts.keys import Z85, Keys, check_key, read_keys, secret_path, write_keys
+from admmnet.hosts.network import (
     Network,
     Peer,
     check_address,

@@ -17,11 +17,11 @@ import pytest
 from admmnet.algorithms.consensus import Mask
 from admmnet.config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.graph_schedule import read_schedule
-from admmnet.links import Links
 from admmnet.rng import agent_streams
-from admmnet.trouble import Absence, Losses, Trouble, parse_offline, trouble_of
-from admmnet.virtual_clock import COMPUTE, LATENCY, STRAGGLERS, Delays, trouble_stream
+from admmnet.trouble.clock import COMPUTE, LATENCY, STRAGGLERS, Delays, trouble_stream
+from admmnet.trouble.links import Links
+from admmnet.trouble.schedule import read_schedule
+from admmnet.trouble.weather import Absence, Losses, Trouble, parse_offline, trouble_of
 
 SIGMAS = 4.9
 RING = nx.cycle_graph(5)

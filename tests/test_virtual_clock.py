@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RequestError
-from admmnet.trouble import Absence, Trouble
-from admmnet.virtual_clock import Delays, VirtualClock, parse_delay
+from admmnet.trouble.clock import Delays, VirtualClock, parse_delay
+from admmnet.trouble.weather import Absence, Trouble
 
 ALL = np.ones(5, dtype=bool)
 PAYLOAD = 840

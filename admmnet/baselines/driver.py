@@ -27,8 +27,8 @@ from admmnet.errors import RequestError
 from admmnet.observer import test_error
 from admmnet.planning import Loader
 from admmnet.privacy.ledger import Header, Ledger, finite
-from admmnet.rng import Purpose, agent_streams
 from admmnet.result import RunResult
+from admmnet.rng import Purpose, agent_streams
 from admmnet.summary import entry_of, privacy_of, versions_of
 from admmnet.transport import World
 from admmnet.types import Vector

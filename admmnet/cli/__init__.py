@@ -16,10 +16,12 @@ from admmnet.cli.evaluate import evaluate, predict
 from admmnet.cli.ledger import ledger
 from admmnet.cli.network import network
 from admmnet.cli.plot import plot
+from admmnet.cli.report import report
 from admmnet.cli.run import run
 from admmnet.cli.topology import topology
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.together import install_hook, report
+from admmnet.together import install_hook
+from admmnet.together import report as tell_all
 from admmnet.transport import World, open_world
 from admmnet.version import __version__
 
@@ -33,7 +35,21 @@ def command_line() -> None:
     """
 
 
-for command in (run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology, network, agent, plot):
+for command in (
+    run,
+    baseline,
+    compare,
+    calibrate,
+    evaluate,
+    predict,
+    ledger,
+    account,
+    topology,
+    network,
+    agent,
+    plot,
+    report,
+):
     command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")
@@ -83,4 +99,4 @@ def _tell(error: BaseException, world: World | None, debug: bool) -> int:
         return error.exit_code if isinstance(error, AdmmnetError) else 3
     if isinstance(error, RequestError):
         error.shared = True  # about the command's own words: the same on every rank
-    return report(error, world, debug=debug)
+    return tell_all(error, world, debug=debug)

@@ -23,7 +23,7 @@ from admmnet.config_file import load_config, parse_flag, read_values
 from admmnet.errors import RequestError, RunError
 
 if TYPE_CHECKING:
-    from admmnet.network import Network
+    from admmnet.hosts.network import Network
     from admmnet.transport.zmq import ZmqWorld
 
 
@@ -63,7 +63,7 @@ def agent(
     of its own.
     """
     from admmnet.cli.progress import Progress
-    from admmnet.network import read_network
+    from admmnet.hosts.network import read_network
     from admmnet.records import default_folder, part_name
     from admmnet.runner import run
 
@@ -147,7 +147,7 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
 
 def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     """Settings of an agent that goes on: those in its run folder."""
-    from admmnet.resume import resumed_config
+    from admmnet.checkpoint.resume import resumed_config
 
     settings = resumed_config(given["resume"], {**given, "transport": "zmq"})
     own = (network.topology, network.topology_seed, len(network.peers))
@@ -176,8 +176,8 @@ def open_agent(
     RunError
         If a neighbour does not answer.
     """
-    from admmnet.handshake import public_settings
-    from admmnet.keys import read_keys
+    from admmnet.hosts.handshake import public_settings
+    from admmnet.hosts.keys import read_keys
 
     keys = None if secret is None else read_keys(secret, number)
     if keys is not None and keys.public != network.peers[number].public_key:
@@ -226,7 +226,7 @@ def _check_plain(network: Network, *, plain: bool) -> None:
 
 
 def _secret(network: Network, network_file: str, number: int, secret: str | None) -> Path | None:
-    from admmnet.keys import secret_path
+    from admmnet.hosts.keys import secret_path
 
     if not network.curve:
         if secret is not None:

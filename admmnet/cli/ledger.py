@@ -86,7 +86,11 @@ def verify(run: Path) -> None:
     print(
         f"{run}: {len(ledgers)} ledgers, {sum(len(account.events) for account in ledgers)} events hold; {state}"
         + (f"; {open_} without an end line" if open_ else "")
-        + (f"; {torn} with a last line that was cut off while it was written: it counts for nothing" if torn else "")
+        + (
+            f"; {torn} with a last line that was cut off while it was written: it counts for nothing"
+            if torn
+            else ""
+        )
     )
 
 

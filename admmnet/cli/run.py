@@ -47,7 +47,7 @@ def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
 
 
 def _resumed(config: str | None, given: Mapping[str, Any]) -> RunConfig:
-    from admmnet.resume import resumed_config
+    from admmnet.checkpoint.resume import resumed_config
 
     if config is not None:
         raise RequestError(

@@ -14,7 +14,7 @@ from admmnet.config_file import read_values
 from admmnet.errors import CheckFailed
 from admmnet.privacy.audit import Account
 from admmnet.records import CLOCK_COLUMNS, PUBLIC_COLUMNS, SEEDED_COLUMNS, RunFolder, read_run
-from admmnet.trouble import parse_offline
+from admmnet.trouble.weather import parse_offline
 
 Floats = NDArray[np.float64]
 UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST = -1, 0, 1, 2, 3, 4, 5
@@ -313,8 +313,14 @@ def _odometers(ledgers: tuple[Account, ...], rounds: NDArray[np.int64], size: in
 
 
 def _moments(folder: RunFolder, key: str) -> dict[int, int]:
-    entries = [] if folder.summary is None else folder.summary.get("per_agent", [])
-    return {int(entry["agent"]): int(entry[key]) for entry in entries if entry.get(key) is not None}
+    entries = (folder.summary or {}).get("per_agent")
+    if not isinstance(entries, list):
+        return {}
+    return {
+        entry["agent"]: entry[key]
+        for entry in entries
+        if isinstance(entry, dict) and type(entry.get("agent")) is int and type(entry.get(key)) is int
+    }
 
 
 def _states(

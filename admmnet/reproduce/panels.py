@@ -231,7 +231,7 @@ def _panel(axes: Any, panel: Panel) -> None:
         low, high = axes.get_ylim()
         plain = FuncFormatter(lambda value, _: f"{value:g}")
         axes.yaxis.set_minor_formatter(NullFormatter())
-        if high / low < 30.0:  # less than a decade and a half: say more than one number
+        if high / low < 100.0:  # less than two decades: say more than one number
             axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
             axes.yaxis.set_minor_formatter(plain)
             axes.yaxis.set_major_formatter(plain)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from admmnet.network import Network
+from admmnet.hosts.network import Network
 from admmnet.transport.wire import NO_LINK, BadFrame, Kind
 
 

@@ -18,7 +18,7 @@ from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.errors import RequestError
-from admmnet.network import Keys, Peer
+from admmnet.hosts.network import Keys, Peer
 from admmnet.transport.wire import LIMIT
 
 QUEUE = 200_000

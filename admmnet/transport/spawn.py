@@ -97,7 +97,7 @@ def run_spawned(
             "save them to a file and give its path as data, or take transport = 'local'"
         )
     if config.resume is not None:
-        from admmnet.resume import resuming
+        from admmnet.checkpoint.resume import resuming
 
         config = resuming(config)
     config, graph = located(config, LocalWorld())
@@ -144,7 +144,7 @@ def _terminating() -> Iterator[None]:
 
 def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool) -> list[list[str]]:
     """Command line of every agent; what it needs to read lies in the private folder."""
-    from admmnet.network import Peer, make_network, write_network
+    from admmnet.hosts.network import Peer, make_network, write_network
 
     peers = [Peer(i, f"ipc://{private / f'agent-{i}'}") for i in graph]
     topology = config.topology or "schedule"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.network import Keys, Network
+from admmnet.hosts.network import Keys, Network
 from admmnet.transport import Heard, Spoken, Transport, World
 from admmnet.transport.layout import Layout, layout
 from admmnet.transport.links import Deadlines

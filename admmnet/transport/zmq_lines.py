@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from admmnet.network import Keys, Network
+from admmnet.hosts.network import Keys, Network
 from admmnet.transport.inbox import Inbox, Verdict
 from admmnet.transport.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
 from admmnet.transport.links import Deadlines, Line, Sockets

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.network import Keys, Network
+from admmnet.hosts.network import Keys, Network
 from admmnet.transport.links import Deadlines
 from admmnet.transport.wire import BadFrame, Frame, Kind, as_json
 from admmnet.transport.zmq_lines import Lines

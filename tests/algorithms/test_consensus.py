@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from admmnet.algorithms.consensus import Consensus, Contact, apart
-from admmnet.graph_schedule import read_schedule
 from admmnet.losses import get_loss
 from admmnet.solve import LocalSolver
-from admmnet.trouble import Absence, Trouble
+from admmnet.trouble.schedule import read_schedule
+from admmnet.trouble.weather import Absence, Trouble
 from admmnet.types import Vector
 
 from .frozen_consensus import FrozenConsensus

@@ -21,7 +21,7 @@ import networkx as nx
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from admmnet.block_solve import BlockSolver
+from admmnet.blocks.solve import BlockSolver
 from admmnet.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solve import LocalSolver, Solution
 from admmnet.types import Matrix, Vector

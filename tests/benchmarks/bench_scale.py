@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from admmnet import RunConfig, run
-from admmnet.block_solve import BlockSolver
+from admmnet.blocks.solve import BlockSolver
 from admmnet.data import DataSettings, Records
 from admmnet.losses import get_loss
 from admmnet.solve import Solution, gradient

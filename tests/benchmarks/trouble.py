@@ -12,8 +12,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.graph_schedule import read_schedule
-from admmnet.trouble import Absence, Trouble
+from admmnet.trouble.schedule import read_schedule
+from admmnet.trouble.weather import Absence, Trouble
 from tests.algorithms.recording import Shards, shards_of, write_problem
 from tests.algorithms.test_consensus import EagerConsensus, gaps
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import AdmmnetError
-from admmnet.keys import Keys
-from admmnet.network import Network, Peer
+from admmnet.hosts.keys import Keys
+from admmnet.hosts.network import Network, Peer
 from admmnet.transport import Transport
 from admmnet.transport.wire import Frame, Kind, encode
 from admmnet.transport.zmq import Deadlines, ZmqWorld

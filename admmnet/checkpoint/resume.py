@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from admmnet.checkpoint import FOLDER, FREE
+from admmnet.checkpoint.keeper import FOLDER, FREE
 from admmnet.config import RunConfig
 from admmnet.config_file import load_config
 from admmnet.errors import RequestError

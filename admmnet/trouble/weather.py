@@ -18,9 +18,9 @@ import numpy as np
 from admmnet.algorithms.consensus import Contact, Mask, apart
 from admmnet.config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.graph_schedule import GraphSchedule, read_schedule
-from admmnet.links import Links
-from admmnet.virtual_clock import Delays, parse_delay, trouble_stream
+from admmnet.trouble.clock import Delays, parse_delay, trouble_stream
+from admmnet.trouble.links import Links
+from admmnet.trouble.schedule import GraphSchedule, read_schedule
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent

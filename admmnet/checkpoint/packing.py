@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.checkpoint.kept import Array, State
 from admmnet.errors import RequestError
-from admmnet.kept import Array, State
 
 
 def pack(states: Mapping[str, State]) -> tuple[list[list[Any]], dict[str, Array]]:

@@ -19,7 +19,7 @@ from admmnet.solve import LocalSolver
 
 if TYPE_CHECKING:
     from admmnet.agent import Agent
-    from admmnet.block_solve import BlockSolver
+    from admmnet.blocks.solve import BlockSolver
 
 Array: TypeAlias = NDArray[Any]
 State: TypeAlias = dict[str, Array]

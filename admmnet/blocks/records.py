@@ -8,7 +8,7 @@ member gets depends on n and d, not on which others are worked on at once, nor o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,22 +192,3 @@ def groups(sizes: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
             group = []
         group.append(i)
     yield sorted(group)
-
-
-def overwrite(arrays: Mapping[str, NDArray[Any]], state: Mapping[str, NDArray[Any]]) -> None:
-    """Fill arrays in place with those of the same names in a stored state.
-
-    Raises
-    ------
-    RequestError
-        An array is missing, or its shape or type is another.
-    """
-    for name, array in arrays.items():
-        stored = state.get(name)
-        if stored is None or stored.shape != array.shape or stored.dtype != array.dtype:
-            what = "missing" if stored is None else f"{stored.dtype} {stored.shape}"
-            raise RequestError(
-                f"a solver's state does not fit these records: {name!r} is {what}, needs {array.dtype} {array.shape}; "
-                "resume with the records, and the block layout, of the checkpoint"
-            )
-        array[...] = stored

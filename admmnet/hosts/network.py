@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from admmnet.errors import RequestError
-from admmnet.keys import Keys, as_toml, check_key, read_toml
+from admmnet.hosts.keys import Keys, as_toml, check_key, read_toml
 
 if TYPE_CHECKING:
     import networkx as nx

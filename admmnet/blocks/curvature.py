@@ -14,14 +14,11 @@ or dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from admmnet.block_records import Rows, Stack, overwrite
+from admmnet.blocks.records import Rows, Stack
 from admmnet.types import Matrix, Vector
 
 TERMS = 8
@@ -54,28 +51,6 @@ class Curvature:
         self.terms: Single = np.zeros((*self.weights.shape, d), dtype=np.float32)
         self.inverse: Single | None = None
         self.root: Matrix | None = None  # dual: A = root * sqrt(m) * X, row by row
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """All that is known, by name; the arrays themselves."""
-        found: dict[str, NDArray[Any]] = {
-            "cached": self.cached,
-            "m": self.m,
-            "used": self.used,
-            "weights": self.weights,
-            "terms": self.terms,
-        }
-        if self.inverse is not None:
-            found["inverse"] = self.inverse
-        if self.root is not None:
-            found["root"] = self.root
-        return found
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of the same stack; RequestError if it is none."""
-        self.inverse = self.root = None
-        if "inverse" in state:
-            self._allocate()
-        overwrite(self.state(), state)
 
     def able(self, rows: Rows, m: Vector) -> NDArray[np.bool_]:
         """Whether single precision carries a member's inverse at m (k,)."""

@@ -1,20 +1,18 @@
 """Local problems of a block of agents solved together, each to a certificate of its own.
 
 The problem of each agent, the certificate and its rounding margin are those of `admmnet.solve`. Agents with similar
-numbers of records share a stack (`admmnet.block_records`), and each step is a few numpy calls on all of its agents
-that are not done (`admmnet.block_group`).
+numbers of records share a stack (`admmnet.blocks.records`), and each step is a few numpy calls on all of its agents
+that are not done (`admmnet.blocks.group`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from admmnet.block_group import Group, attempt
-from admmnet.block_records import LARGE, Rows, Stack, check_shards, groups, overwrite
+from admmnet.blocks.group import Group, attempt
+from admmnet.blocks.records import LARGE, Rows, Stack, check_shards, groups
 from admmnet.errors import RequestError, RunError
 from admmnet.losses import Loss
 from admmnet.solve import LocalSolver, Solution, gradient
@@ -204,62 +202,3 @@ class BlockSolver:
         for places, group in zip(self._places, self._groups, strict=True):
             found[places] = group.stack.mean_losses(Rows.of(np.arange(len(places))), points[places])
         return found
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that earlier rounds have taught, the twin's too, by name: copies, for a checkpoint."""
-        found: dict[str, NDArray[Any]] = {}
-        for k, group in enumerate(self._groups):
-            found |= {f"group {k}/{name}": array.copy() for name, array in group.state().items()}
-        for i, solver in self._alone.items():
-            found |= {f"member {i}/{name}": array.copy() for name, array in _solver_state(solver).items()}
-        if self._twin is not None:
-            found |= {_TWIN + name: array for name, array in self._twin.state().items()}
-        return found
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Go on from the state of a block over the same records: the next solves give the same bits.
-
-        Raises
-        ------
-        RequestError
-            An array is missing, or its shape or type is another: the checkpoint is of other records.
-        """
-        for k, group in enumerate(self._groups):
-            group.restore(_part(state, f"group {k}/"))
-        for i, solver in self._alone.items():
-            _restore_solver(solver, _part(state, f"member {i}/"))
-        twin = _part(state, _TWIN)
-        self._twin = None
-        if twin:
-            self.twin.restore(twin)
-
-
-_TWIN = "twin/"
-
-
-def _part(state: Mapping[str, NDArray[Any]], start: str) -> dict[str, NDArray[Any]]:
-    return {name.removeprefix(start): array for name, array in state.items() if name.startswith(start)}
-
-
-def _solver_state(solver: LocalSolver) -> dict[str, NDArray[Any]]:
-    numbers = [solver._m, solver._patience, solver._waste, solver._passes, solver._before]
-    found = {
-        "theta": solver._theta,
-        "inverse": solver._inverse,
-        "numbers": np.array(numbers, dtype=np.float64),
-    }
-    if solver._data is not None:
-        found |= {"data": solver._data[0], "rms": np.array([solver._data[1]])}
-    return found
-
-
-def _restore_solver(solver: LocalSolver, state: Mapping[str, NDArray[Any]]) -> None:
-    numbers, theta, inverse = np.zeros(5), np.zeros_like(solver._theta), np.zeros_like(solver._inverse)
-    overwrite({"theta": theta, "inverse": inverse, "numbers": numbers}, state)
-    solver._theta, solver._inverse, solver._data = theta, inverse, None
-    solver._m, solver._patience = float(numbers[0]), float(numbers[1])
-    solver._waste, solver._passes, solver._before = (int(number) for number in numbers[2:])
-    if "data" in state:
-        data, rms = np.zeros_like(theta), np.zeros(1)
-        overwrite({"data": data, "rms": rms}, state)
-        solver._data = data, float(rms[0])

@@ -9,7 +9,7 @@ from typing import Any
 
 from admmnet.config import RunConfig
 from admmnet.data.settings import DataSettings
-from admmnet.trouble import schedule_of
+from admmnet.trouble.weather import schedule_of
 from admmnet.version import __version__
 
 OWN = (

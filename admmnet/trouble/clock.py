@@ -17,7 +17,7 @@ from admmnet.errors import RequestError
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.trouble import Trouble, Weather
+    from admmnet.trouble.weather import Trouble, Weather
 
 STRAGGLERS, COMPUTE, LATENCY = 2, 3, 4
 """Kinds of random numbers; ``trouble`` has the other."""

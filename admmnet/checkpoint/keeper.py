@@ -20,11 +20,11 @@ import numpy as np
 
 from admmnet.agent import Agent
 from admmnet.answer import Tail
+from admmnet.checkpoint.kept import State, agent_state, block_state, put, restore_agent, restore_block, taken
+from admmnet.checkpoint.packing import pack, read_archive, unpack, write_archive
 from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.errors import RequestError
-from admmnet.kept import State, agent_state, block_state, put, restore_agent, restore_block, taken
-from admmnet.packing import pack, read_archive, unpack, write_archive
 from admmnet.privacy.ledger import Place
 from admmnet.together import together
 from admmnet.transport import Transport
@@ -32,7 +32,7 @@ from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
-    from admmnet.block_solve import BlockSolver
+    from admmnet.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
 SCHEMA = 1

@@ -1,22 +1,22 @@
 """The solver of one stack of agents, all stepping together, each to a certificate of its own.
 
 The problem of each agent, the certificate and its rounding margin are those of `admmnet.solve`; so is the method,
-with the approximate inverse of `admmnet.block_curvature`. Records of a block are stacked (`admmnet.block_records`)
+with the approximate inverse of `admmnet.blocks.curvature`. Records of a block are stacked (`admmnet.blocks.records`)
 and each step is a few numpy calls on all agents that are not done.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.block_curvature import Curvature
-from admmnet.block_records import Indices, Rows, Stack, overwrite
+from admmnet.blocks.curvature import Curvature
+from admmnet.blocks.records import Indices, Rows, Stack
 from admmnet.errors import RunError
 from admmnet.solve import LocalSolver, Solution, met_curvature, rounding_margin
 from admmnet.types import Matrix, Vector
@@ -117,21 +117,6 @@ class Group:
         for k in range(len(front.place)):
             found[int(front.place[k])] = self._hand_over(front, k)
         return found
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Everything that earlier rounds have taught, by name; the arrays themselves."""
-        return {name: getattr(self, name) for name in _STATE} | self.curve.state()
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take over a state of a solver of the same stack.
-
-        Raises
-        ------
-        RequestError
-            An array is missing, or its shape or type is another.
-        """
-        overwrite({name: getattr(self, name) for name in _STATE}, state)
-        self.curve.restore(state)
 
     def _start(self, rows: Rows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
         new = rows.members[~rows.pick(self.known)]

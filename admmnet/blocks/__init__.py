@@ -1,0 +1,1 @@
+"""Local problems of many agents solved together (docs/scale.md)."""

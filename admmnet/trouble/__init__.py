@@ -1,0 +1,1 @@
+"""Simulated trouble: losses, absences, changing graphs, a virtual clock (docs/trouble.md)."""

@@ -34,7 +34,8 @@ ROUNDS, EPSILON, SEED, AGENTS = 8, 2.0, 3, 4
 def blocks() -> tuple[str, str]:
     """The page's file, and its row in the registry."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Adding a method\n")[1].split("\n## ")[0]
-    file, row = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    (file,) = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    (row,) = re.findall(r"^```text\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
     return file, row
 
 

@@ -17,6 +17,7 @@ from admmnet.cli.ledger import ledger
 from admmnet.cli.network import network
 from admmnet.cli.plot import plot
 from admmnet.cli.report import report
+from admmnet.cli.reproduce import reproduce
 from admmnet.cli.run import run
 from admmnet.cli.topology import topology
 from admmnet.errors import AdmmnetError, RequestError
@@ -35,21 +36,11 @@ def command_line() -> None:
     """
 
 
-for command in (
-    run,
-    baseline,
-    compare,
-    calibrate,
-    evaluate,
-    predict,
-    ledger,
-    account,
-    topology,
-    network,
-    agent,
-    plot,
-    report,
-):
+_COMMANDS = (
+    *(run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology),
+    *(network, agent, plot, report, reproduce),
+)
+for command in _COMMANDS:
     command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")

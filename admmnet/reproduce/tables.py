@@ -165,7 +165,9 @@ def four(summary: Summary) -> str:
 
 def short(value: Any) -> str:
     """A value as text."""
-    return f"{value:g}" if isinstance(value, float | int) else str(value)
+    if not isinstance(value, float | int):
+        return str(value)
+    return f"{value:.3g}" if 0.0 < abs(value) < 1e-3 else f"{value:g}"
 
 
 def several(count: int, noun: str) -> str:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
@@ -81,6 +79,8 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
 
 
 def _order(graph: nx.Graph) -> list[int]:
+    import numpy as np  # here: the command line starts faster
+
     agents = graph.number_of_nodes()
     edges = np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2)
     natural = int(np.abs(edges[:, 0] - edges[:, 1]).sum())

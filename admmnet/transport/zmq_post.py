@@ -106,6 +106,7 @@ class Post:
                 break
             if now >= greeted + pulse:
                 greeted = now
+                lines.say_waiting(missing)
                 for peer in missing:
                     if self.links[peer].up:
                         lines.greet(peer)

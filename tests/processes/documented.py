@@ -77,6 +77,12 @@ def _first_two(match: re.Match[str]) -> str:
     return "=" + ":".join(match[0].removeprefix("=").split(":")[:2])
 
 
+GIVEN = {
+    "docs/data.md": ("runs/two",),
+    "docs/plot.md": ("runs/again",),
+    "docs/report.md": ("runs/again", "runs/a", "runs/b", "runs/c"),
+}
+"""Run folders that a page takes from another one."""
 CHANGES = (
     Change("", r"\bRUN(-[A-Z])?\b", _to("made"), "a run folder that was made before"),
     Change("", r"--data NAME\|FILE", _to("--data census"), "a data set that is always there"),
@@ -93,7 +99,10 @@ CHANGES = (
     Change("docs/reproduction.md", r"(--tune .*)$", _to(r"\1 --tune-seeds 1"), "one trial of each"),
     Change("docs/scale.md", r"(admmnet run .*)$", _to(r"\1 --rounds 1"), "a thousand agents, one round"),
     Change(
-        "docs/contributing.md", r"-f \.mkdocs", _to(f"-f {ROOT}/.mkdocs"), "a folder of its own to write to"
+        "docs/contributing.md",
+        r"-f \.mkdocs/mkdocs\.yml",
+        _to(rf'-f "{ROOT}/.mkdocs/mkdocs.yml" -d "$PWD/site"'),
+        "a folder of its own to write to",
     ),
 )
 

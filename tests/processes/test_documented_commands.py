@@ -22,7 +22,19 @@ from admmnet.data.census import read_census
 from tests.run_folders import made, unfinished
 from tests.test_docs import ROOT, name
 
-from .documented import CHANGES, MORE, PAGES, UNRUN, Step, changed, data_folder, python_of, shell_steps, unrun
+from .documented import (
+    CHANGES,
+    GIVEN,
+    MORE,
+    PAGES,
+    UNRUN,
+    Step,
+    changed,
+    data_folder,
+    python_of,
+    shell_steps,
+    unrun,
+)
 from .launch import Ended
 from .zmq_crew import free_ports
 
@@ -129,8 +141,9 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
     like_the_project(folder)
     shutil.copytree(run_folder, folder / "made")
     (folder / "settings.toml").write_text(SETTINGS, encoding="utf-8")
+    for given in GIVEN.get(page, ()):
+        shutil.copytree(run_folder, folder / given)
     if page == "docs/data.md":
-        made(folder / "runs" / "two", rounds=2)
         census_rows(folder / "new.csv")
     if page == "docs/hosts.md" or page == name(MORE):
         owners_files(folder)

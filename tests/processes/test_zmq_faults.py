@@ -248,3 +248,15 @@ def test_an_address_that_is_taken(tmp_path: Path) -> None:
         with Crew(tmp_path, path(2), 2, tcp=True, addresses=crew.spec["addresses"]) as other:
             assert other.start(0).finish() == {0: 2}
             assert f"agent 0 cannot listen at {crew.spec['addresses']['0']}" in other.error(0)
+
+
+def test_a_neighbour_that_comes_late_misses_nothing(tmp_path: Path) -> None:
+    """What one neighbour sends while another has not come yet is kept for that one."""
+    own = {rank: {"acts": {"0": [["gather"]]}} for rank in range(3)}
+    limits = deadlines(round=3.0)
+    with Crew(tmp_path, path(3), 3, own=own, deadlines=limits) as crew:
+        crew.start(0, 1).said(0, "connected")
+        assert not threading.Event().wait(4.0)  # longer than the round deadline: 1 says that it waits for 2
+        crew.start(2)
+        assert set(crew.finish().values()) == {0}, crew.report()
+        assert all(crew.members[rank].said("gathered")[0] == [0, 1, 2] for rank in range(3))

@@ -52,7 +52,9 @@ def report(error: BaseException, world: World, *, debug: bool = False) -> int:
     if not shared and world.size > 1 and world.name == "mpi":
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
-    if not shared or world.rank == 0:
+    # with zmq every process has a screen of its own, or a starter that drops what it has heard; what another
+    # process has told already is not told again
+    if not getattr(error, "told", False) and (not shared or world.rank == 0 or world.name == "zmq"):
         if debug:
             traceback.print_exception(error)
         print(f"admmnet: {describe(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)

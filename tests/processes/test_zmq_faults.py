@@ -51,14 +51,14 @@ def test_a_dead_agent_is_named_within_the_heartbeat_deadline(
 
 
 def test_a_hanging_agent_is_named_by_all_and_nobody_else_is(tmp_path: Path) -> None:
-    limits = deadlines(round=3.0)
+    limits = deadlines(round=6.0)
     with Crew(tmp_path, path(5), 5, own={4: WAIT}, deadlines=limits) as crew:
         crew.start().said(4, "waiting")
         codes = crew.finish(0, 1, 2, 3)
         assert set(codes.values()) == {3}
         for rank in range(4):
             assert "agent 4 is lost in round 2" in crew.error(rank)
-            assert "within 3 s (round deadline)" in crew.error(rank)
+            assert "within 6 s (round deadline)" in crew.error(rank)
         crew.members[4].tell()  # it wakes up, and learns what has become of it
         assert crew.finish(4) == {4: 3}
         assert "the others gave up this process, agent 4, in round 2" in crew.error(4)
@@ -72,7 +72,7 @@ def test_hanging_before_a_gather(tmp_path: Path) -> None:
         2: {"acts": {"1": [["gather"]]}},
     }
     own[3] = {"acts": {"1": [["wait"], ["gather"]]}}
-    with Crew(tmp_path, path(4), 4, own=own, deadlines=deadlines(round=3.0)) as crew:
+    with Crew(tmp_path, path(4), 4, own=own, deadlines=deadlines(round=6.0)) as crew:
         crew.start()
         codes = crew.finish(0, 1, 2)
         assert set(codes.values()) == {3}
@@ -99,13 +99,13 @@ def test_clocks_that_jump(tmp_path: Path) -> None:
 
 def test_all_stopped_and_continued(tmp_path: Path) -> None:
     """Longer than every deadline, as with a laptop's lid or Ctrl-Z: nobody is to blame."""
-    limits = deadlines(heartbeat=1.0, round=1.5)
+    limits = deadlines(heartbeat=1.0, round=4.0)
     with Crew(tmp_path, path(3), 3, own={2: WAIT}, deadlines=limits) as crew:
         crew.start().said(2, "waiting")
         crew.said(1, "round", 2)
         for member in crew.members.values():
             member.process.send_signal(signal.SIGSTOP)
-        assert not threading.Event().wait(4.0)
+        assert not threading.Event().wait(5.0)
         for member in crew.members.values():
             member.tell()
             member.process.send_signal(signal.SIGCONT)
@@ -211,10 +211,10 @@ def test_different_settings(tmp_path: Path) -> None:
     with Crew(tmp_path, path(4), 4, own=own, curve=True) as crew:
         codes = crew.start().finish()
         assert set(codes.values()) == {2}
-        assert "agent 2 runs with seed = 1, this process with 0" in crew.error(1)
-        assert "agent 1 runs with seed = 0, this process with 1" in crew.error(2)
+        for rank in (1, 3):
+            assert "agent 2 runs with seed = 1, this process with 0" in crew.error(rank)
+        assert any(f"agent {i} runs with seed = 0, this process with 1" in crew.error(2) for i in (1, 3))
         assert "agent 1 has ended the run: agent 2 runs with seed = 1" in crew.error(0)
-        assert "agent 3 runs" in crew.error(2) or "seed = 1" in crew.error(3)
 
 
 def test_a_setting_that_one_process_does_not_know(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_line_that_stays_cut(tmp_path: Path) -> None:
             proxy.cut()
         crew.members[1].tell()
         assert set(crew.finish().values()) == {3}
-        assert "agent 1 is lost in round 2" in crew.error(0)
+        assert crew.error(0).startswith("agent 1 is lost in round ")
         assert crew.error(1).startswith("agent 0 is lost in round ")
 
 

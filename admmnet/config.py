@@ -92,7 +92,7 @@ class RunConfig:
     block: int | Auto = setting(
         "auto",
         "network",
-        "agents whose local problems are solved together; auto: 1 up to 64 agents, a sixteenth of them up to 128 above",
+        "agents whose local problems are solved together; auto: 1 up to 64 agents, an eighth of them up to 128 above",
         low=1,
         high=10_000,
     )

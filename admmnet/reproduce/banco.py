@@ -147,7 +147,7 @@ def _all(
             found.append((one, facts | {"method": BEST, "rate": rate}))
             share = LocalJob(source, "sgd", epsilon / len(scale.rates), count, rate, seed)
             found.append((share, facts | {"method": PAID, "rate": rate}))
-        for part in log_places(count)[1::2]:
+        for part in log_places(count)[::-2]:
             rate = epsilon / d / part**0.5
             found.append(
                 (

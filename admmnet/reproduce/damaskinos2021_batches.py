@@ -120,7 +120,7 @@ def _batch_findings(rows: Sequence[Row]) -> list[Finding]:
             )
         )
         smaller = [clip for clip in least if clip < best]
-        moved = [clip for clip in smaller if place[clip] >= place[best]]
+        moved = [clip for clip in smaller if place[clip] > place[best]]
         found.append(
             Finding(
                 f"a smaller C moves the minimum to larger batches ({reading})",

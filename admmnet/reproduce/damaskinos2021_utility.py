@@ -94,8 +94,9 @@ def _limits(
 ) -> tuple[float | None, float | None]:
     values = [y for curve in curves for _, y, _ in curve.points] + [rule.value for rule in rules]
     if ridge:
-        low, high = min(values), min(max(values), 1.3 * problem.constant)
-        return low - 0.06 * (high - low), high + 0.06 * (high - low)
+        inside = [value for value in values if value <= 1.3 * problem.constant]
+        low, high = min(inside), max(inside)
+        return low - 0.06 * (high - low), high + (0.06 if inside == values else 0.3) * (high - low)
     floor = 100.0 * (1.0 - problem.constant) - 12.0
     low, high = max(min(values), floor), max(values)
     return low - 0.06 * (high - low), high + 0.08 * (high - low)

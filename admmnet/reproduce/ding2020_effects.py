@@ -87,7 +87,7 @@ def effect_of(number: int, rows: list[Row], source: Source, quick: str, seeds: i
                         f"{part} error in %",
                         tuple(curves),
                         xlog=True,
-                        ticks=tuple(float(f"{value:.3g}") for value in values),
+                        ticks=values if len(values) < 8 else values[::2],
                     )
                 )
             panels.append(tuple(line))

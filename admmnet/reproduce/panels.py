@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.reproduce.tables import Summary
+from admmnet.reproduce.tables import Summary, short
 
 _INK, _GREY, _PALE = "#1f2933", "#52606d", "#e4e7eb"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers and dashes say the same again
@@ -221,7 +221,7 @@ def _panel(axes: Any, panel: Panel) -> None:
     if panel.ticks:
         axes.xaxis.set_major_locator(FixedLocator(panel.ticks))
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
         axes.tick_params(axis="x", labelrotation=45 if len(panel.ticks) > 6 else 0)
     if panel.ylim is not None:
         axes.set_ylim(*panel.ylim)

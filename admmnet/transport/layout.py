@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SINGLE = 64
 """Up to this many agents every agent is a block of its own: small runs are bitwise equal everywhere."""
-LARGEST, FEWEST = 128, 16
+LARGEST, FEWEST = 128, 8
 """Above that: most agents of an automatic block, and how many blocks there are at least."""
 
 
@@ -45,7 +45,8 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
     """Cut the agents into blocks and deal these to processes, neighbours close together.
 
     Agents are taken in their own order, or in the reverse Cuthill-McKee order where that makes the sum over
-    edges of the distance between their places shorter. The blocks do not depend on the number of processes.
+    edges of the distance between their places shorter. The blocks do not depend on the number of processes. With
+    as many processes as agents, agent i is at process i.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
             f"{size} ranks for {agents} agents: there must be at most one rank an agent; "
             f"start {agents} ranks or fewer, or take a graph with more agents"
         )
-    order = _order(graph)
+    order = list(range(agents)) if size == agents else _order(graph)
     blocks = [tuple(sorted(order[start : start + block])) for start in range(0, agents, block)]
     if size > len(blocks):
         raise RequestError(

@@ -17,7 +17,7 @@ import numpy as np
 from admmnet.errors import RequestError, RunError
 from admmnet.hosts.network import Keys, Network
 from admmnet.transport import Heard, Spoken, Transport, World
-from admmnet.transport.layout import Layout, layout
+from admmnet.transport.layout import layout
 from admmnet.transport.links import Deadlines
 from admmnet.transport.wire import HEADER, LIMIT, Kind, as_json, numbers, payload_of
 from admmnet.transport.zmq_losses import Lost, RunEnded
@@ -158,8 +158,6 @@ class ZmqTransport:
         self._post, self._channel = world.post, channel
         self._exchanges = self._collects = 0
         self.layout = layout(graph, block, world.size)
-        if world.size == graph.number_of_nodes():  # an agent's process is the one that has its address
-            self.layout = Layout(tuple(((i,),) for i in range(world.size)))
         self._owners = self.layout.owners
         self.agents = self._owners[world.rank]
         owner = {i: rank for rank, own in enumerate(self._owners) for i in own}

@@ -63,7 +63,7 @@ def test_blocks_do_not_depend_on_the_processes(agents: int) -> None:
     assert sorted(i for part in whole for i in part) == list(range(agents))
     assert all(list(part) == sorted(part) for part in whole)
     assert [len(part) for part in whole[:-1]] == [block] * (len(whole) - 1)
-    for size in (2, 5, 16):
+    for size in (2, 5, 8):
         assert automatic_block(agents, size) == block
         assert [part for own in layout(graph, block, size).blocks for part in own] == whole
 
@@ -82,3 +82,9 @@ def test_automatic_blocks() -> None:
     assert automatic_block(10_000, 4) == 128
     assert automatic_block(100, 60) == 1  # every process gets one
     assert automatic_block(5, 5) == 1
+
+
+@pytest.mark.parametrize("spec", ["erdos-renyi:5:0.5", "star:7", "grid:3x4"])
+def test_one_agent_a_process_is_the_process_of_its_number(spec: str) -> None:
+    graph = scrambled(load_topology(spec, seed=0), 1)
+    assert layout(graph, 1, len(graph)).owners == tuple((i,) for i in range(len(graph)))

@@ -81,7 +81,12 @@ def to_toml(config: RunConfig) -> str:
     tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
     for name, (_, meta) in metadata().items():
         value = getattr(config, name)
-        if name not in ("out", "resume") and value is not None and value != {} and has_setting(config.algorithm, name):
+        if (
+            name not in ("out", "resume")
+            and value is not None
+            and value != {}
+            and has_setting(config.algorithm, name)
+        ):
             tables[meta["table"]][_key(name)] = value
     return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
 

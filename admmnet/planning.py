@@ -100,7 +100,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         raise error
     accounts = together(world, lambda: _open_accounts(config, data, _mine(config, graph, world)))
     try:
-        decision = decide(config, Facts(graph, known, widths[0], _mine(config, graph, world)), world, accounts)
+        decision = decide(
+            config, Facts(graph, known, widths[0], _mine(config, graph, world)), world, accounts
+        )
     except BaseException:
         for account in accounts.values():
             account.close()

@@ -445,7 +445,9 @@ def test_a_digest_holds_for_a_lost_agent_too(copied: Path) -> None:
 
 def test_ledgers_of_a_run_that_died_while_they_were_made(tmp_path: Path) -> None:
     """Several processes make them at once: any may be missing, as long as nothing was charged."""
-    result = run(RunConfig(algorithm="pp-admm", topology="ring:5", rounds=1, seed=0, out=str(tmp_path / "run")))
+    result = run(
+        RunConfig(algorithm="pp-admm", topology="ring:5", rounds=1, seed=0, out=str(tmp_path / "run"))
+    )
     (result.folder / "summary.json").unlink()
     for file in sorted((result.folder / "ledger").iterdir()):
         file.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")  # the header alone

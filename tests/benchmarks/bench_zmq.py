@@ -5,7 +5,7 @@ over ipc. The yardstick is what ZeroMQ itself needs in the same run: two process
 same size each way, without CURVE, header, checksum or rules; a round trip is halved. Five processes share the
 cores of the machine, so a round is far more than one message: the ratio says how much.
 
-    python tests/benchmarks/bench_zmq.py [ROUNDS]
+    python -m tests.benchmarks.bench_zmq [ROUNDS]
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def ping(rounds: int) -> np.ndarray:
     context = zmq.Context()
     out, back = context.socket(zmq.PUSH), context.socket(zmq.PULL)
     ports = [socket.bind_to_random_port("tcp://127.0.0.1") for socket in (out, back)]
-    child = subprocess.Popen([sys.executable, __file__, "echo", *map(str, ports), str(rounds)])
+    words = ("-m", "tests.benchmarks.bench_zmq", "echo", *map(str, ports), str(rounds))
+    child = subprocess.Popen([sys.executable, *words], cwd=Path(__file__).resolve().parents[2])
     message, times = os.urandom(HEADER + 8 * NUMBERS), []
     try:
         for _ in range(rounds):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import hashlib
 import json
 import time
@@ -9,7 +11,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
@@ -22,6 +24,8 @@ SEEDED_COLUMNS = ("train_loss", "objective", "consensus_gap")
 """Computed from training records: only in seeded runs, which are simulations."""
 CLOCK_COLUMNS = ("virtual_seconds",)
 """Where delays are simulated: when the network, or an agent, could go on to the next round."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
 PART = "part.json"
 """File of a folder that holds the ledger of one agent alone: {"agent": 3, "agents": 5}."""
 
@@ -52,6 +56,35 @@ def create_folder(folder: Path) -> None:
         raise RequestError(
             f"cannot make the run folder {folder}: {error.strerror}; name another one with --out"
         ) from None
+
+
+def hold(folder: Path, *, first: bool) -> BinaryIO:
+    """Keep every other run out of a run folder, as long as the file that is returned stays open.
+
+    All processes of a run share the lock; the first one takes it before the others, and only if nobody has it: a
+    process of an interrupted run that still lives could write behind the charges of the one that is resumed.
+
+    Raises
+    ------
+    RequestError
+        If another run is at work there.
+    """
+    file = (folder / "config.toml").open("r+b")
+    try:
+        if first:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_SH | (fcntl.LOCK_NB if first else 0))
+    except BlockingIOError:
+        file.close()
+        raise RequestError(
+            f"the run folder {folder} is in use by another run, or by a process of it that has not ended: wait for "
+            "its end, or end it"
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            file.close()
+            raise
+    return file
 
 
 def part_name(algorithm: str, agent: int) -> str:

@@ -22,7 +22,7 @@ from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
 from admmnet.decisions import loss_of
 from admmnet.drive import AnySolver, abreast
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
@@ -120,7 +120,7 @@ def _run(
         plan = prepare(config, world, loader)
         for account in plan.accounts.values():
             opened.callback(account.close)
-        folder = _folder(plan, world)
+        folder = _folder(plan, world, opened)
         on_start(plan)
         transport = world.connect(plan.graph, int(plan.config.block))
         opened.callback(transport.close)
@@ -210,22 +210,28 @@ def _round(
     return observer.observe(round)
 
 
-def _folder(plan: Plan, world: World) -> Path:
+def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
+    """Run folder, made if the run is new; no other run can have it until ``opened`` is closed."""
     out = plan.config.out
     if out is None:
         out = str(world.gather(str(records.default_folder(plan.config.algorithm)))[0])
-    folder = Path(out)
-    if plan.config.resume is not None:
-        return folder
+    folder, first = Path(out), world.rank == 0 or not world.shared_folder
 
     def create() -> None:
-        if world.rank == 0 or not world.shared_folder:
-            records.create_folder(folder)
-            (folder / "config.toml").write_text(to_toml(plan.config), encoding="utf-8")
-        if not world.shared_folder:
-            records.write_part(folder, world.rank, world.size)
+        if plan.config.resume is None:
+            if first:
+                records.create_folder(folder)
+                (folder / "config.toml").write_text(to_toml(plan.config), encoding="utf-8")
+            if not world.shared_folder:
+                records.write_part(folder, world.rank, world.size)
+        if first:
+            opened.enter_context(records.hold(folder, first=True))
+            if (folder / "summary.json").exists():  # finished while this process loaded its records
+                raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
 
     together(world, create)
+    if not first:
+        opened.enter_context(records.hold(folder, first=False))
     return folder
 
 

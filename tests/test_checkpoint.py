@@ -21,6 +21,7 @@ from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.losses import get_loss
 from admmnet.privacy import audit
 from admmnet.privacy.events import AboveThreshold, ObjectivePerturbation
+from admmnet.records import hold
 from admmnet.solve import LocalSolver, Solution
 from admmnet.types import Vector
 from admmnet.version import __version__
@@ -624,3 +625,27 @@ def test_the_table_calls_no_attribute_twice() -> None:
     for kinds in TABLE.values():
         names = [name for kind in kinds for name in kind]
         assert len(names) == len(set(names))
+
+
+def test_a_folder_belongs_to_one_run_at_a_time(place: Place) -> None:
+    """A process that still lives could write behind the charges of the run that is resumed."""
+    folder = place.interrupted("run", 3, seed=None)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with hold(folder, first=False), pytest.raises(RequestError, match=r"run is in use by another run"):
+        place.resume(folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    place.resume(folder)
+    assert (read_run(folder).summary or {})["rounds"] == ROUNDS
+
+
+def test_a_run_that_finishes_while_another_one_resumes_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place.interrupted("run", 3)
+    config = resumed_config(folder)
+    place.resume(folder)
+    monkeypatch.setattr("admmnet.runner.resuming", lambda config: config)  # it looked before that
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(RequestError, match="is finished"):
+        run(config)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ def test_an_address_to_bind_is_a_number() -> None:
     assert Peer(0, "tcp://10.1.2.3:5570").listens_at() == "tcp://10.1.2.3:5570"
     assert Peer(0, "tcp://[::1]:5570").listens_at() == "tcp://[::1]:5570"
     assert Peer(0, "ipc:///run/x").listens_at() == "ipc:///run/x"
-    host = Peer(0, "tcp://localhost:5570").listens_at().removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    host = Peer(0, "tcp://localhost:5570").listens_at().removeprefix("tcp://").rpartition(":")[0]
     assert is_loopback(host)
     assert host != "localhost"
     with pytest.raises(RequestError, match=r"agent 3: .* cannot be resolved"):
@@ -447,9 +448,13 @@ def test_the_agent_command_refuses_before_it_opens_a_socket(
 def test_what_agents_must_agree_on(tmp_path: Path) -> None:
     config = RunConfig(topology="path:3", seed=1)
     values = public_settings(config)
-    assert not set(values) & set(OWN) - {"data", "test"}
+    assert not set(values) & set(OWN) - {"data", "test", "resume"}
     assert {"seed", "epsilon", "rounds", "budgets", "schema", "on_loss", "admmnet"} <= set(values)
     assert values["data"] == "census"
+    resumed = [
+        public_settings(replace(config, resume=folder))["resume"] for folder in (None, "here", "there")
+    ]
+    assert resumed == [False, True, True]  # one agent that begins anew would answer questions nobody asked
     own = RunConfig(data=str(tmp_path / "{agent}.csv"), test=str(tmp_path / "test.csv"))
     assert public_settings(own)["data"] == "a file of each agent's own"
     files = [tmp_path / "a" / "people.csv", tmp_path / "b" / "people.csv", tmp_path / "c.csv"]

@@ -43,7 +43,8 @@ def public_settings(config: RunConfig, *, digests: bool = True) -> dict[str, Any
     schedule = schedule_of(config)
     if digests and schedule is not None:
         values["topology_schedule"] = f"graphs with sha256 {schedule.digest[:16]}"
-    return {"admmnet": __version__, "data": data, "test": test, **values}
+    resumed = config.resume is not None  # of what folder is each host's own, but all go on or none does
+    return {"admmnet": __version__, "data": data, "test": test, "resume": resumed, **values}
 
 
 def _digest(path: str) -> str:

@@ -66,7 +66,9 @@ class Peer:
         return not self.address.startswith("ipc://") and not is_loopback(host_of(self.address))
 
     def listens_at(self) -> str:
-        """Address to bind: a host name becomes its number, because ZeroMQ binds to numbers alone.
+        """Address to bind: a host name becomes its IPv4 number, because ZeroMQ binds to numbers alone.
+
+        The neighbours' sockets look a name up in IPv4 alone, too; an IPv6 number is written as one.
 
         Raises
         ------
@@ -80,10 +82,12 @@ class Peer:
         host, port = host_of(self.address), self.address.rpartition(":")[2]
         if _number(host) is None:
             try:
-                host = str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+                found = socket.getaddrinfo(host, None, family=socket.AF_INET, type=socket.SOCK_STREAM)
+                host = str(found[0][4][0])
             except OSError as error:
                 raise RequestError(
-                    f"agent {self.agent}: the host of its address {self.address} cannot be resolved: {error.strerror}"
+                    f"agent {self.agent}: the host of its address {self.address} cannot be resolved to an IPv4 number: "
+                    f"{error.strerror}"
                 ) from None
         return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 

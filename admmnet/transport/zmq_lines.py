@@ -205,6 +205,10 @@ class Lines:
         link, mine = self.links[peer], self._greeting.nonce
         if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
             self.inbox.count(Verdict.FOREIGN)
+            if theirs.echo == mine:  # no recording: the process that was here is dead
+                self._give_up(peer, "its process has ended and was started anew")
+            else:
+                self.greet(peer)
             return
         news = theirs.nonce != link.theirs
         link.theirs = theirs.nonce

@@ -50,6 +50,21 @@ def test_a_dead_agent_is_named_within_the_heartbeat_deadline(
             assert "its process or host has ended" in crew.error(rank)
 
 
+@pytest.mark.parametrize("curve", [False, True], ids=["ipc", "curve"])
+def test_an_agent_that_is_started_anew_is_lost_at_once(curve: bool, tmp_path: Path) -> None:
+    """Its line comes back before anybody misses it; but the process that knew the round is dead."""
+    limits = deadlines(heartbeat=40.0, connect=50.0, round=60.0)
+    with Crew(tmp_path, path(3), 3, curve=curve, own={2: WAIT}, deadlines=limits) as crew:
+        crew.start().said(2, "waiting")
+        crew.said(1, "round", 2)
+        crew.restart(2)
+        begin = time.monotonic()
+        assert set(crew.finish(0, 1).values()) == {3}
+        assert time.monotonic() - begin < limits["heartbeat"]
+        for rank in (0, 1):
+            assert "agent 2 is lost in round 2: its process has ended and was" in crew.error(rank)
+
+
 def test_a_hanging_agent_is_named_by_all_and_nobody_else_is(tmp_path: Path) -> None:
     limits = deadlines(round=6.0)
     with Crew(tmp_path, path(5), 5, own={4: WAIT}, deadlines=limits) as crew:

@@ -139,6 +139,16 @@ class Crew:
             self._selector.register(process.stdout, selectors.EVENT_READ, member)
         return self
 
+    def restart(self, rank: int) -> None:
+        """Kill a process and start another one in its place."""
+        self.members[rank].process.kill()
+        self.finish(rank)
+        old = self.members[rank].process
+        for stream in (old.stdin, old.stdout, old.stderr):
+            assert stream is not None
+            stream.close()
+        self.start(rank)
+
     def until(self, holds: Callable[[], bool], what: str = "") -> None:
         """Read what the processes say until something holds."""
         end = time.monotonic() + DEADLINE

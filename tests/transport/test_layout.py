@@ -53,6 +53,13 @@ def test_neighbours_stay_together(spec: str, size: int) -> None:
     assert crossing(graph, layout(graph, 1, size)) < 0.5 * crossing(graph, plain)
 
 
+@pytest.mark.parametrize("spec", ["star:4", "complete:3", "regular:20:3", "erdos-renyi:9:0.4"])
+def test_with_a_process_an_agent_each_has_its_own_number(spec: str) -> None:
+    """A process that was started for agent 3 has the address, the key and the records of agent 3."""
+    graph = load_topology(spec, seed=0)
+    assert layout(graph, 1, len(graph)).owners == tuple((i,) for i in range(len(graph)))
+
+
 @pytest.mark.parametrize("agents", [65, 100, 333, 1000])
 def test_blocks_do_not_depend_on_the_processes(agents: int) -> None:
     graph = scrambled(

@@ -28,6 +28,8 @@ _OWNERS = {
     "gamma": "r-admm",
 }
 """Settings of one algorithm alone; they stay ``auto`` for the others."""
+DEADLINES = ("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline")
+"""Settings of the transport ``zmq`` alone."""
 BASELINE_OWNERS = {
     "batch": ("dp-scd", "seq-dp-scd", "primal-dp-scd", "sgd", "dp-sgd", "song-sgd"),
     "epochs": ("sdca", "dp-scd", "seq-dp-scd", "primal-dp-scd", "sgd", "dp-sgd"),
@@ -174,6 +176,16 @@ def _of_network(config: RunConfig) -> Refusals:
             config.gate != "auto" and (published or config.algorithm != "ipp-admm"),
             f"gate = {config.gate!r} goes with algorithm = 'ipp-admm' and method = 'proven'",
         ),
+        (
+            config.gate_radius != _defaults()["gate_radius"]
+            and (published or config.algorithm != "ipp-admm" or config.gate == "off"),
+            f"gate_radius = {config.gate_radius:g} goes with the gate of algorithm = 'ipp-admm', method = 'proven'",
+        ),
+        (
+            config.loss_clip != _defaults()["loss_clip"]
+            and not (published and config.algorithm == "ipp-admm"),
+            f"loss_clip = {config.loss_clip:g} goes with algorithm = 'ipp-admm' and method = 'published'",
+        ),
         *(
             (
                 getattr(config, name) != "auto" and config.algorithm != owner,
@@ -206,6 +218,19 @@ def _of_network(config: RunConfig) -> Refusals:
         (
             config.on_loss == "continue" and config.transport != "zmq",
             f"on_loss = 'continue' goes with transport = 'zmq', not {config.transport!r}, where one loss ends all",
+        ),
+        *(
+            (
+                getattr(config, name) != _defaults()[name] and config.transport != "zmq",
+                f"{name} = {getattr(config, name):g} goes with transport = 'zmq', not {config.transport!r}, which has "
+                "no deadlines",
+            )
+            for name in DEADLINES
+        ),
+        (
+            config.transport == "zmq" and config.block not in ("auto", 1),
+            f"block = {config.block} does not go with transport = 'zmq', where every agent is a process of its own: "
+            "give 1, or leave it out",
         ),
         (
             config.topology_schedule is not None and config.topology is not None,

@@ -29,7 +29,7 @@ class Summary(dict[str, Any]):
         return run_text(self, self._folder)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # vectors have no single truth value, and a dict has no hash
 class RunResult:
     """What a run leaves.
 

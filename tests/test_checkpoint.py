@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from admmnet.checkpoint.kept import TABLE, State, taken
 from admmnet.checkpoint.packing import pack, read_archive, unpack, write_archive
 from admmnet.checkpoint.resume import resumed_config, resuming
 from admmnet.cli import run_command_line
+from admmnet.config_file import load_config, to_toml
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.losses import get_loss
 from admmnet.privacy import audit
@@ -334,7 +336,8 @@ def test_what_is_no_interrupted_run(place: Place, capsys: pytest.CaptureFixture[
 
 def test_settings_of_a_resumed_run(place: Place) -> None:
     folder = place.interrupted("cut", 3)
-    config = resumed_config(folder, {"checkpoint_every": 5, "round_deadline": 9.0, "rounds": None})
+    flags = {"checkpoint_every": 5, "transport": "zmq", "round_deadline": 9.0, "rounds": None}
+    config = resumed_config(folder, flags)
     assert (config.checkpoint_every, config.round_deadline, config.rounds) == (5, 9.0, ROUNDS)
     assert (config.out, config.resume) == (str(folder), str(folder))
     assert resuming(config) == config
@@ -342,6 +345,20 @@ def test_settings_of_a_resumed_run(place: Place) -> None:
     assert resuming(RunConfig(resume=str(folder), checkpoint_every=5)).checkpoint_every == 5
     with pytest.raises(RequestError, match=r"rounds = 9 differs from the interrupted run's 7"):
         resuming(RunConfig(resume=str(folder), rounds=9))
+    with pytest.raises(RequestError, match=r"round_deadline = 9 goes with transport = 'zmq', not 'auto'"):
+        resumed_config(folder, {"round_deadline": 9.0})
+
+
+def test_a_run_of_processes_is_resumed_in_one(place: Place) -> None:
+    """Its deadlines fall away; those that are given are refused."""
+    folder = place.interrupted("cut", 3)
+    (folder / "config.toml").write_text(
+        to_toml(replace(load_config(folder / "config.toml"), transport="zmq", heartbeat_deadline=3.0))
+    )
+    assert resumed_config(folder).heartbeat_deadline == 3.0
+    assert resumed_config(folder, {"transport": "local"}).heartbeat_deadline == 10.0
+    with pytest.raises(RequestError, match=r"heartbeat_deadline = 4 goes with transport = 'zmq'"):
+        resumed_config(folder, {"transport": "local", "heartbeat_deadline": 4.0})
 
 
 # private runs

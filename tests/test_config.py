@@ -167,12 +167,30 @@ def test_every_setting_has_a_home_and_help() -> None:
             "[algorithm]\nrounds = 3\n[privacy]\nmax_releases = 4\n",
             ["max_releases = 4", "at most rounds = 3"],
         ),
+        (
+            "[network]\ntransport = 'local'\nheartbeat_deadline = 3\n",
+            ["heartbeat_deadline = 3 goes with transport = 'zmq', not 'local'"],
+        ),
+        ("[network]\nround_deadline = 3\n", ["round_deadline = 3 goes with transport = 'zmq', not 'auto'"]),
+        ("[network]\ntransport = 'zmq'\nblock = 2\n", ["block = 2 does not go with", "'zmq'", "give 1"]),
+        (
+            "[algorithm]\nalgorithm = 'pp-admm'\n[privacy]\ngate_radius = 2\n",
+            ["gate_radius = 2 goes with the gate of algorithm = 'ipp-admm', method = 'proven'"],
+        ),
+        ("[privacy]\ngate = 'off'\ngate_radius = 2\n", ["gate_radius = 2 goes with the gate"]),
+        ("[algorithm]\nmethod = 'published'\n[privacy]\ngate_radius = 2\n", ["gate_radius = 2", "'proven'"]),
+        ("[privacy]\nloss_clip = 1\n", ["loss_clip = 1 goes with algorithm = 'ipp-admm'", "'published'"]),
     ],
 )
 def test_refusals_name_key_value_and_what_is_allowed(text: str, words: list[str], tmp_path: Path) -> None:
     message = refusal(tmp_path, text)
     for word in words:
         assert word in message, message
+
+
+def test_deadlines_and_a_block_of_one_go_with_processes(tmp_path: Path) -> None:
+    config = RunConfig(transport="zmq", heartbeat_deadline=3.0, block=1)
+    assert (config.heartbeat_deadline, config.block) == (3.0, 1)
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

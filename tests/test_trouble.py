@@ -296,6 +296,10 @@ def test_no_trouble_is_none() -> None:
     ("settings", "told"),
     [
         ({"drop": 0.5, "drop_burst": 1.5}, "drop_burst = 1.5 is not allowed with drop = 0.5: .* at least 2"),
+        (
+            {"drop": 0.3, "drop_burst": 1.42857},
+            "drop_burst = 1.42857 .* bursts of 1.42857 .* at least 1.429$",
+        ),
         ({"offline": "7:1"}, "there is no agent 7"),
         ({"drop": 0.1, "answer": "gossip"}, "answer = 'gossip' does not go with simulated trouble"),
         ({"delay": "compute=-1"}, "compute = -1 is not allowed: it must be at least 0"),
@@ -304,6 +308,14 @@ def test_no_trouble_is_none() -> None:
 def test_settings_that_are_refused(settings: dict[str, object], told: str) -> None:
     with pytest.raises(RequestError, match=told):
         trouble_of(config_of(**settings), RING)
+
+
+@pytest.mark.parametrize("drop", [0.1, 0.3, 0.123456, 0.99, 0.999_99])
+def test_the_burst_that_a_refusal_names_is_allowed(drop: float) -> None:
+    with pytest.raises(RequestError) as caught:
+        trouble_of(config_of(drop=drop, drop_burst=1.0 + 1e-9), RING)
+    named = float(str(caught.value).rpartition(" ")[2])
+    assert trouble_of(config_of(drop=drop, drop_burst=named), RING) is not None
 
 
 def test_a_schedule_that_is_not_the_runs_graph_is_refused(lines: Lines) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from admmnet.checkpoint.keeper import FOLDER, FREE
 from admmnet.config import RunConfig
 from admmnet.config_file import load_config
+from admmnet.contradictions import DEADLINES
 from admmnet.errors import RequestError
 from admmnet.records import ledger_path
 
@@ -45,6 +46,9 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
                 f"other than {', '.join(FREE)}; leave it out, or run anew"
             )
     free = {name: value for name, value in given.items() if name in FREE}
+    if free.get("transport", "zmq") != "zmq":  # which has no deadlines: the folder's fall away
+        plain = RunConfig()
+        free = {name: getattr(plain, name) for name in DEADLINES} | free
     return replace(saved, out=str(folder), resume=str(folder), **free)
 
 

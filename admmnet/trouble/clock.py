@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from admmnet.trouble.weather import Trouble, Weather
 
 STRAGGLERS, COMPUTE, LATENCY = 2, 3, 4
-"""Kinds of random numbers; ``trouble`` has the other."""
+"""Kinds of random numbers; ``weather`` has the other."""
 _TROUBLE = 2**31
 """First word of the spawn keys of trouble: streams of agents start with the agent's number, which is smaller."""
 
@@ -66,7 +66,7 @@ _BOUNDS = {
     "compute": (0.0, "at least 0 (seconds)"),
     "latency": (0.0, "at least 0 (seconds)"),
     "jitter": (0.0, "at least 0 (a share of the mean)"),
-    "bandwidth": (math.ulp(0.0), "above 0 (bytes a second)"),
+    "bandwidth": (1e-12, "at least 1e-12 (bytes a second)"),
     "slow": (1.0, "at least 1 (a factor)"),
 }
 _MOST = 1e12

@@ -6,6 +6,7 @@ It is the receiver that ignores what a round's trouble has lost, so every transp
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from admmnet.agent import Agent
 
 LOSSES = 1
-"""Kind of random numbers; ``virtual_clock`` has the others."""
+"""Kind of random numbers; ``clock`` has the others."""
 MOST_AGENTS_NAMED = 3
 """Agents whose absences a note spells out."""
 
@@ -280,9 +281,10 @@ def trouble_seed(config: RunConfig) -> int:
 def _check_burst(drop: float, burst: float) -> None:
     least = 1.0 / (1.0 - drop)
     if burst != 1.0 and burst < least:
+        enough = math.ceil(1000.0 * least) / 1000.0  # rounded up: what is named is allowed
         raise RequestError(
-            f"drop_burst = {burst:g} is not allowed with drop = {drop:g}: independent losses come in bursts of "
-            f"{least:g} rounds on average; give 1 for independent losses, or at least {least:g}"
+            f"drop_burst = {burst:.10g} is not allowed with drop = {drop:.10g}: independent losses come in bursts of "
+            f"{least:.6g} rounds on average; give 1 for independent losses, or at least {enough:.10g}"
         )
 
 

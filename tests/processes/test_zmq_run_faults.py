@@ -27,10 +27,8 @@ from .test_spawn import children_of, wait_for
 pytestmark = pytest.mark.processes
 DEADLINE = 60.0
 """Seconds; these runs take two to ten, most of them waiting for one of the deadlines below."""
-WORDS = (
-    *("--algorithm", "pp-admm", "--rounds", "4", "--seed", "3", "--quiet"),
-    *("--heartbeat-deadline", "1", "--shutdown-deadline", "3"),
-)
+PLAIN = ("--algorithm", "pp-admm", "--rounds", "4", "--seed", "3", "--quiet")
+WORDS = (*PLAIN, "--heartbeat-deadline", "1", "--shutdown-deadline", "3")
 PATH, ALL = ("--topology", "path:3"), ("--topology", "complete:3")
 CONTINUE = ("--on-loss", "continue")
 
@@ -42,7 +40,7 @@ def faulty(fault: str, folder: Path, *words: str) -> Ended:
 
 
 def run(folder: Path, *words: str) -> Ended:
-    return admmnet(0, "run", *words, *WORDS, "-o", str(folder), deadline=DEADLINE)
+    return admmnet(0, "run", *words, *(WORDS if "zmq" in words else PLAIN), "-o", str(folder), deadline=DEADLINE)
 
 
 def assert_unfinished_but_sound(folder: Path) -> None:

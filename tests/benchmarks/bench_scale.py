@@ -4,8 +4,9 @@
 
 Every agent has 100 records of 100 features on a random 4-regular graph; pp-admm, seeded. A round is timed whole:
 proposals, ledgers, messages, measuring, metrics.csv. The yardstick is the
-CPU time of as many passes over all records at once as the agents take on average (solves, and one for the two
-training losses of a seeded round), in the same process.
+CPU time of as many passes over all records as the agents take on average (solves, and one for the two training
+losses of a seeded round), in the same process: of two agents that hold all records, in a whole run of theirs, which
+has its Hessians, too; and of bare gradients.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -25,23 +28,23 @@ from admmnet import RunConfig, run
 from admmnet.blocks.solve import BlockSolver
 from admmnet.data import DataSettings, Records
 from admmnet.losses import get_loss
-from admmnet.solve import Solution, gradient
+from admmnet.solve import LocalSolver, Solution, gradient
 
 RECORDS, FEATURES = 100, 100
 
 
-def records(agents: int) -> Records:
+def records(agents: int, size: int = RECORDS) -> Records:
     """Rows of norm 1 with noisy linear labels."""
     stream = np.random.default_rng(0)
     truth = stream.standard_normal(FEATURES)
     shards = {}
     for i in range(agents):
-        X = stream.standard_normal((RECORDS, FEATURES))
+        X = stream.standard_normal((size, FEATURES))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
-        shards[i] = (X, np.where(X @ truth + 0.3 * stream.standard_normal(RECORDS) > 0.0, 1.0, -1.0))
-    X_test, y_test = shards[0][0].copy(), shards[0][1].copy()
+        shards[i] = (X, np.where(X @ truth + 0.3 * stream.standard_normal(size) > 0.0, 1.0, -1.0))
+    X_test, y_test = shards[0][0][:100].copy(), shards[0][1][:100].copy()
     names = tuple(f"x{k}" for k in range(FEATURES))
-    counts = dict.fromkeys(range(agents), RECORDS)
+    counts = dict.fromkeys(range(agents), size)
     return Records("made", shards, counts, X_test, y_test, names, "public-bounds")
 
 
@@ -50,51 +53,59 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000.0
 
 
-def measure(agents: int, rounds: int) -> None:
-    """Print one line."""
-    solved: list[int] = []
-    solve: Any = BlockSolver.solve
+def whole(data: Records, agents: int, topology: str, rounds: int) -> tuple[float, float]:
+    """CPU seconds of the rounds of a run, and passes of a round."""
+    passes: list[int] = []
+    ends: list[float] = []
+    together: Any = BlockSolver.solve
+    alone: Any = LocalSolver.solve
 
     def counted(self: BlockSolver, *asked: Any) -> Any:
-        found = solve(self, *asked)
-        solved.extend(answer.passes for answer in found if isinstance(answer, Solution))
+        found = together(self, *asked)
+        passes.extend(answer.passes for answer in found if isinstance(answer, Solution))
         return found
 
+    def counted_alone(self: LocalSolver, *asked: Any) -> Any:
+        found = alone(self, *asked)
+        passes.append(found.passes)
+        return found
+
+    def loader(settings: DataSettings, count: int, wanted: Any) -> Records:
+        return data
+
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
+        undo.enter_context(patch.object(BlockSolver, "solve", counted))
+        if agents <= 2:
+            undo.enter_context(patch.object(LocalSolver, "solve", counted_alone))
+        config = RunConfig(
+            algorithm="pp-admm", seed=0, rounds=rounds, epsilon=5.0, topology=topology, out=f"{folder}/run"
+        )
+        run(config, loader=loader, on_round=lambda round, error: ends.append(time.process_time()))
+    return (ends[-1] - ends[0]) * rounds / (rounds - 1), sum(passes) / len(passes) + 1.0
+
+
+def measure(agents: int, rounds: int) -> None:
+    """Print one line."""
     before = peak()
-    data = records(agents)
-    # what a pass over all records in one place costs, a part of them at a time where they are very many
-    some = min(agents, 250)
-    X, y = (np.concatenate([data.shards[i][k] for i in range(some)]) for k in (0, 1))
+    cpu, passes = whole(records(agents), agents, f"regular:{agents}:4", rounds)
+    size = agents * RECORDS * FEATURES * 8 / 1e6
+    memory = peak() - before
+    some = min(agents, 1000)  # of very many a part, scaled
+    large = records(2, some * RECORDS // 2)
+    theirs, own = whole(large, 2, "path:2", rounds)
+    one_run = theirs / own * passes * agents / some
+    X, y = large.shards[0]
     theta, loss, times = np.full(FEATURES, 0.1), get_loss("logistic"), []
     for _ in range(7):
         start = time.process_time()
         gradient(X, y, theta, loss)
         times.append(time.process_time() - start)
-    one_pass = float(np.median(times)) * agents / some
-    del X, y
-    ends: list[float] = []
-
-    def loader(settings: DataSettings, count: int, wanted: Any) -> Records:
-        return data
-
-    setattr(BlockSolver, "solve", counted)  # noqa: B010
-    with tempfile.TemporaryDirectory() as folder:
-        config = RunConfig(
-            algorithm="pp-admm",
-            seed=0,
-            rounds=rounds,
-            epsilon=5.0,
-            topology=f"regular:{agents}:4",
-            out=f"{folder}/run",
-        )
-        run(config, loader=loader, on_round=lambda round, error: ends.append(time.process_time()))
-    cpu = (ends[-1] - ends[0]) * rounds / (rounds - 1)
-    passes = sum(solved) / len(solved) + 1.0
-    size = agents * RECORDS * FEATURES * 8 / 1e6
+    bare = float(np.median(times)) * 2 * agents / some * passes * rounds
     print(
         f"{agents:6d} agents: {cpu:7.2f} s CPU, {cpu / agents / rounds * 1e6:6.1f} us an agent-round of {passes:.2f} "
-        f"passes; {cpu / (rounds * passes * one_pass):.2f} x as many passes over all records at once; memory "
-        f"{peak() - before:.0f} MB, {(peak() - before) / size:.2f} x the records"
+        f"passes; {cpu / one_run:.2f} x the run of two agents with all records, {cpu / bare:.2f} x bare gradients; "
+        f"memory {memory:.0f} MB, {memory / size:.2f} x the records",
+        flush=True,
     )
 
 

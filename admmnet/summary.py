@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ def summarise(
                 [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
             ],
             "seconds": [seconds.total, seconds.solve if seeded else 0.0, seconds.exchange],
+            "frames": getattr(transport.world, "counts", {}),
         }
     )
     answers = [answer for answer in gathered if answer is not None]
@@ -95,6 +97,7 @@ def summarise(
         **({"train_loss": finite(float(observer.network[3]))} if seeded else {}),
         "per_agent": entries,
         "bytes_sent": int(observer.network[2]),
+        **_frames(answer["frames"] for answer in answers),
         "seconds": {
             "total": round(slowest[0], digits),
             **({"solve": round(slowest[1], digits)} if seeded else {}),
@@ -178,6 +181,14 @@ def _lost_entry(agent: int, round: int, graph: nx.Graph, data: Records, observer
         "test_error": finite(float(observer.rows[agent, 0])),
         "lost_at": round,
     }
+
+
+def _frames(counts: Iterable[Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """Frames that the processes did not simply take, by what was done with them; nothing where there are none."""
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return {"frames": dict(total)} if total else {}
 
 
 def _lost_notes(transport: Transport) -> list[str]:

@@ -143,7 +143,10 @@ def test_agents_started_one_by_one(plain: bool, tmp_path: Path) -> None:
     words = ("--algorithm", "pp-admm", "--seed", "3", *COMMON)
     network = str(tmp_path / "net" / "network.toml")
     for code, error in together(
-        [["--id", str(i), "--network", network, *words, *PATIENT, "-o", str(tmp_path / str(i))] for i in (2, 0, 1)]
+        [
+            ["--id", str(i), "--network", network, *words, *PATIENT, "-o", str(tmp_path / str(i))]
+            for i in (2, 0, 1)
+        ]
     ):
         assert (code, error) == (0, "")
     local = tmp_path / "local"
@@ -300,3 +303,24 @@ def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
         assert (tmp_path / str(i) / "metrics.csv").read_bytes() == (
             tmp_path / "local" / "metrics.csv"
         ).read_bytes()
+
+
+def test_frames_are_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words = (
+        "--transport",
+        "zmq",
+        "--algorithm",
+        "admm",
+        "--topology",
+        "path:2",
+        "--rounds",
+        "3",
+        "--seed",
+        "0",
+    )
+    ended = admmnet(0, "run", *words, "--quiet", "-o", str(folder))
+    assert ended.code == 0, ended.err
+    frames = json.loads((folder / "summary.json").read_text())["frames"]
+    assert set(frames) == {"early", "late", "duplicate", "gap", "foreign", "refused", "turned away"}
+    assert frames["foreign"] == frames["refused"] == frames["turned away"] == 0

@@ -40,7 +40,9 @@ def faulty(fault: str, folder: Path, *words: str) -> Ended:
 
 
 def run(folder: Path, *words: str) -> Ended:
-    return admmnet(0, "run", *words, *(WORDS if "zmq" in words else PLAIN), "-o", str(folder), deadline=DEADLINE)
+    return admmnet(
+        0, "run", *words, *(WORDS if "zmq" in words else PLAIN), "-o", str(folder), deadline=DEADLINE
+    )
 
 
 def assert_unfinished_but_sound(folder: Path) -> None:

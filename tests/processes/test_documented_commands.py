@@ -146,6 +146,7 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
         census_rows(folder / "new.csv")
     if page == "docs/hosts.md" or page == name(MORE):
         owners_files(folder)
+    if page in ("README.md", "docs/hosts.md", name(MORE)):
         ports = free_ports(3)
         (folder / "hosts.txt").write_text("".join(f"127.0.0.1:{port}\n" for port in ports), encoding="utf-8")
     if page == name(MORE):

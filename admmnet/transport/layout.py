@@ -24,7 +24,7 @@ class Layout:
     Attributes
     ----------
     blocks : tuple
-        Of every process its blocks, each a tuple of agents that are solved together.
+        Of every process its blocks, each a tuple of agents that are solved together, in ascending order.
     """
 
     blocks: tuple[tuple[tuple[int, ...], ...], ...]
@@ -76,7 +76,7 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
             f"start {len(blocks)} ranks or fewer, or lower --block to {agents // size}"
         )
     edges = [rank * len(blocks) // size for rank in range(size + 1)]
-    return Layout(tuple(tuple(blocks[low:high]) for low, high in pairwise(edges)))
+    return Layout(tuple(tuple(sorted(blocks[low:high])) for low, high in pairwise(edges)))
 
 
 def _order(graph: nx.Graph) -> list[int]:

@@ -95,7 +95,19 @@ class Agent:
         return self._spoken
 
     def absorb(self, heard: Mapping[int, Vector]) -> None:
-        """Take in what the neighbours said, eq. (4)."""
+        """Take in what the neighbours said, eq. (4).
+
+        Raises
+        ------
+        RunError
+            If a neighbour sent a vector of another length; a single number would otherwise stand for all of them.
+        """
+        for j, vector in heard.items():
+            if vector.shape != self.state.theta.shape:
+                raise RunError(
+                    f"agent {self.id}: neighbour {j} sent {vector.size} numbers in place of {self.state.theta.size}: "
+                    "it does not run the same model; start all agents with the same data schema and settings"
+                )
         self.state.absorb(self._spoken, heard, self.eta)
 
     def linear_term(self) -> Vector:

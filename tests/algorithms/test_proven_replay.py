@@ -21,6 +21,7 @@ from admmnet.algorithms.ipp_admm import IPPADMM
 from admmnet.algorithms.pp_admm import PPADMM
 from admmnet.decisions import Facts, decide
 from admmnet.defaults import fixed
+from admmnet.errors import RunError
 from admmnet.losses import get_loss
 from admmnet.planning import Plan
 from admmnet.privacy.budget import Budget, Totals
@@ -443,6 +444,18 @@ def test_a_refusal_outlives_what_would_fit_later(tmp_path: Path) -> None:
     assert agent.ledger.refused_at == 1
     assert agent.ledger.events == 3  # start, objective, gaussian
     agent.ledger.finish()
+
+
+def test_a_vector_of_another_length_is_refused(tmp_path: Path) -> None:
+    noise = calibrate_agent(80, 0.2, 5.0, 1e-4, replace(SETTING, gate="off"))
+    agent = lone_agent(tmp_path, noise, PPADMM(BETA, noise))
+    agent.propose(0)
+    with pytest.raises(RunError, match=rf"agent 0: neighbour 1 sent 1 numbers in place of {SIZE}"):
+        agent.absorb({1: np.ones(1)})
+    assert not agent.state.heard.any()
+    agent.absorb({1: np.ones(SIZE)})
+    assert agent.state.heard.all()
+    agent.ledger.close()
 
 
 def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:

@@ -23,6 +23,10 @@ class RequestError(AdmmnetError):
     exit_code = 2
 
 
+class MissingDataError(RequestError):
+    """A data set is not there at all, which is no fault of its files."""
+
+
 class RunError(AdmmnetError):
     """The run failed: an agent died, a solve missed its certificate (exit code 3)."""
 

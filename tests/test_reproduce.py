@@ -202,6 +202,7 @@ def test_stand_ins_are_said() -> None:
         ({"paper": "no-such"}, "no paper known here"),
         ({"seeds": 0}, "--seeds 0 is not allowed"),
         ({"scale": "huge"}, "scale = 'huge' is not known"),
+        ({"data_dir": "no-such-folder"}, "--data-dir no-such-folder: there is no such folder"),
         ({"ipums_us": "us.csv"}, "--ipums-us goes with ding2020 alone"),
         ({"paper": "ding2020", "ipums_brazil": "no-such.csv"}, "there is no such file"),
     ],
@@ -211,6 +212,34 @@ def test_refusals(words: dict[str, Any], what: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=what):
         reproduce(request, jobs=1)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_set_that_is_there_and_damaged_has_no_stand_in(tmp_path: Path) -> None:
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / "adult").mkdir(exist_ok=True)
+        (tmp_path / "adult" / name).write_text("garbage\n")
+    request = Request("ding2020", str(tmp_path / "out"), scale="quick", data_dir=str(tmp_path))
+    with pytest.raises(RequestError, match=r"adult\.data, line 1: 1 values, expected 15"):
+        reproduce(request, jobs=1)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_single_seed_decides_nothing_that_rests_on_differences(paper: str, tmp_path: Path) -> None:
+    found = reproduce(
+        Request(paper, str(tmp_path / "out"), scale="tiny", data_dir=str(tmp_path), seeds=1), jobs=1
+    )
+    # these rest on no difference between means of runs: budgets added up, sizes of excess losses beside each other
+    decided = {
+        "having no learning rate to tune",
+        "within one point",
+        "get close to the best achievable error",
+        "the loss of SGD depends largely",
+        "its loss falls with T",
+        "BANCO's distance from the best rate",
+    }
+    for title, claim, verdict in found.figures:
+        if not any(words in claim for words in decided):
+            assert verdict == "not decided", (title, claim)
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
@@ -227,9 +256,15 @@ def test_a_damaged_results_file_is_named(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     (out / "reproduce.json").write_bytes((folder / "reproduce.json").read_bytes())
-    (out / RESULTS).write_bytes(b"not json\n")
-    with pytest.raises(RequestError, match=r"results\.jsonl is damaged"):
-        reproduce(Request("banco", str(out), scale="tiny", data_dir=str(tmp_path)), jobs=1)
+    whole = (folder / RESULTS).read_bytes().splitlines(keepends=True)
+    for damage in (b"not json\n", b"7\n", b'{"key": "a", "result": NaN}\n', b'{"key": "a"}\n'):
+        (out / RESULTS).write_bytes(b"".join([*whole[:2], damage, *whole[2:]]))
+        with pytest.raises(RequestError, match=r"results\.jsonl, line 3 is damaged .*: delete this line"):
+            reproduce(Request("banco", str(out), scale="tiny", data_dir=str(tmp_path)), jobs=1)
+        assert len((out / RESULTS).read_bytes().splitlines()) == len(whole) + 1
+    (out / RESULTS).write_bytes(b"".join(whole))
+    again = reproduce(Request("banco", str(out), scale="tiny", data_dir=str(tmp_path)), jobs=1)
+    assert again.measured == 0
 
 
 def test_the_command_prints_each_claim_with_its_verdict(

@@ -20,7 +20,7 @@ from admmnet.reproduce.panels import Curve, Look, Panel, Picture, Rule, draw, sa
 from admmnet.reproduce.passes import LocalJob, OptimumJob, SongJob, log_places, places
 from admmnet.reproduce.report import verdict_of
 from admmnet.reproduce.sources import Source, load, made, rows, surveyed
-from admmnet.reproduce.tables import Summary, by, contest, read_table, summed_up, write_table
+from admmnet.reproduce.tables import Summary, by, read_table, summed_up, write_table
 
 SMALL = made("small", "logistic", records=300, features=3, test=200, norm=5.0)
 
@@ -42,14 +42,6 @@ def test_sums_leave_out_what_is_undefined() -> None:
         1: Summary(4.0, 0.0, 4.0, 1),
         2: Summary(1.0, 0.0, 1.0, 1),
     }
-
-
-def test_a_contest_counts_clear_differences_alone() -> None:
-    # standard errors are 0.1, of a difference 0.141: 0.2 is level, 0.4 is clear
-    low, near, far = (Summary(value, 0.2, value, 4) for value in (1.0, 1.2, 1.4))
-    found = contest({1: low, 2: low, 3: far, 4: low}, {1: near, 2: far, 3: low})
-    assert (found.below, found.level, found.above) == (1, 1, 1)
-    assert found.words == "clearly lower in 1 of 3, level in 1, clearly higher in 1"
 
 
 @pytest.mark.parametrize(

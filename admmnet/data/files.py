@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from admmnet.errors import RequestError
+from admmnet.errors import MissingDataError, RequestError
 
 ENVIRONMENT = "ADMMNET_DATA"
 """Variable that names the data folder when `--data-dir` does not."""
@@ -184,7 +184,7 @@ def locate_first(names: Sequence[str], data_dir: str | None, origin: str) -> Pat
 
     Raises
     ------
-    RequestError
+    MissingDataError
         Saying where the files were expected and what to do.
     """
     folder = data_folder(data_dir) or cache_folder()
@@ -193,7 +193,7 @@ def locate_first(names: Sequence[str], data_dir: str | None, origin: str) -> Pat
         if path is not None:
             return path
     wanted = " nor ".join(f"{folder / name}[.gz]" for name in names)
-    raise RequestError(
+    raise MissingDataError(
         f"there is {'no' if len(names) == 1 else 'neither'} {wanted}: get it from {origin}, and pass --data-dir DIR"
         f" (or set {ENVIRONMENT}) with DIR/{names[0]}[.gz] in it"
     )
@@ -220,7 +220,7 @@ def locate(name: str, data_dir: str | None, url: str | None, sha256: str | None)
 
     Raises
     ------
-    RequestError
+    MissingDataError
         Saying where the file was expected and what to do.
     """
     folder = data_folder(data_dir)
@@ -228,7 +228,7 @@ def locate(name: str, data_dir: str | None, url: str | None, sha256: str | None)
         path = find(folder, name)
         if path is None:
             origin = "--data-dir" if data_dir else ENVIRONMENT
-            raise RequestError(
+            raise MissingDataError(
                 f"{folder / name}[.gz] does not exist: {origin} must name the folder that holds {name}"
             )
         return path
@@ -238,7 +238,7 @@ def locate(name: str, data_dir: str | None, url: str | None, sha256: str | None)
         return path
     remedy = f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{name}[.gz] in it"
     if url is None or sha256 is None:
-        raise RequestError(f"{name} is not in the cache {folder}: {remedy}")
+        raise MissingDataError(f"{name} is not in the cache {folder}: {remedy}")
     return _download(url, sha256, folder / name, remedy)
 
 
@@ -247,10 +247,12 @@ def _download(url: str, sha256: str, target: Path, remedy: str) -> Path:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
             content: bytes = answer.read(_LARGEST)
     except (OSError, ValueError) as error:  # URLError, HTTPError and time-outs are OSErrors
-        raise RequestError(f"{target.name} could not be downloaded from {url} ({error}): {remedy}") from None
+        raise MissingDataError(
+            f"{target.name} could not be downloaded from {url} ({error}): {remedy}"
+        ) from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != sha256:
-        raise RequestError(
+        raise MissingDataError(
             f"{url} has sha256 {digest[:16]}..., expected {sha256[:16]}...: not kept; {remedy}"
         )
     try:

@@ -15,7 +15,7 @@ from admmnet.reproduce.driver import Options
 from admmnet.reproduce.lab import Lab, Result
 from admmnet.reproduce.report import Figure
 from admmnet.reproduce.runs import Case, Chosen, RunJob, choose, settings
-from admmnet.reproduce.sources import Source, first_found, made, named, surveyed
+from admmnet.reproduce.sources import Source, first_found, guessing, made, named, surveyed
 from admmnet.reproduce.tables import Row, where
 
 TITLE = "Ding et al. 2020: PP-ADMM and IPP-ADMM"
@@ -168,8 +168,9 @@ def _effects(lab: Lab, scale: Scale, adult: Source, options: Options) -> list[Fi
             )
     results = lab.measure("figures 1 to 4", list(wanted))
     rows: dict[int, list[Row]] = {1: [], 2: [], 3: [], 4: []}
+    larger = guessing(adult)
     for job, (number, facts) in wanted.items():
-        rows[number].append(facts | _figures_of(results[job]))
+        rows[number].append(facts | _figures_of(results[job]) | {"larger_class": larger})
     return [effect_of(number, rows[number], adult, options.quick, scale.seeds_effects) for number in rows]
 
 
@@ -231,13 +232,14 @@ def _compared(lab: Lab, scale: Scale, sources: Sequence[Source]) -> tuple[list[R
         for job in case.finals(choice.settings, range(scale.seeds))
     ]
     results = lab.measure("figures 5 to 7", [job for job, _, _ in wanted])
+    larger = {source.title: guessing(source) for source in sources}
     points: list[Row] = []
     curves: list[Row] = []
     for job, case, choice in wanted:
         data, reading, epsilon, method = cases[case]
         facts = {"data": data, "reading": reading, "method": method, "epsilon": epsilon, "seed": job.seed}
         result = results[job]
-        points.append(facts | _figures_of(result) | {"settings": _said(choice)})
+        points.append(facts | _figures_of(result) | {"settings": _said(choice), "larger_class": larger[data]})
         if epsilon is None or epsilon in scale.epsilons_curves:
             curves += [
                 facts | {"round": number + 1, "loss": loss}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+from admmnet.reproduce.contests import Contest, contest, duel, total
 from admmnet.reproduce.ding2020_words import (
     LOOKS,
     NAMES,
@@ -25,14 +26,11 @@ from admmnet.reproduce.panels import (
     Picture,
     Rule,
 )
-from admmnet.reproduce.report import Figure, Finding, verdict_of
+from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on
 from admmnet.reproduce.sources import Source
 from admmnet.reproduce.tables import (
-    Contest,
     Row,
-    Summary,
     by,
-    contest,
     distinct,
     grid_table,
     markdown,
@@ -40,7 +38,6 @@ from admmnet.reproduce.tables import (
     several,
     short,
     summed_up,
-    total,
     where,
 )
 
@@ -79,38 +76,44 @@ CLOSE = 0.01
 """Share of errors within which a method is called close to the one without privacy."""
 
 
-def _idle(rows: Sequence[Row], reading: str) -> bool:
-    """Whether the run without privacy has itself not learned: then nothing can be said of the others."""
+def _idle(rows: Sequence[Row], reading: str) -> str:
+    """Words where the run without privacy has itself hardly learned, so that the others tell nothing; else empty."""
     plain = by(where(rows, method=NON_PRIVATE), "reading", "test_error")
-    return reading in plain and plain[reading].mean > min(s.mean for s in plain.values()) + 3.0 * CLOSE
+    if reading not in plain:
+        return ""
+    own, best, larger = plain[reading].mean, min(s.mean for s in plain.values()), rows[0]["larger_class"]
+    if own <= min(best + 3.0 * CLOSE, larger - CLOSE):
+        return ""
+    return (
+        f"; but the run without privacy has itself hardly learned: {100.0 * own:.1f} %, with other settings "
+        f"{100.0 * best:.1f} %, guessing the larger class {100.0 * larger:.1f} %"
+    )
 
 
-def _order_findings(rows: Sequence[Row], value: str, what: str) -> list[Finding]:
+def _order_findings(rows: Sequence[Row]) -> list[Finding]:
     found = []
     for reading in distinct(rows, "reading"):
-        own = where(rows, reading=reading)
-        idle = value == "test_error" and _idle(rows, reading)
+        own, idle = where(rows, reading=reading), _idle(rows, reading)
         for claim, first, second, why in (
             (
-                f"PP-ADMM and IPP-ADMM have a lower {what} than DVP, M-ADMM, R-ADMM",
+                "PP-ADMM and IPP-ADMM need less privacy than DVP, M-ADMM, R-ADMM for the same error",
                 OWN,
                 RIVALS,
                 _WHY[reading],
             ),
             (
-                "IPP-ADMM needs less than PP-ADMM",
+                "IPP-ADMM needs still less than PP-ADMM",
                 ("ipp-admm",),
                 ("pp-admm",),
-                "Its gate costs part of the budget, and what it leaves out would have helped.",
+                "Its gate costs part of the budget.",
             ),
         ):
-            ahead = _contests(own, first, second, value)
+            ahead = _contests(own, first, second, "test_error")
             found.append(
                 Finding(
                     f"{claim} ({SHORT[reading]})",
-                    "not decided" if idle else verdict_of(ahead.below, ahead.places),
-                    f"{what}, for every pair of methods and every epsilon: {ahead.words}"
-                    + ("; but the run without privacy has itself not learned" if idle else ""),
+                    "not decided" if idle else verdict_on(ahead),
+                    f"error at equal epsilon, every pair of methods at every epsilon: {ahead.words}{idle}",
                     why if ahead.below < ahead.places or reading == PROVEN else "",
                 )
             )
@@ -172,23 +175,19 @@ def _by_reading(rows: Sequence[Row], *, needed: bool) -> str:
         if plain is not None:
             parts.append(f"Without privacy: {percent(plain)}.")
         parts.append(
-            "Proven epsilon of these runs, the largest:\n\n"
+            "Proven epsilon of these runs, of the agent with the largest, mean over seeds:\n\n"
             + grid_table(
                 private,
                 line="method",
                 column="epsilon",
                 value="epsilon_proven",
-                show=_largest,
+                show=lambda s: f"{s.mean:.3g}",
                 head="epsilon",
             )
         )
         if needed:
             parts.append(_needed_table(where(rows, reading=reading)))
     return "\n\n".join(parts)
-
-
-def _largest(summary: Summary) -> str:
-    return f"{summary.mean:.3g}"
 
 
 def trade_off(rows: list[Row], source: Source, quick: str, seeds: int) -> Figure:
@@ -204,7 +203,7 @@ def trade_off(rows: list[Row], source: Source, quick: str, seeds: int) -> Figure
             f"Mean and standard deviation over {several(seeds, 'seed')}. Each panel has its own scale.",
             2.9,
         ),
-        lambda found: _order_findings(found, "test_error", "error"),
+        _order_findings,
         lambda found: _by_reading(found, needed=True),
         "the paper asks for the privacy at which given error rates are met; here errors are measured at "
         "given epsilons, and the "
@@ -228,7 +227,7 @@ def convergence(rows: list[Row], source: Source, quick: str, seeds: int) -> Figu
                     wanted = where(own, method=method, epsilon=None if method == NON_PRIVATE else epsilon)
                     if wanted:
                         curves.append(Curve.of(NAMES[method], LOOKS[method], by(wanted, "round", "loss")))
-                title = f"epsilon = {short(epsilon)}: {SHORT[reading]}"
+                title = f"epsilon = {short(epsilon)}\n{SHORT[reading]}"
                 top = max((y for c in curves for _, y, _ in c.points), default=1.0)
                 line.append(
                     Panel(
@@ -270,11 +269,11 @@ def _convergence_findings(rows: Sequence[Row]) -> list[Finding]:
         own = where(last, reading=reading)
         epsilons = sorted(distinct(own, "epsilon"))
         series = [by(where(own, method=m), "epsilon", "loss") for m in RIVALS if where(own, method=m)]
-        rise = total(contest({0: s[epsilons[-1]]}, {0: s[epsilons[0]]}) for s in series if len(s) > 1)
+        rise = total(duel(s[epsilons[-1]], s[epsilons[0]]) for s in series if len(s) > 1)
         found.append(
             Finding(
                 f"the rivals' loss rises as epsilon falls ({SHORT[reading]})",
-                verdict_of(rise.below, rise.places),
+                verdict_on(rise),
                 f"last loss at {short(epsilons[-1])} against {short(epsilons[0])}: {rise.words}",
             )
         )
@@ -282,7 +281,7 @@ def _convergence_findings(rows: Sequence[Row]) -> list[Finding]:
         found.append(
             Finding(
                 f"PP-ADMM and IPP-ADMM reach a lower loss than the rivals ({SHORT[reading]})",
-                verdict_of(ahead.below, ahead.places),
+                verdict_on(ahead),
                 f"last loss: {ahead.words}",
                 _WHY[reading],
             )
@@ -360,12 +359,12 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
         own, idle = where(rows, reading=reading), _idle(rows, reading)
         methods = [m for m in (*RIVALS, *OWN) if where(own, method=m)]
         series = {m: by(where(own, method=m), "epsilon", "test_error") for m in methods}
-        falls = total(contest({0: s[max(s)]}, {0: s[min(s)]}) for s in series.values() if len(s) > 1)
+        falls = total(duel(s[max(s)], s[min(s)]) for s in series.values() if len(s) > 1)
         found.append(
             Finding(
                 f"the lower the budget, the higher the error ({SHORT[reading]})",
-                "not decided" if idle else verdict_of(falls.below, falls.places),
-                f"error at the largest epsilon against the smallest: {falls.words}",
+                "not decided" if idle else verdict_on(falls),
+                f"error at the largest epsilon against the smallest: {falls.words}{idle}",
             )
         )
         plain = summed_up(row["test_error"] for row in where(own, method=NON_PRIVATE))
@@ -376,8 +375,7 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
                 f"PP-ADMM and IPP-ADMM get close to the best achievable error ({SHORT[reading]})",
                 "not decided" if idle else verdict_of(near, len(gaps)),
                 f"within one point of the run without privacy in {near} of {len(gaps)}; largest gap "
-                f"{100.0 * max(gaps, default=math.nan):.1f} points"
-                + ("; but that run has itself not learned" if idle else ""),
+                f"{100.0 * max(gaps, default=math.nan):.1f} points{idle}",
                 _WHY[reading] if reading != PROVEN else "",
             )
         )
@@ -385,8 +383,8 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
         found.append(
             Finding(
                 f"they have lower errors than the rivals ({SHORT[reading]})",
-                "not decided" if idle else verdict_of(ahead.below, ahead.places),
-                f"error: {ahead.words}",
+                "not decided" if idle else verdict_on(ahead),
+                f"error: {ahead.words}{idle}",
             )
         )
     return found

@@ -28,9 +28,6 @@ PAPER, PUBLISHED, PROVEN = (
 )
 
 
-READINGS = (PAPER, PUBLISHED, PROVEN)
-
-
 SHORT = {
     PAPER: "paper's settings, published epsilon",
     PUBLISHED: "tuned, published epsilon",

@@ -16,6 +16,7 @@ from admmnet.compare.pool import Pool
 from admmnet.compare.watch import Watch
 from admmnet.errors import RequestError
 from admmnet.reproduce import PAPERS
+from admmnet.reproduce.contests import WORDS
 from admmnet.reproduce.lab import RESULTS, Lab
 from admmnet.reproduce.report import Figure, section
 from admmnet.reproduce.tables import read_table, write_table
@@ -160,6 +161,11 @@ def _check(request: Request, jobs: int | None) -> None:
     for name, value in (("--jobs", jobs), ("--seeds", request.seeds)):
         if value is not None and value < 1:
             raise RequestError(f"{name} {value} is not allowed: it must be a whole number, at least 1")
+    if request.data_dir is not None and not Path(request.data_dir).is_dir():
+        raise RequestError(
+            f"--data-dir {request.data_dir}: there is no such folder; name the one that holds the sets, or leave "
+            "the flag out"
+        )
     for name in ("ipums_brazil", "ipums_us"):
         file = getattr(request, name)
         if file is None:
@@ -233,8 +239,7 @@ def _made_by(request: Request, options: Options) -> str:
             "right.**"
         )
     text += (
-        " Every figure below is computed from the CSV files beside this text. ± is one standard "
-        "deviation over seeds;"
-        " *clearly* means two standard errors of the difference of means. All runs are seeded simulations."
+        " Every figure below is computed from the CSV files beside this text. All runs are seeded simulations. "
+        f"± is one standard deviation over seeds. {WORDS}"
     )
     return text

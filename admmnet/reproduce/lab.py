@@ -111,16 +111,28 @@ def _read(path: Path) -> dict[str, Result]:
     """Results of earlier calls; a line that an ended process left unfinished is cut off."""
     try:
         data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            os.truncate(path, len(whole))
     except FileNotFoundError:
         return {}
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        os.truncate(path, len(whole))
-    try:
-        lines = [json.loads(line) for line in whole.splitlines()]
-        return {line["key"]: line["result"] for line in lines}
-    except (ValueError, KeyError, TypeError) as error:
-        raise RequestError(f"{path} is damaged ({error}): name another folder with -o") from None
+    except OSError as error:
+        raise RequestError(
+            f"cannot use {path}: {error.strerror}; mend that, or name another folder with -o"
+        ) from None
+    known: dict[str, Result] = {}
+    for number, text in enumerate(whole.split(b"\n")[:-1], start=1):
+        try:
+            line = json.loads(text)
+            key, result = line["key"], line["result"]
+            if not isinstance(key, str) or not isinstance(result, dict):
+                raise TypeError("no measurement")
+        except (ValueError, KeyError, TypeError) as error:
+            raise RequestError(
+                f"{path}, line {number} is damaged ({error}): delete this line, and the same call measures it again"
+            ) from None
+        known[key] = result
+    return known
 
 
 def plain(settings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

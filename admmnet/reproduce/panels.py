@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -275,11 +275,3 @@ def _curve(axes: Any, curve: Curve, panel: Panel) -> None:
         )
     else:
         axes.fill_between(x, low, high, color=curve.look.colour, alpha=0.16, linewidth=0.0, zorder=2)
-
-
-def looks(names: Sequence[str], colours: Sequence[str], dash: str = "solid") -> dict[str, Look]:
-    """A look for each name, in order."""
-    markers = "os^DvPX*"
-    return {
-        name: Look(colours[k % len(colours)], markers[k % len(markers)], dash) for k, name in enumerate(names)
-    }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from admmnet.reproduce.contests import Contest
 from admmnet.reproduce.panels import Picture
 from admmnet.reproduce.tables import Row
 
@@ -86,3 +87,10 @@ def verdict_of(good: int, places: int) -> Verdict:
     if places == 0:
         return "not decided"
     return "holds" if good == places else ("does not hold" if good == 0 else "holds in part")
+
+
+def verdict_on(found: Contest) -> Verdict:
+    """Verdict on the claim that one thing is below another: level places refute it only where all are alike."""
+    if found.below == 0 and found.above == 0 and found.alike < found.level:
+        return "not decided"
+    return verdict_of(found.below, found.places)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,8 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from admmnet.compare.grid import TRIAL_SEEDS
 from admmnet.compare.words import parse_entry
@@ -215,7 +214,8 @@ def _best(case: Case, results: dict[RunJob, Result], trials: int) -> Chosen | No
     }
     if not errors:
         return None
-    best = min(errors, key=lambda own: errors[own])
+    # a trial that ended at infinity has no error: it is the last to be taken
+    best = min(errors, key=lambda own: math.inf if math.isnan(errors[own]) else errors[own])
     every = tuple(job for jobs in found.values() for job in jobs)
     return Chosen(best, errors[best], len(found), len(found) - len(errors), every)
 
@@ -262,8 +262,3 @@ def _worst(job: RunJob) -> Any:
 def settings(**values: Any) -> tuple[tuple[str, Any], ...]:
     """Settings of a run."""
     return plain(values)
-
-
-def log_mean(values: Sequence[float]) -> float:
-    """Geometric mean."""
-    return float(np.exp(np.mean(np.log(values))))

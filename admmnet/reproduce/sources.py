@@ -13,7 +13,7 @@ from admmnet.compare.holdout import Shelf, hold_out
 from admmnet.compare.work import digest, pooled_rows
 from admmnet.data import DataSettings, Records
 from admmnet.data.targets import Target
-from admmnet.errors import RequestError
+from admmnet.errors import MissingDataError
 from admmnet.types import Matrix, Vector
 
 
@@ -68,18 +68,20 @@ def named(title: str, data: str, data_dir: str | None, **settings: Any) -> Sourc
 
 
 def first_found(*candidates: Source) -> Source:
-    """Return the first source whose records can be loaded, surveyed.
+    """Return the first source whose records are there, surveyed.
 
     Raises
     ------
-    RequestError
+    MissingDataError
         Of the first candidate, if there is none.
+    RequestError
+        If a set is there and not sound: nothing stands in for it.
     """
-    refusal: RequestError | None = None
+    refusal: MissingDataError | None = None
     for source in candidates:
         try:
             return surveyed(source)
-        except RequestError as error:
+        except MissingDataError as error:
             refusal = refusal or error
     assert refusal is not None
     raise refusal
@@ -106,6 +108,14 @@ def load(source: Source, agents: int = 1, *, held: bool = False) -> Records:
         return _held(source, agents) if held else _dealt(source, agents)
     get = _SHELF.validation if held else _SHELF.load
     return get(source.data_settings(), agents, tuple(range(agents)))
+
+
+def guessing(source: Source) -> float:
+    """Test figure of a model without features: the training records' mean, or their larger class."""
+    y, records = rows(source)[1], load(source)
+    if records.target is not None:
+        return float(np.mean((records.y_test - y.mean()) ** 2))
+    return float(np.mean(records.y_test != (1.0 if y.mean() > 0.0 else -1.0)))
 
 
 def loader(source: Source, *, held: bool) -> Callable[..., Records]:

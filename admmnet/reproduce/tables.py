@@ -62,11 +62,6 @@ class Summary:
     median: float
     count: int
 
-    @property
-    def standard_error(self) -> float:
-        """Of the mean."""
-        return self.spread / math.sqrt(self.count)
-
 
 def summed_up(values: Iterable[float | None]) -> Summary | None:
     """Sum up what is defined; None if nothing is."""
@@ -84,46 +79,6 @@ def by(rows: Iterable[Row], key: str, value: str) -> dict[Any, Summary]:
             groups.setdefault(row[key], []).append(row.get(value))
     found = {name: summed_up(groups[name]) for name in sorted(groups)}
     return {name: summary for name, summary in found.items() if summary is not None}
-
-
-CLEAR = 2.0
-"""Standard errors from which a difference of two means is called clear."""
-
-
-@dataclass(frozen=True)
-class Contest:
-    """How often one thing was below another, over the places where both were measured."""
-
-    below: int
-    level: int
-    above: int
-
-    @property
-    def places(self) -> int:
-        """Number of places."""
-        return self.below + self.level + self.above
-
-    @property
-    def words(self) -> str:
-        """Such as ``clearly lower in 3 of 5, level in 1, clearly higher in 1``."""
-        return f"clearly lower in {self.below} of {self.places}, level in {self.level}, clearly higher in {self.above}"
-
-
-def contest(first: Mapping[Any, Summary], second: Mapping[Any, Summary]) -> Contest:
-    """Compare means where both are known; clear is a difference of ``CLEAR`` standard errors or more."""
-    counts = [0, 0, 0]
-    for place in [place for place in first if place in second]:
-        a, b = first[place], second[place]
-        noise = math.hypot(a.standard_error, b.standard_error)
-        difference = a.mean - b.mean
-        counts[1 if abs(difference) <= CLEAR * noise else (0 if difference < 0.0 else 2)] += 1
-    return Contest(*counts)
-
-
-def total(contests: Iterable[Contest]) -> Contest:
-    """Add up."""
-    found = list(contests)
-    return Contest(sum(c.below for c in found), sum(c.level for c in found), sum(c.above for c in found))
 
 
 def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

@@ -14,7 +14,9 @@ from admmnet.baselines.objective import primal_objective
 from admmnet.compare.pool import Pool
 from admmnet.compare.watch import Watch
 from admmnet.errors import BudgetError, RunError
-from admmnet.reproduce.ding2020_compared import _needed
+from admmnet.reproduce.ding2020_compared import _needed, convergence
+from admmnet.reproduce.ding2020_effects import _apart
+from admmnet.reproduce.ding2020_words import PAPER, PROVEN, PUBLISHED
 from admmnet.reproduce.lab import Lab
 from admmnet.reproduce.panels import Curve, Look, Panel, Picture, Rule, draw, save
 from admmnet.reproduce.passes import LocalJob, OptimumJob, SongJob, log_places, places
@@ -73,6 +75,46 @@ def test_a_picture_is_the_same_twice_and_has_a_legend_of_all(tmp_path: Path) -> 
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     with pytest.raises(RunError, match="cannot be written"):
         save(tmp_path / "no" / "a.png", picture)
+
+
+def test_a_legend_has_the_marks_that_any_panel_has() -> None:
+    look = Look("#0072B2", "s")
+    long = Curve("a curve", look, tuple((float(x), 1.0, 0.0) for x in range(30)))
+    panels = (
+        Panel("long", "x", "y", (long,)),
+        Panel("short", "x", "y", (Curve("a curve", look, long.points[:3]),)),
+    )
+    legend = draw(Picture("A title", (panels,))).legends[0]
+    assert [line.get_marker() for line in legend.get_lines()] == ["s"]
+
+
+def test_titles_of_figure_6_lie_within_the_picture() -> None:
+    rows = [
+        {
+            "reading": reading,
+            "method": "dvp",
+            "epsilon": epsilon,
+            "round": t,
+            "seed": 0,
+            "loss": 0.5,
+            "data": "Adult",
+        }
+        for reading in (PAPER, PUBLISHED, PROVEN)
+        for epsilon in (1.0, 10.0)
+        for t in (1, 2)
+    ]
+    figure = convergence(rows, SMALL, "", 2)
+    assert figure.picture is not None
+    drawn = draw(figure.picture(rows))
+    drawn.canvas.draw()
+    for axes in drawn.axes:
+        box = axes.title.get_window_extent()
+        assert 0.0 <= box.x0 < box.x1 <= drawn.bbox.x1
+
+
+def test_marks_of_an_axis_do_not_run_into_each_other() -> None:
+    assert _apart((0.9, 0.5, 0.1, 0.01)) == (0.01, 0.1, 0.5)
+    assert _apart((1.0, 2.0, 10.0)) == (1.0, 10.0)
 
 
 def test_places_end_with_the_last_step() -> None:

@@ -141,7 +141,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RequestError(f"another comparison is at work in {folder}: wait for its end") from None
+            raise RequestError(f"another call is at work in {folder}: wait for its end") from None
         yield
     finally:
         os.close(handle)

@@ -254,7 +254,8 @@ def tuning(rows: list[Row], quick: str) -> Figure:
         findings,
         tables,
         "trials of one seed each on three quarters of the training records. On private records every "
-        "trial is a release.",
+        "trial is a release. The choice by errors on the held-out quarter is not charged: those records would have "
+        "to be public.",
     )
 
 

@@ -182,11 +182,12 @@ def _samples(picture: Picture) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
     found: dict[str, Any] = {}
-    for panel in (panel for line in picture.panels for panel in line):
-        for curve in panel.curves:
-            few = len(curve.points) <= FEW
-            found.setdefault(curve.label, Line2D([], [], **_style(curve.look, few=few)))
-    for panel in (panel for line in picture.panels for panel in line):
+    panels = [panel for line in picture.panels for panel in line]
+    curves = [curve for panel in panels for curve in panel.curves]
+    marked = {curve.label for curve in curves if 0 < len(curve.points) <= FEW}  # in any of the panels
+    for curve in curves:
+        found.setdefault(curve.label, Line2D([], [], **_style(curve.look, few=curve.label in marked)))
+    for panel in panels:
         for rule in panel.rules:
             found.setdefault(rule.label, Line2D([], [], **_rule_style(rule)))
     return found

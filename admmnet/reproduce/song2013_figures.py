@@ -228,14 +228,15 @@ def _set_findings(rows: Sequence[Row], data: str) -> list[Finding]:
         Finding(
             f"{data}: with 1/sqrt(t) much larger batches degrade it",
             verdict_on(hurt),
-            f"{usual[largest].mean:.4g} at b = {largest}, {_smaller(usual).mean:.4g} at the best smaller b: {hurt.words}",
+            f"{_smaller(usual).mean:.4g} at the best smaller b, {usual[largest].mean:.4g} at b = {largest}: "
+            f"{hurt.words}",
         ),
         Finding(
             f"{data}: with 10/sqrt(t) larger batches degrade less, and the end is nearer to the centralised objective",
             verdict_on(gain),
-            f"b = {largest} is {loss[10].mean:.3g} above the best smaller b, with 1/sqrt(t) {loss[1].mean:.3g}; least above "
-            f"the centralised {optimum:.4g}: {least[10] - optimum:.3g}, with 1/sqrt(t) {least[1] - optimum:.3g}; of "
-            f"the two {gain.words}",
+            f"b = {largest} less the best smaller b: {loss[10].mean:+.3g}, with 1/sqrt(t) {loss[1].mean:+.3g}; least "
+            f"above the centralised {optimum:.4g}: {least[10] - optimum:.3g}, with 1/sqrt(t) {least[1] - optimum:.3g}; "
+            f"of the two {gain.words}",
         ),
     ]
 

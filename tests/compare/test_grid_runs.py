@@ -278,7 +278,7 @@ def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) ->
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        with pytest.raises(RequestError, match="another comparison is at work"):
+        with pytest.raises(RequestError, match="another call is at work"):
             again(made, people, folder)
     finally:
         os.close(handle)

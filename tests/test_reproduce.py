@@ -224,21 +224,12 @@ def test_a_set_that_is_there_and_damaged_has_no_stand_in(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_a_single_seed_decides_nothing_that_rests_on_differences(paper: str, tmp_path: Path) -> None:
+def test_a_single_seed_decides_nothing(paper: str, tmp_path: Path) -> None:
     found = reproduce(
         Request(paper, str(tmp_path / "out"), scale="tiny", data_dir=str(tmp_path), seeds=1), jobs=1
     )
-    # these rest on no difference between means of runs: budgets added up, sizes of excess losses beside each other
-    decided = {
-        "having no learning rate to tune",
-        "within one point",
-        "get close to the best achievable error",
-        "the loss of SGD depends largely",
-        "its loss falls with T",
-        "BANCO's distance from the best rate",
-    }
     for title, claim, verdict in found.figures:
-        if not any(words in claim for words in decided):
+        if "having no learning rate to tune" not in claim:  # budgets added up: no seeds in it
             assert verdict == "not decided", (title, claim)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from admmnet.reproduce.contests import duel, total
 from admmnet.reproduce.panels import BLACK, BLUE, GREEN, RED, SKY, Curve, Look, Panel, Picture, Rule
-from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on
+from admmnet.reproduce.report import Figure, Finding, verdict_on, verdict_on_sizes
 from admmnet.reproduce.tables import Row, Summary, by, distinct, grid_table, several, short, where
 
 BEST, UNTUNED, PAID = "SGD, best rate", "SGD, untuned", "SGD, trials paid"
@@ -136,7 +136,7 @@ def _step_findings(rows: Sequence[Row]) -> list[Finding]:
     found.append(
         Finding(
             "its loss falls with T as fast as that of tuned SGD",
-            verdict_of(sum(mine <= other + AS_FAST for mine, other in falling), len(falling)),
+            verdict_on_sizes(sum(a <= b + AS_FAST for a, b in falling), len(falling), rows),
             "exponents of T over the later half, BANCO and the best SGD: "
             + ", ".join(
                 f"{a:.2f} and {b:.2f} ({data}, epsilon {short(e)})" for (data, e), (a, b) in slopes.items()
@@ -163,12 +163,9 @@ def _step_findings(rows: Sequence[Row]) -> list[Finding]:
 def _match(rows: Sequence[Row], method: str) -> Finding:
     """Whether a form of BANCO is as good as SGD with the best rate."""
     ratios, start = _ratios(rows, method, BEST), _at_start(rows, method)
-    single = max(_path(own, method)[max(_path(own, method))].count for own in _places(rows).values()) < 2
     return Finding(
         f"{method} essentially matches SGD with the best learning rate",
-        "not decided"
-        if single
-        else verdict_of(sum(value <= FACTOR for value in ratios.values()), len(ratios)),
+        verdict_on_sizes(sum(value <= FACTOR for value in ratios.values()), len(ratios), rows),
         f"excess loss over that of SGD with the best rate, at the last T: {_said(ratios)}; a match is at most "
         f"{FACTOR:g}. In {len(start)} of {len(ratios)} it has hardly left the model zero by then",
         "Where w is held back, its magnitude m starts near zero and grows only as evidence against the noise comes "
@@ -243,14 +240,14 @@ def over_rates(rows: list[Row], steps: int, seeds: int, quick: str) -> Figure:
         return [
             Finding(
                 "the loss of SGD depends largely on the learning rate",
-                verdict_of(sum(value > FACTOR for value in sensitive), len(sensitive)),
+                verdict_on_sizes(sum(value > FACTOR for value in sensitive), len(sensitive), found),
                 "worst over best excess in the grid: "
                 f"{', '.join(f'{value:.2g}' for value in sensitive)}; BANCO is ahead of "
                 f"{', '.join(f'{100.0 * value:.0f} %' for value in wins)} of the rates",
             ),
             Finding(
                 "BANCO's distance from the best rate does not grow with ||w*||",
-                verdict_of(sum(b <= FACTOR * a for a, b in grow), len(grow)),
+                verdict_on_sizes(sum(b <= FACTOR * a for a, b in grow), len(grow), found),
                 f"excess over the best SGD's, least and largest ||w*||, at {len(grow)} of {every} epsilons where "
                 f"BANCO has left the model zero for both: "
                 + (", ".join(f"{a:.2g} and {b:.2g}" for a, b in grow) or "none")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
-from admmnet.reproduce.contests import Contest, duel, total
+from admmnet.reproduce.contests import counted, duel, paired, total
 from admmnet.reproduce.damaskinos2021_words import PUBLISHED, Problem
 from admmnet.reproduce.panels import (
     BLUE,
@@ -18,7 +19,7 @@ from admmnet.reproduce.panels import (
     Panel,
     Picture,
 )
-from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on
+from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.reproduce.tables import (
     Row,
     Summary,
@@ -99,6 +100,16 @@ WIDE = 0.5
 """Share of the batch sizes from which the flat part counts as wide."""
 
 
+def _minima(rows: Sequence[Row]) -> dict[int, float]:
+    """Logarithm of the batch size of least error, by seed."""
+    best: dict[int, Row] = {}
+    for row in rows:
+        error = row["test_error"]
+        if error is not None and (row["seed"] not in best or error < best[row["seed"]]["test_error"]):
+            best[row["seed"]] = row
+    return {seed: math.log(row["batch"]) for seed, row in best.items()}
+
+
 def _batch_findings(rows: Sequence[Row]) -> list[Finding]:
     return [
         finding
@@ -108,7 +119,7 @@ def _batch_findings(rows: Sequence[Row]) -> list[Finding]:
 
 
 def _findings_of(rows: Sequence[Row], reading: str) -> list[Finding]:
-    """Claims in one reading. That a minimum lies elsewhere, or higher, must be clear."""
+    """Claims in one reading. That a minimum lies elsewhere, or higher, must be clear over seeds."""
     series = {
         clip: by(where(rows, clip=clip), "batch", "test_error") for clip in sorted(distinct(rows, "clip"))
     }
@@ -117,45 +128,39 @@ def _findings_of(rows: Sequence[Row], reading: str) -> list[Finding]:
     best = min(least, key=lambda clip: least[clip].mean)
     widths = {clip: _width(one) for clip, one in series.items()}
     sizes = len(series[best])
-    single = max(s.count for one in series.values() for s in one.values()) < 2
     widths_words = "; batch sizes within 5 % of a curve's least: " + ", ".join(
         f"C {short(clip)}: {count} of {len(series[clip])}" for clip, count in widths.items()
     )
     others = [clip for clip in series if clip != best]
     narrower = sum(widths[clip] < widths[best] for clip in others)
-    moved = total(
-        duel(series[clip][place[clip]], series[clip][place[best]])
-        if place[clip] > place[best]
-        else Contest(0, 0, int(not single), untold=int(single))
-        for clip in others
-        if clip < best
-    )
+    minima = {clip: _minima(where(rows, clip=clip)) for clip in series}
+    moved = counted(paired(minima[best], minima[clip]) for clip in others if clip < best)
     raised = total(duel(least[best], least[clip]) for clip in others if clip > best)
     none = "the best C is the {} that was tried"
     return [
         Finding(
             f"at the best C a wide range of L comes close to the least error ({reading})",
-            "not decided" if single else verdict_of(int(widths[best] >= WIDE * sizes), 1),
+            verdict_on_sizes(int(widths[best] >= WIDE * sizes), 1, rows),
             f"best C = {short(best)}{widths_words}; wide is half of the sizes",
         ),
         Finding(
             f"any other C narrows that range ({reading})",
-            "not decided" if single else verdict_of(narrower, len(others)),
+            verdict_on_sizes(narrower, len(others), rows),
             f"fewer sizes than at the best C = {short(best)} at {narrower} of {len(others)} others{widths_words}",
         ),
         Finding(
             f"a smaller C moves the minimum to larger batches ({reading})",
             verdict_on(moved),
             (
-                f"error at its own best L against that at the best C's L, where its own is larger: {moved.words}"
+                f"log of the best L at the best C against that at smaller ones, by seed: {moved.words}"
                 if moved.places or moved.untold
                 else none.format("smallest")
             )
-            + "; best L: "
+            + "; best L of the means: "
             + ", ".join(f"C {short(clip)}: {short(batch)}" for clip, batch in place.items()),
             "A smaller C makes steps shorter, and noise with them: many small batches then take more steps at no "
             "more noise each."
-            if moved.below < moved.places
+            if moved.above
             else "",
         ),
         Finding(

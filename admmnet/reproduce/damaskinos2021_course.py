@@ -13,7 +13,7 @@ from admmnet.reproduce.panels import (
     Panel,
     Picture,
 )
-from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on
+from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.reproduce.tables import (
     Row,
     by,
@@ -117,7 +117,7 @@ def _findings_of(rows: Sequence[Row], reading: str, low: float, high: float) -> 
         found.append(
             Finding(
                 f"at epsilon {short(high)} DP-SCD converges almost as fast as SGD without privacy ({reading})",
-                verdict_of(int(times[high] <= ALIKE), 1) if own[high].count > 1 else "not decided",
+                verdict_on_sizes(int(times[high] <= ALIKE), 1, rows),
                 f"distance after the last epoch over SGD's: {times[high]:.3g} at epsilon {short(high)}, "
                 f"{times[low]:.3g} at {short(low)}; almost as fast is at most {ALIKE:g}",
             )

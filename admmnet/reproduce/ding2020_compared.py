@@ -26,7 +26,7 @@ from admmnet.reproduce.panels import (
     Picture,
     Rule,
 )
-from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on
+from admmnet.reproduce.report import Figure, Finding, verdict_on, verdict_on_sizes
 from admmnet.reproduce.sources import Source
 from admmnet.reproduce.tables import (
     Row,
@@ -185,7 +185,7 @@ def _by_reading(rows: Sequence[Row], *, needed: bool) -> str:
                 head="epsilon",
             )
         )
-        if needed:
+        if needed and not _idle(rows, reading):
             parts.append(_needed_table(where(rows, reading=reading)))
     return "\n\n".join(parts)
 
@@ -373,7 +373,7 @@ def _other_of(rows: Sequence[Row]) -> list[Finding]:
         found.append(
             Finding(
                 f"PP-ADMM and IPP-ADMM get close to the best achievable error ({SHORT[reading]})",
-                "not decided" if idle else verdict_of(near, len(gaps)),
+                "not decided" if idle else verdict_on_sizes(near, len(gaps), own),
                 f"within one point of the run without privacy in {near} of {len(gaps)}; largest gap "
                 f"{100.0 * max(gaps, default=math.nan):.1f} points{idle}",
                 _WHY[reading] if reading != PROVEN else "",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from admmnet.reproduce.contests import Contest
 from admmnet.reproduce.panels import Picture
-from admmnet.reproduce.tables import Row
+from admmnet.reproduce.tables import Row, distinct
 
 Verdict = Literal["holds", "holds in part", "does not hold", "not decided"]
 
@@ -87,6 +87,11 @@ def verdict_of(good: int, places: int) -> Verdict:
     if places == 0:
         return "not decided"
     return "holds" if good == places else ("does not hold" if good == 0 else "holds in part")
+
+
+def verdict_on_sizes(good: int, places: int, rows: Sequence[Row]) -> Verdict:
+    """Verdict where means are held against a size: of a single seed nothing is decided."""
+    return verdict_of(good, places) if len(distinct(rows, "seed")) > 1 else "not decided"
 
 
 def verdict_on(found: Contest) -> Verdict:

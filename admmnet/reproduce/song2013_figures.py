@@ -9,7 +9,7 @@ from itertools import product
 
 from admmnet.reproduce.contests import duel, steadier, total
 from admmnet.reproduce.panels import BLUE, RED, Curve, Look, Panel, Picture, Rule
-from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on
+from admmnet.reproduce.report import Figure, Finding, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.reproduce.sources import Source
 from admmnet.reproduce.tables import (
     Row,
@@ -125,7 +125,7 @@ def _task_findings(rows: Sequence[Row], task: Task) -> list[Finding]:
         ),
         Finding(
             f"{task.source.title}: b = {task.modest} brings private SGD close to non-private SGD",
-            verdict_of(int(above <= CLOSE), 1) if few.count > 1 else "not decided",
+            verdict_on_sizes(int(above <= CLOSE), 1, rows),
             f"{four(few)} against {four(free_few)}, {100.0 * above:.0f} % above "
             f"(at b = 1 {100.0 * (one.mean / free.mean - 1.0):.0f} %); close is {100.0 * CLOSE:.0f} %",
         ),

@@ -110,6 +110,8 @@ class RunResult:
         return f"<table>{rows}</table>"
 
     def _figures(self) -> list[tuple[str, str]]:
+        from admmnet.cli.tables import epsilon  # words for people
+
         summary, privacy = self.summary, self.summary["privacy"]
         error = summary["test_error"]["consensus"]
         shown = "-" if error is None else f"{error:.4g}" if summary["metric"] != "error" else f"{error:.2%}"
@@ -122,6 +124,6 @@ class RunResult:
         ]
         if privacy["epsilon_target"] is not None:
             names = ("epsilon_proven", "epsilon_spent", "epsilon_published")
-            found += [(name, f"{privacy[name]:.4g}") for name in names if privacy[name] is not None]
+            found += [(name, epsilon(privacy[name])) for name in names if privacy[name] is not None]
             found.append(("delta", f"{privacy['delta']:g}"))
         return [*found, ("folder", str(self.folder))]

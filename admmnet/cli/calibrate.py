@@ -136,7 +136,7 @@ def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
 
 
 def _print(decision: Decision, facts: Facts) -> None:
-    from admmnet.cli.tables import console, number, table
+    from admmnet.cli.tables import console, epsilon, number, table
 
     answer = _as_json(decision, facts)
     config = decision.config
@@ -158,7 +158,7 @@ def _print(decision: Decision, facts: Facts) -> None:
             f"\nagents {names}: {entry['records']} records, degree {entry['degree']}, "
             f"convexity {number(entry['convexity'])} (self-term {number(entry['proximal'])}), "
             f"budget ({entry['budget']['epsilon']:g}, {entry['budget']['delta']:g}), "
-            f"worst case: epsilon {number(entry['worst_case']['epsilon_spent'], 6)}"
+            f"worst case: epsilon {epsilon(entry['worst_case']['epsilon_spent'], 6)}"
         )
         total = entry["worst_case"]["rho"]
         grid = table("", "mechanism", "noise", "times", "rho each", "rho in all", "share", "eps alone")
@@ -172,6 +172,6 @@ def _print(decision: Decision, facts: Facts) -> None:
                 number(charge["rho"] / charge["times"]),
                 number(charge["rho"]),
                 f"{charge['rho'] / total:.1%}",
-                number(charge["epsilon_alone"]),
+                epsilon(charge["epsilon_alone"]),
             )
         console().print(grid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from admmnet.cli.tables import console, number, percent, table
+from admmnet.cli.tables import console, epsilon, number, percent, table
 from admmnet.compare.figures import CompareResult, Line
 from admmnet.compare.tuning import UNCOVERED
 from admmnet.compare.words import said, short
@@ -63,8 +63,8 @@ def _cells(line: Line) -> tuple[str, ...]:
         line.entry.text,
         "-" if line.epsilon is None else short(line.epsilon),
         percent(line.error).removesuffix("%") + spread,
-        number(line.epsilon_proven),
-        number(line.epsilon_published),
+        epsilon(line.epsilon_proven),
+        epsilon(line.epsilon_published),
         number(line.train_loss),
         f"{line.releases:.1f}".removesuffix(".0"),
         number(line.bytes_sent / 1e6, 3),
@@ -88,8 +88,8 @@ def _print_tuning(result: CompareResult) -> None:
                 "of": str(len(choice.errors)),
                 "trials": str(choice.trials),
                 "validation error": percent(min(error for _, error in choice.errors)),
-                "eps proven": number(choice.cost_proven),
-                "eps publ.": number(choice.cost_published),
+                "eps proven": epsilon(choice.cost_proven),
+                "eps publ.": epsilon(choice.cost_published),
             }
         )
     left_out = set() if console().width >= WIDE else {"of", "trials", "validation error", "eps publ."}

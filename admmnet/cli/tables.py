@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,18 @@ def console() -> Console:
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number for a table cell; a dash where there is none."""
     return "-" if value is None else f"{value:.{digits}g}"
+
+
+def epsilon(value: float | None, digits: int = 4) -> str:
+    """Return an epsilon for a table cell, rounded up: none may look smaller than it is.
+
+    A relative 1e-9 is taken for rounding, so that a budget of 1 that was used up to 0.9999999999 or exceeded by as
+    much reads 1.
+    """
+    if value is None:
+        return "-"
+    up = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value * (1.0 - 1e-9))
+    return f"{float(up):.{digits}g}"
 
 
 def percent(value: float | None) -> str:
@@ -99,8 +112,8 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
             str(entry["degree"]),
             f"{entry['releases']}{stopped}",
             number(entry["rho"]),
-            number(entry["epsilon_proven"]),
-            number(entry["epsilon_published"]),
+            epsilon(entry["epsilon_proven"]),
+            epsilon(entry["epsilon_published"]),
             percent(entry["test_error"]),
         )
     if len(summary["per_agent"]) > FEW:
@@ -112,8 +125,8 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
         "",
         str(sum(entry["releases"] for entry in summary["per_agent"])),
         number(privacy["rho_spent"]),
-        number(privacy["epsilon_proven"]),
-        number(privacy["epsilon_published"]),
+        epsilon(privacy["epsilon_proven"]),
+        epsilon(privacy["epsilon_published"]),
         percent(summary["test_error"]["consensus"]),
         style="bold",
     )
@@ -126,7 +139,7 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
     )
     _tell_privacy(out, privacy, "none; vectors are sent as they are")
     if privacy["account"] is not None:
-        spent = number(privacy["account_epsilon_spent"])
+        spent = epsilon(privacy["account_epsilon_spent"])
         _say(out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs")
 
 
@@ -136,7 +149,7 @@ def _tell_privacy(out: Console, privacy: Mapping[str, Any], none: str) -> None:
         return
     proven = "nothing is proven"
     if privacy["epsilon_proven"] is not None:
-        proven = f"proven for the worst case: epsilon {number(privacy['epsilon_proven'])} a record"
+        proven = f"proven for the worst case: epsilon {epsilon(privacy['epsilon_proven'])} a record"
     _say(
         out,
         f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
@@ -170,8 +183,8 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
         f"{summary['steps']:,}",
         "-" if facts["batch"] is None else f"{facts['batch']:,}",
         number(facts["noise_multiplier"]),
-        number(privacy["epsilon_proven"]),
-        number(privacy["epsilon_published"]),
+        epsilon(privacy["epsilon_proven"]),
+        epsilon(privacy["epsilon_published"]),
         percent(error["consensus"]) if wrong else number(error["consensus"]),
     )
     out.print(grid)
@@ -203,13 +216,15 @@ def print_plan(facts: Mapping[str, Any]) -> None:
         grid.add_row(
             charge["mechanism"],
             ", ".join(values),
-            *(number(charge[name]) for name in ("rho", "epsilon_alone", "rho_published")),
+            number(charge["rho"]),
+            epsilon(charge["epsilon_alone"]),
+            number(charge["rho_published"]),
         )
     console().print(grid)
     print(
         f"budget ({facts['epsilon_target']:g}, {facts['delta']:g}) by the {facts['accountant']} accountant; "
-        f"worst case: epsilon {number(facts['epsilon_proven'], 6)} proven, "
-        f"{number(facts['epsilon_published'], 6)} published, a record, {facts['adjacency']}"
+        f"worst case: epsilon {epsilon(facts['epsilon_proven'], 6)} proven, "
+        f"{epsilon(facts['epsilon_published'], 6)} published, a record, {facts['adjacency']}"
     )
 
 
@@ -242,8 +257,8 @@ def print_accounts(accounts: Mapping[str, Account], delta: float | None, *, runs
             str(len(account.events)),
             str(len({round for round, _, _ in account.events})),
             number(finite(totals.rho), 5),
-            "-" if at is None else number(finite(totals.epsilon_proven(at)), 5),
-            "-" if at is None else number(finite(totals.epsilon_published(at)), 5),
+            "-" if at is None else epsilon(finite(totals.epsilon_proven(at)), 5),
+            "-" if at is None else epsilon(finite(totals.epsilon_published(at)), 5),
             number(header["budget"]["epsilon"]),
             number(at),
             f"{account.runs} runs" if runs else "finished" if account.finished else "unfinished",
@@ -277,8 +292,8 @@ def print_events(account: Account) -> None:
             number(line["rho"]),
             number(line["rho_published"]),
             number(total["rho"]),
-            number(total["epsilon_spent"]),
-            number(total["epsilon_published"]),
+            epsilon(total["epsilon_spent"]),
+            epsilon(total["epsilon_published"]),
             shown,
         )
     console().print(grid)

@@ -28,6 +28,8 @@ _OWNERS = {
     "gamma": "r-admm",
 }
 """Settings of one algorithm alone; they stay ``auto`` for the others."""
+RANDOM_GRAPHS = ("erdos-renyi", "small-world", "regular", "barabasi-albert", "geometric")
+"""Specs whose graph a seed decides."""
 DEADLINES = ("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline")
 """Settings of the transport ``zmq`` alone."""
 BASELINE_OWNERS = {
@@ -63,6 +65,11 @@ def check_together(config: RunConfig) -> None:
         if wrong:
             raise RequestError(message)
     _check_budgets(config)
+
+
+def is_random(topology: str) -> bool:
+    """Whether a seed decides the graph of this spec or file."""
+    return topology.split(":")[0] in RANDOM_GRAPHS
 
 
 def kind_of(name: str) -> str:
@@ -235,6 +242,11 @@ def _of_network(config: RunConfig) -> Refusals:
         (
             config.topology_schedule is not None and config.topology is not None,
             "topology and topology_schedule exclude each other: the schedule names its graphs",
+        ),
+        (
+            bool(config.topology_seed) and config.topology is not None and not is_random(config.topology),
+            f"topology_seed = {config.topology_seed} goes with a random graph, not topology = {config.topology!r}: "
+            "leave it out, or name a random graph such as erdos-renyi:20:0.3",
         ),
         (
             config.drop_burst != 1.0 and config.drop == 0.0,

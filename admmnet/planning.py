@@ -13,6 +13,7 @@ import networkx as nx
 from admmnet.answer import gossip_rounds
 from admmnet.checkpoint.resume import begun_at
 from admmnet.config import RunConfig
+from admmnet.contradictions import is_random
 from admmnet.data import DataSettings, Records, load, require_classes
 from admmnet.decisions import AnyNoise, Facts, budget_of, decide
 from admmnet.defaults import Strength, fixed
@@ -130,7 +131,7 @@ def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
     """
     seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
     source, graph = config.topology, world.graph  # a network file holds the graph itself
-    schedule = None if graph is not None else schedule_of(replace(config, topology_seed=seed))
+    schedule = None if graph is not None else schedule_of(config)
     if schedule is not None:
         graph = schedule.graph
     if graph is None:
@@ -141,7 +142,8 @@ def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
         graph = load_topology(source, agents=agents, seed=seed)
     count = graph.number_of_nodes()
     block = automatic_block(count, world.size) if config.block == "auto" else config.block
-    return replace(config, topology=source, topology_seed=seed, agents=count, block=block), graph
+    used = seed if source is None or is_random(source) else 0  # no other graph has one
+    return replace(config, topology=source, topology_seed=used, agents=count, block=block), graph
 
 
 def _mine(config: RunConfig, graph: nx.Graph, world: World) -> tuple[int, ...]:

@@ -9,6 +9,9 @@ import pytest
 
 from admmnet import RequestError, RunConfig, load_config
 from admmnet.config_file import TABLES, flag_fields, parse_flag, to_toml
+from admmnet.graph.specs import SPECS, build_spec
+from admmnet.planning import located
+from admmnet.transport.local import LocalWorld
 
 EVERYTHING = """
 [data]
@@ -25,7 +28,7 @@ no_intercept = true
 labels = ["low", "high"]
 
 [network]
-topology = "ring:7"
+topology = "regular:7:4"
 topology_seed = 2
 agents = 7
 transport = "local"
@@ -81,7 +84,7 @@ def test_all_tables(tmp_path: Path) -> None:
         "split": "dirichlet:0.5",
         "no_intercept": True,
         "schema": {"labels": ["low", "high"]},
-        "topology": "ring:7",
+        "topology": "regular:7:4",
         "agents": 7,
         "regularisation": 0.25,
         "rounds": 12,
@@ -109,6 +112,22 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert again == config
     plain = RunConfig(epsilon=0.1 + 0.2, method="published")
     assert load_config(written(tmp_path, to_toml(plain))) == plain
+
+
+def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
+    random = [spec for spec in SPECS if build_spec(spec, 0).edges != build_spec(spec, 9).edges]
+    assert len(random) == 5
+    for topology in (None, *random):
+        assert RunConfig(topology=topology, topology_seed=3).topology_seed == 3
+    for topology in ("mine.edges", *(spec for spec in SPECS if spec not in random)):
+        with pytest.raises(
+            RequestError, match=f"topology_seed = 3 goes with a random graph, not .*{topology}"
+        ):
+            RunConfig(topology=topology, topology_seed=3)
+    # what a run writes down can be run again, with another seed, too
+    config, _ = located(RunConfig(topology="ring:5", seed=7), LocalWorld())
+    assert load_config(written(tmp_path, to_toml(config)), {"seed": 8}).topology_seed == 0
+    assert located(RunConfig(seed=7), LocalWorld())[0].topology_seed == 7
 
 
 def test_defaults_are_the_contracts() -> None:

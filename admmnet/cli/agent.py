@@ -20,6 +20,7 @@ import click
 from admmnet.cli.run import setting_flags
 from admmnet.config import RunConfig
 from admmnet.config_file import load_config, parse_flag, read_values
+from admmnet.contradictions import is_random
 from admmnet.errors import RequestError, RunError
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
         )
     own: dict[str, Any] = {"agents": len(network.peers)}
     if asked.get("topology_schedule") is None:
-        own |= {"topology": network.topology, "topology_seed": network.topology_seed}
+        own |= {"topology": network.topology, "topology_seed": _graph_seed(network)}
     for name, value in own.items():
         if asked.get(name, value) != value:
             flag = "--" + name.replace("_", "-")
@@ -145,12 +146,17 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
     return settings
 
 
+def _graph_seed(network: Network) -> int:
+    """Seed of the graph as a run's settings have it: 0 where none decides the graph."""
+    return network.topology_seed if is_random(network.topology) else 0
+
+
 def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     """Settings of an agent that goes on: those in its run folder."""
     from admmnet.checkpoint.resume import resumed_config
 
     settings = resumed_config(given["resume"], {**given, "transport": "zmq"})
-    own = (network.topology, network.topology_seed, len(network.peers))
+    own = (network.topology, _graph_seed(network), len(network.peers))
     theirs = (settings.topology, settings.topology_seed, settings.agents)
     if settings.topology_schedule is None and theirs != own:
         raise RequestError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -162,7 +164,8 @@ def test_the_raster_shows_the_states(folders: dict[str, Path]) -> None:
     for kind in ("seeded", "many"):
         run = read_series(folders[kind])
         axes: Any = plot_run(run, panels=["broadcasts"]).axes[1]
-        colours = np.asarray(axes.collections[0].get_array())
+        drawn = (axes.images if kind == "many" else axes.collections)[0]  # borders would hide small cells
+        colours = np.asarray(drawn.get_array())
         for state, colour in plot_network.COLOURS.items():
             shade = [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
             assert ((colours == shade).all(axis=-1) == (state == run.state.T)).all()
@@ -172,7 +175,21 @@ def test_a_large_raster_is_an_image(folders: dict[str, Path], monkeypatch: pytes
     monkeypatch.setattr(plot_network, "MOST_CELLS", 100)
     axes = plot_run(folders["many"], panels=["broadcasts"]).axes[1]
     assert np.asarray(axes.images[0].get_array()).shape == (160, 3, 3)
+    assert axes.images[0].get_interpolation() == "nearest"
     assert not axes.collections
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("count", "most"), [(1000, 300), (7, 3), (5, 5), (2, 9)])
+def test_agents_that_share_a_cell_share_its_colour_and_nobody_else(axis: int, count: int, most: int) -> None:
+    colours = np.zeros((count, 4, 3))
+    colours[count // 2] = 1.0
+    found = plot_network._shared(np.moveaxis(colours, 0, axis), axis, most)
+    found = np.moveaxis(found, axis, 0)
+    assert found.shape == (min(count, most), 4, 3)
+    (place,) = np.flatnonzero(found.any(axis=(1, 2)))  # one cell alone, where it belongs
+    assert abs(place / len(found) - (count // 2) / count) <= 1.0 / len(found)
+    assert found[place].min() >= 1.0 / (count // most + 1)
 
 
 def test_states_differ_in_grey_and_runs_in_colour_and_form() -> None:
@@ -235,6 +252,22 @@ def test_headings_say_what_a_run_is(folders: dict[str, Path]) -> None:
     assert said("baseline") == "seq-dp-scd on census, epsilon 5, delta 0.0001"
 
 
+def test_the_heading_names_the_records_that_were_used(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Given by ``loader=``, they are not those that the settings name."""
+    folder = tmp_path / "run"
+    shutil.copytree(folders["seeded"], folder)
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    summary["data"]["name"] = "my own"
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    own, other = read_series(folder), read_series(folders["seeded"])
+    assert heading(own).startswith("pp-admm on my own, ")
+    assert [words.replace("\u00a0", " ") for words in labels([own, other])] == ["my own", "census"]
+
+
+def test_a_letter_that_the_font_lacks_is_no_warning(folders: dict[str, Path], tmp_path: Path) -> None:
+    plot_run(folders["seeded"], panels=["error"], title="\u540d", file=tmp_path / "a.png")
+
+
 def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path) -> None:
     seeded, private, empty = folders["seeded"], folders["private"], tmp_path / "empty"
     cases: list[tuple[str, tuple[Path, ...], dict[str, Any]]] = [
@@ -248,6 +281,7 @@ def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path) ->
         ("panel 'graph' shows one run, got 2", (seeded, private), {"panels": ["graph"]}),
         ("--panels loss: .*no training loss", (private,), {"panels": ["loss"]}),
         ("width = 'wide' is not allowed", (seeded,), {"width": "wide"}),
+        ("seeded is named 2 times: name every run once", (seeded, private, seeded), {}),
         ("no finished round", (unfinished(seeded, tmp_path / "died", rounds=0, agents=5),), {"panels": None}),
     ]
     for message, runs, options in cases[:-1]:

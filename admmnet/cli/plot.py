@@ -31,8 +31,7 @@ def plot(runs: tuple[Path, ...], out: Path, panels: str | None, width: Any, titl
     """Draw a run's error, loss, privacy, consensus gap, broadcasts and graph; of several runs, the first four."""
     from admmnet.report.run_plot import plot_run
 
-    names = None if panels is None else [name.strip() for name in panels.split(",") if name.strip()]
     if out.is_dir():
         raise RequestError(f"-o {out} is a folder: name a picture in it, such as {out / 'run.png'}")
-    plot_run(*runs, panels=names, width=width, title=title, file=out)
+    plot_run(*runs, panels=panels, width=width, title=title, file=out)
     print(f"picture: {out}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from admmnet.report.plot_style import INK, TICK
+from admmnet.report.plot_style import INK, TICK, quiet
 
 ROW = 0.155
 """Height of a line, inches."""
@@ -28,7 +28,8 @@ def text_width(words: str, size: float, *, bold: bool = False) -> float:
     from matplotlib.textpath import text_to_path
 
     font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
-    return float(text_to_path.get_text_width_height_descent(words, font, ismath=False)[0]) / 72.0
+    with quiet():
+        return float(text_to_path.get_text_width_height_descent(words, font, ismath=False)[0]) / 72.0
 
 
 def wrapped(words: str, width: float, size: float, *, bold: bool = False) -> list[str]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from admmnet.report.plot_legend import Entry
 from admmnet.report.plot_panels import unit
-from admmnet.report.plot_style import INK, LABEL, MAIN, TICK, frame
+from admmnet.report.plot_style import INK, LABEL, MAIN, RESOLUTION, TICK, frame
 from admmnet.report.series import LOST, OFFLINE, REFUSED, SILENT, SPOKE, STATES, UNKNOWN, USED_UP, Series
 
 COLOURS = {
@@ -26,6 +26,8 @@ MARKS = {REFUSED: "x", OFFLINE: "_"}
 """Drawn into cells that are large enough."""
 MOST_CELLS = 4000
 """Cells up to which each is drawn with a border of its own; more make an image."""
+LEAST_CELL = 2.5
+"""Least side of such a cell, points; borders of smaller ones would be all that is seen."""
 MOST_MARKED = (40, 60)
 """Agents and rounds up to which cells carry marks."""
 MOST_DRAWN = 150
@@ -42,13 +44,16 @@ def broadcasts(axes: Any, run: Series) -> None:
     for state, colour in COLOURS.items():
         colours[grid == state] = _rgb(colour)
     extent = (first - 0.5, last + 0.5, run.size - 0.5, -0.5)
-    if grid.size <= MOST_CELLS:
+    inches = axes.figure.get_size_inches() * axes.get_position().size  # of the axes
+    cell = 72.0 * float(min(inches[0] / grid.shape[1], inches[1] / run.size))
+    if grid.size <= MOST_CELLS and cell >= LEAST_CELL:
         columns, rows = np.arange(grid.shape[1] + 1) + first - 0.5, np.arange(run.size + 1) - 0.5
-        points = 72.0 * axes.figure.get_size_inches() * axes.get_position().size  # of the axes
-        width = min(0.6, 0.1 * float(min(points[0] / grid.shape[1], points[1] / run.size)))
+        width = min(0.6, 0.1 * cell)
         axes.pcolormesh(columns, rows, colours, edgecolors="white", linewidth=width, antialiased=True)
-    else:  # colours, not states, are averaged where several agents share a pixel
-        axes.imshow(colours, extent=extent, aspect="auto", interpolation="antialiased")
+    else:
+        for axis, length in ((0, inches[1]), (1, inches[0])):
+            colours = _shared(colours, axis, int(length * RESOLUTION))
+        axes.imshow(colours, extent=extent, aspect="auto", interpolation="nearest")
     axes.set_xlim(extent[:2])
     axes.set_ylim(extent[2:])
     if run.size <= MOST_MARKED[0] and grid.shape[1] <= MOST_MARKED[1]:
@@ -70,6 +75,19 @@ def broadcasts_legend(run: Series) -> list[Entry]:
     """States that the raster has."""
     found = set(np.unique(run.state).tolist())
     return [Entry(STATES[state], COLOURS[state]) for state in COLOURS if state in found and state != UNKNOWN]
+
+
+def _shared(colours: NDArray[np.float64], axis: int, most: int) -> NDArray[np.float64]:
+    """At most so many cells along an axis; each of them has the mean colour of its neighbours that share it.
+
+    Agents that do not share a cell keep their colours: interpolation would mix them.
+    """
+    count = colours.shape[axis]
+    if count <= most:
+        return colours
+    starts = np.arange(most) * count // most
+    sizes = np.diff(starts, append=count).reshape([-1 if k == axis else 1 for k in range(3)])
+    return np.asarray(np.add.reduceat(colours, starts, axis=axis) / sizes)
 
 
 def _rgb(colour: str) -> tuple[float, float, float]:

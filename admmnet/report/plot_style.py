@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#1f2933", "#E69F00", "#5
 """Of runs beside each other: Okabe and Ito's, which colour-blind readers can tell apart, and a brown."""
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+RESOLUTION = 200
+"""Pixels an inch of a .png."""
 LABEL, TICK = 8.0, 7.0
 """Sizes of letters in points."""
 RC: dict[str, Any] = {"svg.hashsalt": "admmnet", "font.family": "DejaVu Sans", "axes.unicode_minus": True}
@@ -71,6 +76,14 @@ def rc_context() -> Any:
     return context(RC)
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Context without a warning for each letter that the font lacks: a box stands in its place, as people can see."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
 def save(figure: Any, path: Path) -> None:
     """Write a figure; the same figure gives the same bytes.
 
@@ -81,8 +94,8 @@ def save(figure: Any, path: Path) -> None:
     """
     dateless: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     try:
-        with rc_context():
-            figure.savefig(path, dpi=200, metadata=dateless[path.suffix.lower()])
+        with rc_context(), quiet():
+            figure.savefig(path, dpi=RESOLUTION, metadata=dateless[path.suffix.lower()])
     except OSError as error:
         raise RequestError(f"{path}: cannot be written: {error.strerror}") from None
 

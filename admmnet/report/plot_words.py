@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from admmnet.contradictions import has_setting
+from admmnet.report.html.values import at
 from admmnet.report.series import Series
 
 CHOSEN = (
@@ -76,6 +76,8 @@ def _value(name: str, run: Series) -> Hashable:
     if not _has(name, run):
         return None
     value = run.settings.get(name)
+    if name == "data":
+        return _data(run)
     if name == "seed":  # without one the noise is private
         return value if run.seeded else "private"
     return value if value is None or isinstance(value, int | float | str) else repr(value)
@@ -102,9 +104,10 @@ def _label(names: Sequence[str], run: Series, *, mixed: bool, seeds: int) -> str
 
 def heading(run: Series) -> str:
     """What a run is, in one line."""
-    settings = run.settings
-    name = run.algorithm + (", published" if run.private and settings.get("method") == "published" else "")
-    parts = [f"{name} on {_data(settings)}"]
+    name = run.algorithm + (
+        ", published" if run.private and run.settings.get("method") == "published" else ""
+    )
+    parts = [f"{name} on {_data(run)}"]
     if not run.baseline:
         parts.append(f"{run.size:,}\u00a0agents")
     if run.private:
@@ -114,8 +117,10 @@ def heading(run: Series) -> str:
     return ", ".join(parts)
 
 
-def _data(settings: dict[str, Any]) -> str:
-    return str(settings.get("data", "unknown data")).rpartition("/")[2]
+def _data(run: Series) -> str:
+    """Name of the records that were used, where the summary tells it; the settings only say what was asked for."""
+    told = at(run.summary, "data", "name")
+    return told if isinstance(told, str) else str(run.settings.get("data", "unknown data")).rpartition("/")[2]
 
 
 def _budget(run: Series) -> str:
@@ -138,8 +143,8 @@ def _rounds(run: Series) -> str:
 def common_heading(runs: Sequence[Series]) -> str:
     """What runs beside each other have in common, in one line."""
     parts = []
-    if len({_data(run.settings) for run in runs}) == 1:
-        parts.append(_data(runs[0].settings))
+    if len({_data(run) for run in runs}) == 1:
+        parts.append(_data(runs[0]))
     if len({run.algorithm for run in runs}) == 1:
         parts.insert(0, f"{runs[0].algorithm} on")
     head = " ".join(parts) or "runs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,7 +40,7 @@ _TITLE_ROW = 0.17
 
 def plot_run(
     *folders: str | Path | Series,
-    panels: Sequence[str] | None = None,
+    panels: str | Sequence[str] | None = None,
     width: Literal["column", "page"] = "page",
     title: str | None = None,
     file: str | Path | None = None,
@@ -50,8 +51,9 @@ def plot_run(
     ----------
     *folders : path or Series
         Run folders, finished or not; one to ``plot_overlay.MOST_RUNS``. Their ledgers are verified.
-    panels : sequence of str, optional
-        Some of ``PANELS``; by default all that the run has. Several runs share those of ``OVERLAID``.
+    panels : str or sequence of str, optional
+        Some of ``PANELS``, in one word as ``"error,privacy"`` or in several; by default all that the run has. Several
+        runs share those of ``OVERLAID``.
     width : {"column", "page"}
         3.4 or 7 inches.
     title : str, optional
@@ -68,10 +70,12 @@ def plot_run(
     ------
     RequestError
         If matplotlib or a folder is missing, a panel is unknown or a run has no figures for it, there are too many
-        runs, or the file cannot be written.
+        runs or one is named twice, or the file cannot be written.
     CheckFailed
         If a folder does not verify.
     """
+    if isinstance(panels, str):
+        panels = [name.strip() for name in panels.split(",") if name.strip()]
     _check_request(folders, panels, width)
     if file is not None:
         plot_style.check_file(Path(file))
@@ -87,11 +91,15 @@ def plot_run(
     return figure  # type: ignore[no-any-return]
 
 
-def _check_request(folders: Sequence[object], panels: Sequence[str] | None, width: str) -> None:
+def _check_request(folders: Sequence[str | Path | Series], panels: Sequence[str] | None, width: str) -> None:
     if not 1 <= len(folders) <= plot_overlay.MOST_RUNS:
         raise RequestError(
             f"a picture shows 1 to {plot_overlay.MOST_RUNS} runs, got {len(folders)}: more lines cannot be told apart"
         )
+    named = Counter(Path(folder).resolve() for folder in folders if not isinstance(folder, Series))
+    for path, times in named.items():
+        if times > 1:
+            raise RequestError(f"{path} is named {times} times: name every run once")
     if width not in WIDTHS:
         raise RequestError(f"width = {width!r} is not allowed: one of {', '.join(WIDTHS)}")
     for name in panels or ():

@@ -79,12 +79,12 @@ def _first_two(match: re.Match[str]) -> str:
 
 GIVEN = {
     "docs/data.md": ("runs/two",),
-    "docs/plot.md": ("runs/again",),
+    "docs/plot.md": ("runs/again", "made-A", "made-B", "made-C"),
     "docs/report.md": ("runs/again", "runs/a", "runs/b", "runs/c"),
 }
 """Run folders that a page takes from another one."""
 CHANGES = (
-    Change("", r"\bRUN(-[A-Z])?\b", _to("made"), "a run folder that was made before"),
+    Change("", r"\bRUN(-[A-Z])?\b", _to(r"made\1"), "a run folder that was made before"),
     Change("", r"--data NAME\|FILE", _to("--data census"), "a data set that is always there"),
     Change("", r"--data adult\b", _adult, "the real set where there is one, else one that is built in"),
     Change("", r"--data-dir \.\./shared/data", _folder, "where the real sets are here"),

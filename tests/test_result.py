@@ -1,0 +1,75 @@
+"""What a run returns: figures that are never better than they are, text that is no markup, pictures, ledgers."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError, RunConfig, RunResult, run
+from admmnet.cli.tables import epsilon
+
+HOSTILE = "<script>alert('&')</script>"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    folder = str(tmp_path_factory.mktemp("result") / "run")
+    return run(RunConfig(algorithm="pp-admm", topology="ring:5", rounds=3, seed=0, out=folder))
+
+
+def changed(result: RunResult, *, name: str = "census", **privacy: float) -> RunResult:
+    summary = json.loads(json.dumps(result.summary))
+    summary["privacy"].update(privacy)
+    summary["data"]["name"] = name
+    return RunResult.of(result.folder, summary, result.theta)
+
+
+@pytest.mark.parametrize("digits", [4, 5, 6])
+def test_an_epsilon_is_rounded_up(digits: int) -> None:
+    for value in [0.99482411, 1.00001, 0.12340001, 12.34567, 99999.1, 3e-7, *np.geomspace(1e-5, 1e5, 500)]:
+        shown = float(epsilon(float(value), digits))
+        assert value * (1.0 - 1e-9) <= shown <= value * (1.0 + 10.0 ** (1 - digits)), value
+    assert [epsilon(value) for value in (1.0, 0.9999999999, 1.0000000001, 0.0, None)] == [*"1110-"]
+
+
+def test_no_spent_epsilon_looks_smaller_than_it_is(result: RunResult) -> None:
+    found = changed(result, epsilon_proven=0.77770001, epsilon_spent=0.99482411)
+    for shown in (repr(found), found._repr_html_()):
+        assert re.findall(r"epsilon_(?:proven|spent)\D+([0-9.]+)", shown) == ["0.7778", "0.9949"]
+    assert "worst case: epsilon 0.7778 a record" in found.summary()
+
+
+def test_a_notebook_shows_text_and_no_markup(result: RunResult) -> None:
+    shown = changed(result, name=HOSTILE)._repr_html_()
+    assert "<script" not in shown
+    assert "&lt;script&gt;alert(&#x27;&amp;&#x27;)" in shown
+    assert str(result.folder) in shown
+
+
+def test_ledgers_frame_and_picture(
+    result: RunResult, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert [ledger.header["agent"] for ledger in result.ledgers] == [0, 1, 2, 3, 4]
+    assert result.theta.shape == (5, result.summary["data"]["features"])
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(RequestError, match="pip install pandas"):
+        result.to_dataframe()
+    pytest.importorskip("matplotlib")
+    figure = result.plot(tmp_path / "a.png", panels="error, privacy")
+    assert [axes.get_ylabel() for axes in figure.axes[1:]] == ["test error in %", "epsilon spent"]
+    assert (tmp_path / "a.png").is_file()
+    with pytest.raises(RequestError, match="panel 'errors' is not one of error,"):
+        result.plot(panels="errors")
+
+
+def test_the_frame_is_metrics_csv(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        sys.modules, "pandas", SimpleNamespace(read_csv=lambda path: path.read_text().count("\n"))
+    )
+    assert result.to_dataframe() == 1 + 3 * 6  # a head, and a row an agent and round

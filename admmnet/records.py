@@ -197,7 +197,8 @@ def read_run(path: Path) -> RunFolder:
     """
     files = sorted((path / "ledger").glob("agent-*.jsonl"))
     if not files:
-        raise RequestError(f"{path} is no run folder: it has no ledger/agent-*.jsonl")
+        lacks = "it has no ledger/agent-*.jsonl" if path.exists() else "there is nothing of that name"
+        raise RequestError(f"{path} is no run folder: {lacks}; name a folder that a run wrote")
     part = _read_part(path / PART)
     summary = _read_summary(path / "summary.json")
     ledgers = {f"ledger/{file.name}": audit.read(file) for file in files}

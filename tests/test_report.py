@@ -1,4 +1,4 @@
-"""The report: what the page says is what the folder says, faults are on top, and nothing in a file is markup."""
+"""The report: what the page says is what the folder says (tests/test_report_faults.py: and what is wrong with it)."""
 
 from __future__ import annotations
 
@@ -6,67 +6,16 @@ import base64
 import hashlib
 import json
 import re
-import shutil
-from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
-import click
 import pytest
 
-from admmnet.cli.report import report
-from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.audit import read
 from admmnet.report.html import compact, layout, make_report
 from admmnet.report.html.facts import Book, read_facts
 from admmnet.report.html.words import above, certainty, meaning, promise_of, uncovered
+from tests.report_pages import Page, copy, page, rechained, rewrite
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
-
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}&\"'\u2028"
-VOID = {"meta", "link", "input"}
-
-
-class Page(HTMLParser):
-    """Elements of a page, checked to be nested; text and attributes as a reader sees them."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.scripts: list[tuple[str, str]] = []
-        self.style = ""
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        inside = self.open[-1] if self.open else ""
-        if inside == "script":
-            self.scripts.append((self.tags[-1][1].get("type") or "", data))
-        elif inside == "style":
-            self.style += data
-        else:
-            self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return re.sub(r"\s+", " ", " ".join(self.texts))
-
-    @property
-    def data(self) -> dict[str, Any]:
-        (raw,) = (raw for kind, raw in self.scripts if kind == "application/json")
-        found: dict[str, Any] = json.loads(raw)
-        return found
 
 
 @pytest.fixture(scope="module")
@@ -90,42 +39,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("plain") / "run", algorithm="admm", epsilon=None)
 
 
-def page(*folders: Path) -> Page:
-    made_ = make_report(folders)
-    assert made_.faults == ()
-    return Page(made_.html)
-
-
 def words_of(folder: Path) -> str:
     return " ".join(f"{name}. {text}" for name, text in meaning(read_facts(folder, "run")))
-
-
-def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change summary.json."""
-    file = folder / "summary.json"
-    summary = json.loads(file.read_text(encoding="utf-8"))
-    change(summary)
-    file.write_text(json.dumps(summary), encoding="utf-8")
-
-
-def rechained(folder: Path, agent: int, change: Callable[[dict[str, Any]], object]) -> None:
-    """Change a ledger's header and make the chain and the digest hold again."""
-    file = folder / "ledger" / f"agent-{agent:03d}.jsonl"
-    lines = [json.loads(line) for line in file.read_bytes().splitlines()]
-    change(lines[0])
-    raw: list[bytes] = []
-    for line in lines:
-        if raw:
-            line["previous"] = hashlib.sha256(raw[-1]).hexdigest()
-        raw.append(json.dumps(line, separators=(",", ":"), ensure_ascii=False).encode())
-    file.write_bytes(b"\n".join(raw) + b"\n")
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    rewrite(folder, lambda summary: summary["ledgers"].update({f"ledger/{file.name}": digest}))
-
-
-def copy(source: Path, folder: Path) -> Path:
-    shutil.copytree(source, folder)
-    return folder
 
 
 # the page as a file
@@ -250,7 +165,38 @@ def test_promises_by_kind_of_run(seeded: Path, private: Path, published: Path, p
     assert "This run had no privacy" in text
     assert "promise" not in text
     assert promise_of(read_facts(plain, "run")).epsilon is None
-    assert "no privacy" in page(plain, private).text
+    found = page(plain, private)
+    assert "no privacy" in found.text
+    assert "what stands under privacy, such as epsilon, had no effect" in found.text
+    assert "and is within the budget, and every digest" in found.text
+
+
+def test_only_what_was_held_against_a_budget_is_said_to_be_within_it(
+    private: Path, published: Path, plain: Path
+) -> None:
+    claims = {"private": "and is within the budget,", "published": "within the budget by the arithmetic that"}
+    for folder, said in ((private, "private"), (published, "published"), (plain, "plain")):
+        text = page(folder).text
+        assert [kind for kind, words in claims.items() if words in text] == [said] * (said in claims)
+
+
+def test_a_worst_case_that_a_resumed_run_went_beyond(published: Path, tmp_path: Path) -> None:
+    """The paper's filter does not count what the proven accountant charges for rounds computed again."""
+    folder = copy(published, tmp_path / "run")
+    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=0.5))
+    said = words_of(folder)
+    assert "worst case is epsilon 0.5, by summary.json. It does not bound this run" in said
+    assert "right guesses" not in said
+
+
+def test_a_paper_that_reads_more_than_its_claim(tmp_path: Path) -> None:
+    """Its formula makes 5.0 something of a rho that it calls 5: the page explains, and rounds it up, too."""
+    folder = made(tmp_path / "run", method="published", rounds=2)
+    text = words_of(folder)
+    reading = json.loads((folder / "summary.json").read_bytes())["privacy"]["epsilon_published"]
+    assert reading > 5.0
+    assert f"The paper's own arithmetic reads {above(reading)} for" in text
+    assert "this is more than the claim is no fault of the ledgers" in text
 
 
 def test_nothing_proven_is_said_so(published: Path, tmp_path: Path) -> None:
@@ -272,6 +218,7 @@ def test_a_baseline_of_zero_out(tmp_path: Path) -> None:
     assert found.data["runs"][0]["graph"] is None
     assert found.data["runs"][0]["unit"] == "epoch"
     assert "Many agents" not in found.text
+    assert "1 file " in found.text
 
 
 def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> None:
@@ -284,6 +231,7 @@ def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> Non
         rechained(folder, agent, lambda header: header.update(preprocessing="data-dependent"))
     text = " ".join(uncovered(read_facts(folder, "run")))
     assert "Preprocessing was data-dependent" in text
+    assert "or values decided who holds which record" in text
     assert "Preprocessing used public bounds" not in text
     rewrite(folder, lambda summary: summary["data"].update(test=0))
     assert "Test records" not in " ".join(uncovered(read_facts(folder, "run")))
@@ -352,139 +300,6 @@ def test_comparison(seeded: Path, private: Path, published: Path, plain: Path) -
     differing = found.text[start : found.text.index("Charts", start)]
     assert "max_releases" in differing
     assert "shutdown_deadline" not in differing
-
-
-# faults
-
-
-def damaged(source: Path, folder: Path) -> Path:
-    """Copy with one sigma changed by hand."""
-    copy(source, folder)
-    file = folder / "ledger" / "agent-002.jsonl"
-    lines = file.read_bytes().split(b"\n")
-    line = json.loads(lines[2])
-    line["parameters"]["sigma"] *= 2
-    lines[2] = json.dumps(line, separators=(",", ":")).encode()
-    file.write_bytes(b"\n".join(lines))
-    return folder
-
-
-def invoke(*words: object) -> None:
-    with click.Context(report) as context:
-        context.invoke(report, **report.make_context("report", [str(word) for word in words]).params)
-
-
-def test_a_fault_is_on_top_and_the_page_is_made(private: Path, tmp_path: Path) -> None:
-    folder, out = damaged(private, tmp_path / "run"), tmp_path / "report.html"
-    with pytest.raises(CheckFailed, match=r"agent-002\.jsonl: line 3: rho is .*says so on top"):
-        invoke(folder, "-o", out, "--quiet")
-    html = out.read_text(encoding="utf-8")
-    found = Page(html)
-    assert html.index('role="alert"') < html.index("<main")
-    assert f"{folder}/ledger/agent-002.jsonl: line 3: rho is" in found.text
-    assert "The ledgers verify" not in found.text
-    assert "ledger does not verify" in found.text
-    assert "quote none of it" in found.text
-    (run,) = found.data["runs"]
-    assert run["spent"][2] is None  # nothing of a ledger that does not hold is shown
-    assert set(run["ledger"]["of"]) == {f"ledger/agent-{i:03d}.jsonl" for i in (0, 1, 3, 4)}
-    both = make_report([private, folder])
-    assert len(both.faults) == 1
-    assert "1 of 2 runs" in both.html
-
-
-def test_the_good_banner_needs_a_good_folder(private: Path) -> None:
-    html = make_report([private]).html
-    assert 'role="alert"' not in html
-    assert 'class="banner good"' in html
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), r"agent 1: epsilon_spent is 0\.1"),
-        (lambda s: s["per_agent"][1].update(epsilon_target=0.1), r"agent 1: epsilon_target is 0\.1"),
-        (lambda s: s["per_agent"][1].update(delta=1e-9), "agent 1: delta is 1e-09"),
-        (lambda s: s["per_agent"][0].update(records=10**6), "agent 0: records is 1000000"),
-        (lambda s: s["privacy"].update(epsilon_spent=0.01), r"privacy\.epsilon_spent is 0\.01"),
-        (lambda s: s["privacy"].update(adjacency="zero-out"), "adjacency is 'zero-out'"),
-        (lambda s: s.update(seeded=True), "seeded is True, the ledgers say False"),
-        (lambda s: s["ledgers"].update({"ledger/agent-001.jsonl": "0" * 64}), "its sha256 is not the one"),
-        (lambda s: s.pop("ledgers"), "has no digests"),
-    ],
-)
-def test_a_summary_that_contradicts_the_ledgers(
-    change: Callable[[dict[str, Any]], object], fault: str, private: Path, tmp_path: Path
-) -> None:
-    folder = copy(private, tmp_path / "run")
-    rewrite(folder, change)
-    found = make_report([folder])
-    assert any(re.search(fault, line) for line in found.faults), found.faults
-    assert 'role="alert"' in found.html
-
-
-def test_requests_that_are_wrong(seeded: Path, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="is no run folder"):
-        make_report([tmp_path])
-    with pytest.raises(RequestError, match="named twice"):
-        make_report([seeded, seeded])
-    with pytest.raises(RequestError, match=r"ends in \.html"):
-        invoke(seeded, "-o", tmp_path / "report.pdf")
-    with pytest.raises(RequestError, match="cannot be written"):
-        invoke(seeded, "-o", tmp_path / "none" / "report.html", "--quiet")
-
-
-def test_the_command_says_what_it_wrote(
-    seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    invoke(seeded, "-o", tmp_path / "a.html")
-    assert re.fullmatch(r".*a\.html: 1 run, 0\.\d\d MB\n", capsys.readouterr().out)
-    assert (tmp_path / "a.html").read_text(encoding="utf-8") == make_report([seeded]).html
-
-
-# hostile names
-
-
-def hostile(source: Path, folder: Path) -> Path:
-    """Copy whose every free text is an attack; it still verifies."""
-    copy(source, folder)
-    for agent in range(5):
-        rechained(folder, agent, lambda header: header.update(algorithm=HOSTILE, admmnet=HOSTILE))
-    rewrite(
-        folder,
-        lambda summary: (
-            summary.update(algorithm=HOSTILE, topology=HOSTILE, transport=HOSTILE, notes=[HOSTILE, "\ud800"]),
-            summary["data"].update(name=HOSTILE),
-            summary["versions"].update({HOSTILE: HOSTILE}),
-        ),
-    )
-    config = folder / "config.toml"
-    text = config.read_text(encoding="utf-8")
-    assert 'split = "iid"' in text
-    config.write_text(text.replace('split = "iid"', f"split = {json.dumps(HOSTILE)}"), encoding="utf-8")
-    return folder
-
-
-def test_text_from_files_is_text(seeded: Path, tmp_path: Path) -> None:
-    name = HOSTILE.replace("/", "|")
-    folder = hostile(seeded, tmp_path / name)
-    attacked, honest = page(folder), page(copy(seeded, tmp_path / "run"))
-    for tag in ("script", "img", "style", "body"):
-        assert [t for t, _ in attacked.tags].count(tag) == [t for t, _ in honest.tags].count(tag)
-    assert re.sub(r"\s+", " ", HOSTILE) in attacked.text
-    assert attacked.data["runs"][0]["name"] == name
-    assert [raw for kind, raw in attacked.scripts if not kind] == [
-        raw for kind, raw in honest.scripts if not kind
-    ]
-    (raw,) = (raw for kind, raw in attacked.scripts if kind)
-    assert not set("<>&\u2028") & set(raw)
-
-
-def test_a_name_in_a_fault_is_text(private: Path, tmp_path: Path) -> None:
-    folder = damaged(private, tmp_path / "<img src=x onerror=alert(1)>")
-    html = make_report([folder]).html
-    assert "<img" not in html
-    assert "&lt;img" in html
 
 
 # words and weight

@@ -31,8 +31,12 @@ def report(runs: tuple[Path, ...], out: Path, quiet: bool, debug: bool) -> None:
     """
     from admmnet.report.html import make_report
 
+    if out.is_dir():
+        raise RequestError(f"-o {out} is a folder: name a page in it, such as {out / 'report.html'}")
     if out.suffix.lower() not in (".html", ".htm"):
         raise RequestError(f"{out}: a report ends in .html, got {out.suffix!r}")
+    if not out.parent.is_dir():
+        raise RequestError(f"{out}: there is no folder {out.parent}: make it, or name another file")
     made = make_report(runs)
     content = made.html.encode("utf-8", "backslashreplace")
     try:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from admmnet.report.html import make_report
+from tests.report_pages import HOSTILE, damaged, hostile
 from tests.run_folders import made, with_lost
-from tests.test_report import HOSTILE, damaged, hostile
 
 from .browser import Browser, browser, found
 

@@ -55,11 +55,31 @@ def contradictions(
                 found.append(
                     f"{path}: agent {header['agent']}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
                 )
+        found += _worst_case(path, summary, account, entry)
     for keys, name, said in _common([account.header for account in accounts.values()]):
         told = at(summary, *keys)
         if told != said:
             found.append(f"{path}: {name} is {told!r:.60}, the ledgers say {said!r}")
     return found + (_wide(path, summary, accounts) if whole else [])
+
+
+def _worst_case(
+    path: Path, summary: Mapping[str, Any], account: Account, entry: Mapping[str, Any]
+) -> list[str]:
+    """A worst case, of which no ledger knows, that is below what was spent; a resumed run pays for rounds twice."""
+    spent = last_total(account)["epsilon_spent"]
+    if spent is None or account.resumed or account.header.get("account") is not None:
+        return []
+    agent = account.header["agent"]
+    told = {
+        f"agent {agent}: epsilon_proven": real(entry.get("epsilon_proven")),
+        "privacy.epsilon_proven": real(at(summary, "privacy", "epsilon_proven")),
+    }
+    return [
+        f"{path}: {name} is {value!r}, but the ledger of agent {agent} has spent {spent!r}"
+        for name, value in told.items()
+        if value is not None and spent > value * (1.0 + TOLERANCE)
+    ]
 
 
 def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, Any]]:

@@ -50,13 +50,16 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
         (
             "Epsilon promised (proven)",
             [
-                "no privacy" if run.header and not run.private else above(promise.epsilon)
+                "no privacy" if run.header and not run.private else _sure(run, promise.epsilon)
                 for run, promise in zip(runs, promises, strict=True)
             ],
         ),
-        ("Epsilon claimed (paper)", [above(promise.claimed) for promise in promises]),
+        (
+            "Epsilon claimed (paper)",
+            [_sure(run, promise.claimed) for run, promise in zip(runs, promises, strict=True)],
+        ),
         ("Delta", [figure(promise.delta) for promise in promises]),
-        ("Epsilon spent (odometer)", [above(run.largest("spent")) for run in runs]),
+        ("Epsilon spent (odometer)", [_sure(run, run.largest("spent")) for run in runs]),
         ("Relation", [str(run.header["adjacency"]) if run.private else sections.DASH for run in runs]),
         ("Noise", [_noise(run) for run in runs]),
         ("Error of the average", [_error(run, "consensus") for run in runs]),
@@ -67,6 +70,11 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
         ("Wall time (s)", [figure(real(run.said("seconds", "total"))) for run in runs]),
     ]
     return [(name, values) for name, values in rows if name == "Ledgers" or set(values) != {sections.DASH}]
+
+
+def _sure(run: RunFacts, epsilon: float | None) -> str:
+    """Return an epsilon; of a run that does not verify, with a word that nobody can rely on it."""
+    return above(epsilon) + (" (not verified)" if run.faults and epsilon is not None else "")
 
 
 def _state(run: RunFacts) -> Raw:

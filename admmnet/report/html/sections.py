@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admmnet.report.html import words
+from admmnet.report.html import incidents, words
 from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
 from admmnet.report.html.values import at, real, whole
@@ -81,12 +81,22 @@ def banner(runs: tuple[RunFacts, ...]) -> Raw:
         tag(
             "p",
             f"{count(len(books), 'ledger')}, {count(events, 'event')}: every line follows from the one before, every "
-            f"cost and total was recomputed from its parameters and is within the budget, and {digests}. ",
+            f"cost and total was recomputed from its parameters{_within(runs)}, and {digests}. ",
             tag("a", "What this cannot show", href="#r0-verification"),
             ".",
         ),
         class_="banner good",
     )
+
+
+def _within(runs: tuple[RunFacts, ...]) -> str:
+    """Return how far the totals were held against budgets."""
+    kinds = {run.header["accountant"] for run in runs if run.private}
+    if not kinds:
+        return ""
+    if "published" not in kinds:
+        return " and is within the budget"
+    return " and is within the budget by the arithmetic that guarded it, which may be the paper's"
 
 
 def subtitle(run: RunFacts) -> str:
@@ -131,6 +141,11 @@ def cards(run: RunFacts) -> Raw:
         )
         holder = "" if run.baseline or len(run.agents) < 2 else "largest agent; "
         privacy.append(("Epsilon spent", above(spent), f"{holder}odometer reading, no promise"))
+        if run.faults:
+            privacy = [
+                (name, value, "by the ledgers that do verify; do not rely on it")
+                for name, value, _ in privacy
+            ]
     error = at(run.summary, "test_error")
     consensus = real(at(error, "consensus"))
     over = (
@@ -141,7 +156,7 @@ def cards(run: RunFacts) -> Raw:
     items = [
         *privacy,
         (measure(run).capitalize(), error_of(run, consensus), over if consensus is not None else "not there"),
-        ("Ledgers", state(run), f"{len(run.books):,} files"),
+        ("Ledgers", state(run), count(len(run.books), "file")),
     ]
     if run.private and run.header:
         noise = (
@@ -158,7 +173,11 @@ def cards(run: RunFacts) -> Raw:
                 tag("div", name, class_="label"),
                 tag("div", value, class_="value"),
                 tag("div", note, class_="note"),
-                class_="card alarm" if (name == "Ledgers" and run.faults) or value == "seeded" else "card",
+                class_="card alarm"
+                if run.faults and name.startswith(("Ledgers", "Epsilon"))
+                else "card alarm"
+                if value == "seeded"
+                else "card",
             )
             for name, value, note in items
         ),
@@ -188,7 +207,7 @@ def summary(run: RunFacts, *, several: bool) -> Raw:
     if pure is not None:
         rows.insert(5, ("Pure epsilon", f"{above(pure)}, with delta = 0 (summary.json)"))
     notes = said("notes")
-    happened = words.incidents(run)
+    happened = incidents.incidents(run)
     return join(
         (
             _faults(run) if several or len(run.faults) > SHOWN else "",
@@ -286,12 +305,17 @@ def settings(run: RunFacts) -> Raw:
     """Return config.toml as tables."""
     if run.settings is None:
         return tag("p", "There is no config.toml.")
+    idle = None
+    if run.header and not run.private:
+        idle = tag(
+            "p", "This method has no privacy: what stands under privacy, such as epsilon, had no effect."
+        )
     parts = [
         tag("div", tag("h4", name), pairs((key, shown(value)) for key, value in values.items()))
         for name, values in run.settings.items()
         if values
     ]
-    return tag("div", *parts, class_="tiles")
+    return join((idle or "", tag("div", *parts, class_="tiles")))
 
 
 def versions(run: RunFacts) -> Raw:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from admmnet.report.html.facts import AgentFacts, RunFacts
+from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.values import real, whole
 
 RELEASED: Mapping[str, str] = {
@@ -126,13 +126,19 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
             return [("The promise", claim + "Nothing is proven of the worst case of this run.")]
         lost = ", the lost agents left out" if any(agent.lost_at is not None for agent in run.agents) else ""
         proven = f"What is proven of the planned worst case{lost} is epsilon {above(promise.epsilon)}, by summary.json."
+        if (run.largest("spent") or 0.0) > promise.epsilon * (1.0 + 1e-9):
+            proven += (
+                f" It does not bound this run: {above(run.largest('spent'))} is spent already, because rounds that "
+                "were computed again were charged again. Quote neither."
+            )
+            return [("The promise", claim + proven)]
         return [("The promise", claim + proven), _odds(promise.epsilon, promise.delta, run)]
     if promise.epsilon is None or promise.delta is None:
         return [("The promise", "No budget can be read.")]
     whose = (
         "whatever can be seen of this run"
         if run.baseline
-        else "for every agent, whatever can be seen of this run, all messages, silences and refusals,"
+        else "for every agent, whatever can be seen of this run, all messages, silences and refusals, not their timing,"
     )
     same = len({(agent.epsilon_target, agent.delta) for agent in run.agents if agent.proven}) <= 1
     at_most = "" if same else "at most "
@@ -141,6 +147,8 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
     quote = (
         "Of this run itself, quote no epsilon as a protection."
         if run.seeded
+        else ""
+        if run.faults
         else "This is the figure to quote."
     )
     return [
@@ -148,8 +156,9 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
             "The promise",
             f"{start} {whose} is (epsilon, delta)-differentially private in "
             f"{'the' if run.baseline else 'its'} records, with epsilon {at_most}{above(promise.epsilon)} and delta "
-            f"{at_most}{promise.delta:g}. A filter kept it while the run went on: what did not fit was not drawn. "
-            f"{quote}" + ("" if same else " Each agent has its own, in the table of agents."),
+            f"{at_most}{promise.delta:g}. A filter kept it while the run went on: what did not fit was not drawn. It "
+            f"holds within the limits under Not covered. {quote}"
+            + ("" if same else " Each agent has its own, in the table of agents."),
         ),
         _odds(promise.epsilon, promise.delta, run),
     ]
@@ -220,14 +229,21 @@ def _reading(run: RunFacts) -> list[tuple[str, str]]:
     paper = (
         ""
         if published is None
-        else f" The paper's own arithmetic reads {figure(published)} for the same events; it is shown for comparison."
+        else f" The paper's own arithmetic reads {above(published)} for the same events; it is shown for comparison."
     )
+    if published is not None and published > (run.largest("epsilon_target") or math.inf):
+        paper += (
+            " That this is more than the claim is no fault of the ledgers: under the paper's arithmetic the filter "
+            "compares rho, and the paper's formula makes a little more of it than it began with."
+            if run.header["accountant"] == "published"
+            else " It is more than the budget, which the proven arithmetic kept."
+        )
     return [
         (
             "Promise and odometer",
             f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. "
             "How many events there were can depend on the records, so the reading is a diagnostic and no guarantee."
-            f"{'' if run.seeded else ' Quote the promise.'}{planned}{paper}",
+            f"{'' if run.seeded or run.faults else ' Quote the promise.'}{planned}{paper}",
         )
     ]
 
@@ -281,8 +297,8 @@ def uncovered(run: RunFacts) -> list[str]:
         b.account is not None and b.account.header["preprocessing"] == "data-dependent" for b in run.books
     ):
         found.append(
-            "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves. "
-            "They are in the model, and no budget covers them."
+            "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves, or "
+            "values decided who holds which record. What was read is in the model, and no budget covers it."
         )
     elif run.header:
         found.append(
@@ -330,67 +346,3 @@ def unverified() -> list[str]:
         "Errors, losses, rounds and settings come from files that no digest covers: metrics.csv, config.toml, "
         "model.npz. So do, in summary.json, the planned worst case, refusals, losses of agents and account totals.",
     ]
-
-
-def incidents(run: RunFacts) -> list[str]:
-    """Return what went otherwise than planned: an unfinished, resumed or partial run, lost and refused agents."""
-    found = []
-    if run.part is not None:
-        found.append(
-            f"This folder is the part of agent {run.part[0]}, one of {run.part[1]}. It has its own ledger and no "
-            "other: what the others spent is in their own folders."
-        )
-    if not run.finished:
-        found.append(
-            "The run is unfinished: there is no summary.json. What the ledgers hold was spent. Without digests, "
-            "lines cut whole from the end, and ledgers of the last agents that are missing, cannot be noticed."
-        )
-    torn = sum(book.account is not None and book.account.torn for book in run.books)
-    if torn:
-        found.append(
-            f"The last line of {_some(torn, 'ledger')} is cut off, as a crash leaves it. It counts for nothing: a "
-            "message is sent only when its charge stands whole on the disk."
-        )
-    resumed = sorted({round_ for book in run.books for round_, _ in book.resumes})
-    if resumed:
-        found.append(
-            f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. Rounds that were "
-            "computed again have been charged again, because their noise is new; both charges are in the totals."
-        )
-    return [*found, *_lost(run), *_refused(run)]
-
-
-def _lost(run: RunFacts) -> list[str]:
-    lost = [agent for agent in run.agents if agent.lost_at is not None]
-    if not lost:
-        return []
-    here = sum(agent.proven for agent in lost)
-    ledgers = (
-        "What they spent is in their own ledgers, which are not in this folder."
-        if not here
-        else f"{_some(here, 'ledger')} of lost agents here, read up to the last whole line. summary.json leaves their "
-        "privacy figures out; this page counts them."
-    )
-    kept = (
-        " Their promise stands, whatever the others did." if promise_of(run).proven and not run.seeded else ""
-    )
-    return [f"Lost on the way: {_listed(lost, 'lost_at')}. {ledgers}{kept}"]
-
-
-def _refused(run: RunFacts) -> list[str]:
-    refused = [agent for agent in run.agents if agent.refused_at is not None]
-    if not refused:
-        return []
-    return [
-        f"The budget refused: {_listed(refused, 'refused_at')}. From then on these agents drew nothing new from "
-        "their records. This is the budget at work, no fault."
-    ]
-
-
-def _listed(agents: list[AgentFacts], key: str) -> str:
-    shown = [f"agent {agent.agent} in round {getattr(agent, key)}" for agent in agents[:8]]
-    return ", ".join(shown) + ("" if len(agents) <= 8 else f", and {len(agents) - 8} more")
-
-
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

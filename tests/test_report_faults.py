@@ -1,0 +1,146 @@
+"""The report of folders that were tampered with, of wrong requests, and of names that are attacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from admmnet.cli.report import report
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.report.html import make_report
+from tests.report_pages import HOSTILE, Page, copy, damaged, hostile, page, rewrite
+from tests.run_folders import made
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("seeded") / "run")
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("private") / "run", seed=None, epsilon=1.0, delta=1e-6)
+
+
+def invoke(*words: object) -> None:
+    with click.Context(report) as context:
+        context.invoke(report, **report.make_context("report", [str(word) for word in words]).params)
+
+
+def test_a_fault_is_on_top_and_the_page_is_made(private: Path, tmp_path: Path) -> None:
+    folder, out = damaged(private, tmp_path / "run"), tmp_path / "report.html"
+    with pytest.raises(CheckFailed, match=r"agent-002\.jsonl: line 3: rho is .*says so on top"):
+        invoke(folder, "-o", out, "--quiet")
+    html = out.read_text(encoding="utf-8")
+    found = Page(html)
+    assert html.index('role="alert"') < html.index("<main")
+    assert f"{folder}/ledger/agent-002.jsonl: line 3: rho is" in found.text
+    assert "The ledgers verify" not in found.text
+    assert "ledger does not verify" in found.text
+    assert "quote none of it" in found.text
+    (run,) = found.data["runs"]
+    assert run["spent"][2] is None  # nothing of a ledger that does not hold is shown
+    assert set(run["ledger"]["of"]) == {f"ledger/agent-{i:03d}.jsonl" for i in (0, 1, 3, 4)}
+    # nor is anybody told to quote what is left
+    assert "figure to quote" not in found.text
+    assert "Quote the promise" not in found.text
+    assert found.text.count("by the ledgers that do verify; do not rely on it") == 2
+    both = make_report([private, folder])
+    assert len(both.faults) == 1
+    assert "1 of 2 runs" in both.html
+    assert Page(both.html).text.count("(not verified)") == 2
+
+
+def test_the_good_banner_needs_a_good_folder(private: Path) -> None:
+    html = make_report([private]).html
+    assert 'role="alert"' not in html
+    assert 'class="banner good"' in html
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), r"agent 1: epsilon_spent is 0\.1"),
+        (
+            lambda s: s["per_agent"][1].update(epsilon_proven=0.1),
+            r"agent 1: epsilon_proven is 0\.1, but the ledger",
+        ),
+        (
+            lambda s: s["privacy"].update(epsilon_proven=0.1),
+            r"privacy\.epsilon_proven is 0\.1, but the ledger",
+        ),
+        (lambda s: s["per_agent"][1].update(epsilon_target=0.1), r"agent 1: epsilon_target is 0\.1"),
+        (lambda s: s["per_agent"][1].update(delta=1e-9), "agent 1: delta is 1e-09"),
+        (lambda s: s["per_agent"][0].update(records=10**6), "agent 0: records is 1000000"),
+        (lambda s: s["privacy"].update(epsilon_spent=0.01), r"privacy\.epsilon_spent is 0\.01"),
+        (lambda s: s["privacy"].update(adjacency="zero-out"), "adjacency is 'zero-out'"),
+        (lambda s: s.update(seeded=True), "seeded is True, the ledgers say False"),
+        (lambda s: s["ledgers"].update({"ledger/agent-001.jsonl": "0" * 64}), "its sha256 is not the one"),
+        (lambda s: s.pop("ledgers"), "has no digests"),
+    ],
+)
+def test_a_summary_that_contradicts_the_ledgers(
+    change: Callable[[dict[str, Any]], object], fault: str, private: Path, tmp_path: Path
+) -> None:
+    folder = copy(private, tmp_path / "run")
+    rewrite(folder, change)
+    found = make_report([folder])
+    assert any(re.search(fault, line) for line in found.faults), found.faults
+    assert 'role="alert"' in found.html
+
+
+def test_requests_that_are_wrong(seeded: Path, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="is no run folder"):
+        make_report([tmp_path])
+    with pytest.raises(RequestError, match="named twice"):
+        make_report([seeded, seeded])
+    with pytest.raises(RequestError, match=r"ends in \.html"):
+        invoke(seeded, "-o", tmp_path / "report.pdf")
+    with pytest.raises(RequestError, match=r"none/report\.html: there is no folder .*none: make it"):
+        invoke(seeded, "-o", tmp_path / "none" / "report.html", "--quiet")
+    (tmp_path / "run.html").mkdir()
+    for folder in (tmp_path, tmp_path / "run.html"):
+        with pytest.raises(RequestError, match=r"is a folder: name a page in it, such as .*/report\.html"):
+            invoke(seeded, "-o", folder, "--quiet")
+    with pytest.raises(
+        RequestError, match="gone is no run folder: there is nothing of that name; name a folder"
+    ):
+        make_report([tmp_path / "gone"])
+
+
+def test_the_command_says_what_it_wrote(
+    seeded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    invoke(seeded, "-o", tmp_path / "a.html")
+    assert re.fullmatch(r".*a\.html: 1 run, 0\.\d\d MB\n", capsys.readouterr().out)
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == make_report([seeded]).html
+
+
+# hostile names
+
+
+def test_text_from_files_is_text(seeded: Path, tmp_path: Path) -> None:
+    name = HOSTILE.replace("/", "|")
+    folder = hostile(seeded, tmp_path / name)
+    attacked, honest = page(folder), page(copy(seeded, tmp_path / "run"))
+    for tag in ("script", "img", "style", "body"):
+        assert [t for t, _ in attacked.tags].count(tag) == [t for t, _ in honest.tags].count(tag)
+    assert re.sub(r"\s+", " ", HOSTILE) in attacked.text
+    assert attacked.data["runs"][0]["name"] == name
+    assert [raw for kind, raw in attacked.scripts if not kind] == [
+        raw for kind, raw in honest.scripts if not kind
+    ]
+    (raw,) = (raw for kind, raw in attacked.scripts if kind)
+    assert not set("<>&\u2028") & set(raw)
+
+
+def test_a_name_in_a_fault_is_text(private: Path, tmp_path: Path) -> None:
+    folder = damaged(private, tmp_path / "<img src=x onerror=alert(1)>")
+    html = make_report([folder]).html
+    assert "<img" not in html
+    assert "&lt;img" in html

@@ -46,7 +46,8 @@ def site(tmp_path: Path) -> Site:
     program(bin_ / "mpirun", f'exec {mpirun} "$@"')
     with (folder / "pyproject.toml").open("rb") as file:
         sums = subprocess.run(["cksum"], stdin=file, capture_output=True, text=True, timeout=20, check=True)
-    (folder / ".venv" / "stamp-mpich").write_text(f"mpich {sums.stdout}")  # installed already
+    for extras in ("mpich", "mpich,test"):
+        (folder / ".venv" / f"stamp-{extras}").write_text(f"{extras} {sums.stdout}")  # installed already
     return Site(folder, bin_)
 
 
@@ -138,6 +139,34 @@ def test_the_slurm_job_asks_for_what_it_says() -> None:
     assert set(asked) == {"job-name", "ntasks", "cpus-per-task", "mem-per-cpu", "time", "output"}
     # Slurm reads them above the first command only
     assert text.index("set -euo") > text.rindex("#SBATCH")
+
+
+def test_nightly_makes_all_papers_and_kills_runs(site: Site, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    program(site.bin / "admmnet", 'for last; do :; done; mkdir -p "$last"; echo "$@" > "$last/words"')
+    program(site.bin / "python", 'echo "$ADMMNET_KILLS: $@"')
+    os.environ["OUT"] = str(out)
+    try:
+        ended = site.run("launch/nightly.sh", "--data-dir", "there")
+        again = site.run("launch/nightly.sh")
+    finally:
+        del os.environ["OUT"]
+    assert ended.code == 0, ended.err
+    papers = ["ding2020", "damaskinos2021", "song2013", "banco"]
+    for paper in papers:
+        words = f"reproduce {paper} --quick --data-dir there -o {out / paper}"
+        assert (out / paper / "words").read_text().strip() == words
+    *times, killed = ended.out.splitlines()
+    assert times == (out / "times.txt").read_text().splitlines()
+    assert [line.split()[0] for line in times] == papers
+    assert killed == "200: -m pytest tests/processes/test_resume.py"
+    assert again.code == 2
+    assert "is there already" in again.err
+
+
+def test_nightly_fails_with_a_paper(site: Site, tmp_path: Path) -> None:
+    program(site.bin / "admmnet", "exit 3")
+    assert site.run("launch/nightly.sh", "-o", str(tmp_path)).code == 3
 
 
 def blocks(language: str) -> list[str]:

@@ -72,6 +72,19 @@ def is_random(topology: str) -> bool:
     return topology.split(":")[0] in RANDOM_GRAPHS
 
 
+def check_graph_seed(topology: str, seed: int) -> None:
+    """Raise RequestError for a ``--seed`` that does not decide the graph of this spec or file."""
+    if seed and not is_random(topology):
+        raise RequestError(_ignored_seed("--seed", seed, topology))
+
+
+def _ignored_seed(name: str, seed: int | None, topology: str | None) -> str:
+    return (
+        f"{name} {seed} goes with a random graph, not topology = {topology!r}: "
+        "leave it out, or name a random graph such as erdos-renyi:20:0.3"
+    )
+
+
 def kind_of(name: str) -> str:
     """Which methods have a setting: those of the ``network``, the ``baseline`` methods, or ``both``."""
     table = str(metadata()[name][1]["table"])
@@ -245,8 +258,7 @@ def _of_network(config: RunConfig) -> Refusals:
         ),
         (
             bool(config.topology_seed) and config.topology is not None and not is_random(config.topology),
-            f"topology_seed = {config.topology_seed} goes with a random graph, not topology = {config.topology!r}: "
-            "leave it out, or name a random graph such as erdos-renyi:20:0.3",
+            _ignored_seed("topology_seed =", config.topology_seed, config.topology),
         ),
         (
             config.drop_burst != 1.0 and config.drop == 0.0,

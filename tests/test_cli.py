@@ -281,6 +281,24 @@ def test_topology_make_and_show(ending: str, tmp_path: Path, admmnet: Admmnet) -
     assert re.search(r"^  edges +" + str(facts["edges"]) + "$", table, re.MULTILINE)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topology", "make", "ring:5", "-o", "graph.edges"),
+        ("topology", "show", "ring:5"),
+        ("network", "init", "ring:5", "--hosts", "hosts", "-o", "net"),
+    ],
+)
+def test_a_seed_that_decides_nothing_is_refused(
+    words: tuple[str, ...], tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = admmnet(*words, "--seed", "3")
+    assert printed.code == 2
+    assert "--seed 3 goes with a random graph, not topology = 'ring:5': leave it out" in printed.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_topology_plot(tmp_path: Path, admmnet: Admmnet) -> None:
     pytest.importorskip("matplotlib")
     printed = admmnet.ok("topology", "show", "ring:5", "--plot", str(tmp_path / "ring.svg"))

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from admmnet.contradictions import is_random
 from admmnet.errors import RequestError
 from admmnet.graph import (
     SPECS,
@@ -78,6 +79,12 @@ def test_a_spec_gives_a_clean_network_and_the_same_one_twice(spec: str) -> None:
 )
 def test_a_spec_is_the_networkx_generator(spec: str, made: nx.Graph) -> None:
     assert nx.utils.edges_equal(load_topology(spec).edges(), made.edges())
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_seed_decides_the_graphs_that_are_said_to_be_random(spec: str) -> None:
+    graphs = {tuple(load_topology(spec, seed=seed).edges()) for seed in range(4)}
+    assert is_random(spec) is (len(graphs) > 1)
 
 
 def test_grids_are_numbered_row_by_row() -> None:

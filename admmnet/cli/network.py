@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from admmnet.contradictions import check_graph_seed
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
     from admmnet.hosts.keys import Keys
     from admmnet.hosts.network import Peer, make_network
 
+    check_graph_seed(topology, seed)
     graph = load_topology(topology, seed=seed)
     addresses = addresses_of(hosts, len(graph), port)
     keys = [] if plain else [Keys.fresh() for _ in addresses]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from admmnet.contradictions import check_graph_seed
+
 _SEED = click.option(
     "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph"
 )
@@ -27,6 +29,7 @@ def make(spec: str, seed: int, out: Path) -> None:
     """Write the graph of SPEC to a file; its ending chooses the format."""
     from admmnet.graph import load_topology, write_topology
 
+    check_graph_seed(spec, seed)
     graph = load_topology(spec, seed=seed)
     write_topology(graph, out)
     print(f"{out}: {graph.number_of_nodes()} agents, {graph.number_of_edges()} edges")
@@ -41,6 +44,7 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
     """Show a graph's size, degrees and spectral facts."""
     from admmnet.graph import describe, load_topology
 
+    check_graph_seed(source, seed)
     graph = load_topology(source, seed=seed)
     facts = describe(graph).as_dict()
     if plot is not None:

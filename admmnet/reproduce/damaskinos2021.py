@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.compare.grid import TRIAL_SEEDS
 from admmnet.reproduce.damaskinos2021_batches import batches_and_clips, tuning
 from admmnet.reproduce.damaskinos2021_course import convergence
 from admmnet.reproduce.damaskinos2021_utility import trade_off
@@ -72,8 +73,8 @@ class Scale:
 
 SCALES = {
     "full": Scale(
-        5, 1, (0.1, 0.5, 1.0, 2.0), 50_000, (200, 1000), 4, (1.0, 4.0, 16.0),
-        3, (50, 100, 200, 500, 1000, 2000, 5000), (0.0001, 0.0003, 0.001, 0.003, 0.01),
+        10, 3, (0.1, 0.5, 1.0, 2.0), 50_000, (200, 1000), 4, (1.0, 4.0, 16.0),
+        10, (50, 100, 200, 500, 1000, 2000, 5000), (0.0001, 0.0003, 0.001, 0.003, 0.01),
     ),
     "quick": Scale(
         3, 1, (0.1, 1.0), 12_000, (200,), 2, (1.0, 4.0), 1, (50, 200, 1000), (0.0003, 0.001, 0.003),
@@ -231,19 +232,19 @@ def _third(lab: Lab, ridge: Problem, scale: Scale) -> list[Row]:
 
 
 def _costs(lab: Lab, cases: list[Named], chosen: dict[Case, Chosen | None], scale: Scale) -> list[Row]:
-    """What choosing cost, at the epsilon nearest 1."""
+    """What choosing costs where each candidate is tried once, at the epsilon nearest 1."""
     nearest = min(scale.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
     tuned = [
-        (one, choice)
+        (one, choice, tuple(job for job in choice.trials if job.seed == TRIAL_SEEDS))
         for one in cases
         if one.epsilon == nearest and (choice := chosen[one.case]) is not None and choice.trials
     ]
-    jobs = [CostJob(choice.trials, one.case.finals(choice.settings, [0])[0]) for one, choice in tuned]
+    jobs = [CostJob(tried, one.case.finals(choice.settings, [0])[0]) for one, choice, tried in tuned]
     results = lab.measure("cost of tuning", jobs)
-    trials = lab.measure("trials, again", [job for _, choice in tuned for job in choice.trials])
+    trials = lab.measure("trials, again", [job for _, _, tried in tuned for job in tried])
     found: list[Row] = []
-    for (one, choice), job in zip(tuned, jobs, strict=True):
-        errors = sorted(trials[t]["test_error"] for t in choice.trials if "refused" not in trials[t])
+    for (one, choice, tried), job in zip(tuned, jobs, strict=True):
+        errors = sorted(trials[t]["test_error"] for t in tried if "refused" not in trials[t])
         found.append(
             {
                 "problem": one.problem.name,

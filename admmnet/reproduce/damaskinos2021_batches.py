@@ -258,9 +258,9 @@ def tuning(rows: list[Row], quick: str) -> Figure:
         None,
         findings,
         tables,
-        "trials of one seed each on three quarters of the training records. On private records every "
-        "trial is a release. The choice by errors on the held-out quarter is not charged: those records would have "
-        "to be public.",
+        "one trial of each setting, on three quarters of the training records (the choice itself takes three, one "
+        "with `--quick`). On private records every trial is a release. The choice by errors on the held-out quarter "
+        "is not charged: those records would have to be public.",
     )
 
 

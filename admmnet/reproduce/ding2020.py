@@ -58,8 +58,8 @@ class Scale:
 _BETA = 10.0**-3.5
 SCALES = {
     "full": Scale(
-        seeds_effects=3,
-        seeds=5,
+        seeds_effects=10,
+        seeds=10,
         trials=2,
         epsilons_effects=(1.0, 10.0),
         epsilons=(0.5, 1.0, 1.5, 2.0, 10.0),

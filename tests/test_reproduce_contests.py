@@ -77,6 +77,8 @@ def test_alike_is_what_rules_out_a_difference() -> None:
         (Contest(0, 3, 0, alike=3), "does not hold"),
         (Contest(0, 2, 1), "does not hold"),
         (Contest(1, 2, 0), "holds in part"),
+        (Contest(2, 1, 2), "holds in part"),
+        (Contest(1, 3, 2), "does not hold"),
         (Contest(2, 0, 0), "holds"),
         (Contest(0, 0, 0, untold=3), "not decided"),
     ],

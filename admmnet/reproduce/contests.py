@@ -20,9 +20,9 @@ WORDS = (
     "A difference is *clear* where chance alone gives one as large one time in twenty (Welch's t test over seeds, the "
     "paired t test where one parameter is varied, the F test for standard deviations); else it is *level*, and "
     "*alike* where the same test rules out a difference of 5 %. A single run tells nothing. A claim *holds* where it "
-    "is clear in every place that was measured, *holds in part* where it is in some, *does not hold* where it is in "
-    "none and the opposite is clear in some, or all are alike; else it is *not decided*. Of a hundred comparisons of "
-    "what does not differ two or three come out clear in a claim's favour."
+    "is clear in every place that was measured, *holds in part* where it is in some, and its opposite in no more; it "
+    "*does not hold* where the opposite is clear in more, or where all are alike; else it is *not decided*. Of a "
+    "hundred comparisons of what does not differ two or three come out clear in a claim's favour."
 )
 """For reports."""
 

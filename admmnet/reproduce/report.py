@@ -96,6 +96,8 @@ def verdict_on_sizes(good: int, places: int, rows: Sequence[Row]) -> Verdict:
 
 def verdict_on(found: Contest) -> Verdict:
     """Verdict on the claim that one thing is below another: level places refute it only where all are alike."""
-    if found.below == 0 and found.above == 0 and found.alike < found.level:
+    if found.above > found.below:
+        return "does not hold"
+    if found.below == 0 and found.alike < found.level:
         return "not decided"
     return verdict_of(found.below, found.places)

@@ -48,6 +48,7 @@ UNRUN = (
     Unrun(
         r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"
     ),
+    Unrun(r"launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/test_docs.py"),
 )
 

@@ -1,51 +1,21 @@
-"""admmnet baseline: tables, JSON, refusals; ledgers, evaluate, predict, compare and mpirun on what it leaves."""
+"""admmnet baseline: tables, JSON, refusals, dry runs, mpirun and what is imported."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
 from admmnet.config import BASELINES, RunConfig
 from admmnet.contradictions import kind_of
-from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
-from admmnet.predict import NewData, evaluate, read_model
 from tests.processes.launch import mpirun
 from tests.test_imports import HEAVY, HELP, loaded_by
 
-COMMON = ("--epsilon", "8", "--delta", "1e-3", "--seed", "3")
-
-
-class Printed(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Admmnet:
-    """The command line in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *words: object) -> Printed:
-        self._capsys.readouterr()
-        code = run_command_line([str(word) for word in words])
-        return Printed(code, *self._capsys.readouterr())
-
-    def ok(self, *words: object) -> str:
-        printed = self(*words)
-        assert printed.code == 0, printed.err
-        return printed.out
+from .command_runs import COMMON, Admmnet, finished_run, write_people
 
 
 @pytest.fixture
@@ -58,19 +28,9 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_people(tmp_path_factory.mktemp("data") / "people.npz", 300)
 
 
-def write_people(path: Path, count: int) -> str:
-    stream = np.random.default_rng(count)
-    X = stream.standard_normal((count, 4))
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(count) > 0, 1, -1))
-    return str(path)
-
-
 @pytest.fixture(scope="module")
 def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("finished") / "run"
-    words = ("baseline", "dp-scd", "--data", people, *COMMON, "--quiet", "-o", str(folder))
-    assert run_command_line(words) == 0
-    return folder
+    return finished_run(people, tmp_path_factory.mktemp("finished"))
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -248,151 +208,6 @@ def test_a_dry_run_writes_nothing(
     assert facts["charges"][0]["parameters"]["steps"] == summary["steps"]
     assert "no privacy" in admmnet.ok("baseline", "sgd", "--data", people, "--dry-run")
     assert list(tmp_path.iterdir()) == []
-
-
-# what works on the folder
-
-
-def test_run_does_the_same(people: str, finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    admmnet.ok("run", "--algorithm", "dp-scd", "--data", people, *COMMON, "-o", tmp_path / "one")
-    admmnet.ok("run", finished / "config.toml", "--quiet", "-o", tmp_path / "two")
-    for file in ("config.toml", "metrics.csv", "model.npz", "ledger/agent-000.jsonl"):
-        for name in ("one", "two"):
-            assert (tmp_path / name / file).read_bytes() == (finished / file).read_bytes(), file
-
-
-def test_the_ledger_commands(finished: Path, admmnet: Admmnet) -> None:
-    assert "1 ledgers, 1 events hold; the run is finished" in admmnet.ok("ledger", "verify", finished)
-    shown = admmnet.ok("ledger", "show", finished, "--events")
-    assert "subsampled-gaussian" in shown
-    (account,) = json.loads(admmnet.ok("ledger", "show", finished, "--json"))
-    assert account["header"]["adjacency"] == "zero-out"
-    (row,) = csv.DictReader(io.StringIO(admmnet.ok("ledger", "export", finished)))
-    assert json.loads(row["parameters"])["sampling"] == "poisson"
-
-
-def test_evaluate_and_predict(people: str, finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
-    new = write_people(tmp_path / "new.npz", 80)
-    facts = json.loads(admmnet.ok("evaluate", finished, "--data", new, "--json"))
-    data = load(DataSettings(data=people, test=new), 1, [0])
-    with np.load(finished / "model.npz") as archive:
-        score = data.X_test @ archive["consensus"]
-    assert facts["error"]["consensus"] == float(np.mean((score > 0) != (data.y_test > 0)))
-    assert "of the consensus" in admmnet.ok("evaluate", finished, "--data", new)
-    rows = list(csv.DictReader(io.StringIO(admmnet.ok("predict", finished, "--data", new))))
-    np.testing.assert_allclose([float(row["score"]) for row in rows], score, rtol=1e-12)
-    assert [row["prediction"] for row in rows] == np.where(score > 0, "+1", "-1").tolist()
-
-
-def test_evaluate_and_predict_real_targets(tmp_path: Path, admmnet: Admmnet) -> None:
-    stream = np.random.default_rng(5)
-    X = stream.standard_normal((200, 3))
-    y = 40.0 + 6.0 * X[:, 0] + stream.standard_normal(200)
-    np.savez(tmp_path / "ages.npz", X=X, y=y)
-    (tmp_path / "run.toml").write_text(
-        f"[data]\ndata = '{tmp_path / 'ages.npz'}'\n[data.schema]\ntargets = [0, 100]\n"
-        "[problem]\nloss = 'squared'\n"
-    )
-    printed = admmnet("baseline", "sdca", tmp_path / "run.toml", "--seed", "0", "-o", tmp_path / "run")
-    assert printed.code == 0, printed.err
-    assert "in the target's own unit" in printed.out
-    rows = list(csv.DictReader(io.StringIO(
-        admmnet.ok("predict", tmp_path / "run", "--data", tmp_path / "ages.npz")
-    )))  # fmt: skip
-    values = np.array([float(row["prediction"]) for row in rows])
-    assert {row["probability"] for row in rows} == {""}
-    facts = evaluate(read_model(tmp_path / "run"), NewData(data=str(tmp_path / "ages.npz")))
-    assert facts["metric"] == "mean-squared-error"
-    assert facts["error"]["root_in_units"] == pytest.approx(np.sqrt(np.mean((values - y) ** 2)), rel=1e-9)
-    assert facts["error"]["consensus"] < 0.6 * facts["variance"]
-
-
-# compare
-
-
-def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    out = tmp_path / "grid"
-    words = (
-        "compare",
-        "--jobs",
-        "1",
-        "--algorithms",
-        "dp-scd,dp-scd:published,dp-sgd,sgd,pp-admm",
-        "-o",
-        out,
-    )
-    grid = ("--epsilons", "8", "--seeds", "0:2", "--data", people, "--delta", "1e-3")
-    mixed = ("--topology", "ring:4", "--rounds", "3", "--epochs", "2")
-    tune = (
-        "--tune",
-        "learning_rate=1:4,pp-admm.eta=0.1,sgd.learning_rate=0.2,clip=0.01",
-        "--tune-seeds",
-        "1",
-    )
-    printed = admmnet(*words, *grid, *mixed, *tune)
-    assert printed.code == 0, printed.err
-    with (out / "compare.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    found = {(row["algorithm"], row["method"]): row["adjacency"] for row in rows}
-    assert found == {
-        ("dp-scd", "proven"): "zero-out",
-        ("dp-scd", "published"): "zero-out",
-        ("dp-sgd", "proven"): "zero-out",
-        ("sgd", "published"): "replace-one",
-        ("pp-admm", "proven"): "replace-one",
-    }
-    assert len(rows) == 10
-    assert "the epsilons of dp-scd, dp-scd:published, dp-sgd are for zero-out" in printed.err
-    tuning = json.loads((out / "compare.json").read_text())["tuning"]
-    assert [choice["algorithm"] for choice in tuning] == ["dp-sgd"]
-    assert set(tuning[0]["chosen"]) == {"learning_rate", "clip"}
-    assert tuning[0]["epsilon_proven_with_trials"] > 8.0  # two trials and a run cost more than a run
-    # each setting went to those that have it, and a run is the one that the command makes
-    assert "\nlearning_rate = 0.2\n" in (out / "runs/sgd-0/config.toml").read_text()
-    assert "\neta = 0.1\n" in (out / "runs/pp-admm-proven-proven-8-0/config.toml").read_text()
-    single = ("baseline", "dp-scd", "--data", people, "--epsilon", "8", "--delta", "1e-3", "--seed", "1")
-    admmnet.ok(*single, "--epochs", "2", "--clip", "0.01", "-o", tmp_path / "run")
-    same = (out / "runs/dp-scd-proven-proven-8-1/model.npz").read_bytes()
-    assert (tmp_path / "run/model.npz").read_bytes() == same
-    assert admmnet(*words, *grid, *mixed, *tune, "--quiet") == (0, "", "")
-
-
-def test_compare_of_baselines_alone(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    words = ("compare", "--jobs", "1", "--algorithms", "dp-sgd,sdca", "--epsilons", "8", "--seeds", "0")
-    told = admmnet.ok(*words, "--data", people, "--loss", "hinge", "-o", tmp_path / "grid")
-    content: dict[str, Any] = json.loads((tmp_path / "grid/compare.json").read_text())
-    (survey,) = content["data"]
-    assert survey["agents"] == 1
-    assert survey["pooled"] < survey["larger_class"]  # the optimum of the hinge loss, by SDCA
-    assert f"pooled: test error {100 * survey['pooled']:.2f}%" in told
-
-
-@pytest.mark.parametrize(
-    ("words", "what"),
-    [
-        (("--algorithms", "dp-scd,dp-sgd", "--topology", "ring:5"), "there is no network"),
-        (("--algorithms", "pp-admm", "--batch", "5"), "but with the baselines"),
-        (("--algorithms", "pp-admm,dp-scd", "--loss", "hinge"), "pp-admm at epsilon 8: loss = 'hinge'"),
-        (("--algorithms", "pp-admm,dp-scd", "--tune", "pp-admm.batch=5"), "batch = 5 does not go with"),
-        (
-            (
-                "--algorithms",
-                "sgd:proven",
-            ),
-            "sgd has no privacy",
-        ),
-        (("--algorithms", "dp-scd", "--tune", "batch=10:1000"), "batch = 1000 is not allowed"),
-    ],
-)
-def test_compare_refuses_what_no_method_has(
-    words: tuple[str, ...], what: str, people: str, tmp_path: Path, admmnet: Admmnet
-) -> None:
-    out = tmp_path / "grid"
-    common = ("--epsilons", "8", "--seeds", "0", "--data", people, "--jobs", "1", "-o", out)
-    printed = admmnet("compare", *words, *common)
-    assert (printed.code, printed.out) == (2, "")
-    assert what in printed.err
-    assert not out.exists()
 
 
 # processes

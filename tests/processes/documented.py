@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.test_docs import ROOT, blocks, name, prose
+from tests.doc_pages import ROOT, blocks, name, prose
 
 MORE = ROOT / "launch" / "zmq-hosts.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md", MORE]
@@ -49,7 +49,7 @@ UNRUN = (
         r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"
     ),
     Unrun(r"launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
-    Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/test_docs.py"),
+    Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/test_docs_commands.py"),
 )
 
 

@@ -19,8 +19,8 @@ import pytest
 
 from admmnet.data import census_tables
 from admmnet.data.census import read_census
+from tests.doc_pages import ROOT, name
 from tests.run_folders import made, unfinished
-from tests.test_docs import ROOT, name
 
 from .documented import (
     CHANGES,

@@ -1,4 +1,4 @@
-"""The pages agree with the code, with each other, and with the rules for tracked files."""
+"""Commands, settings, examples and files that the pages show are those of the program."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ import json
 import os
 import re
 import shlex
-import subprocess
-from collections import Counter
 from dataclasses import fields
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,69 +22,7 @@ from admmnet.config_file import flag_fields, load_config, parse_flag
 from admmnet.errors import AdmmnetError
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger import Header
-
-ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
-MODULES = sorted((ROOT / "admmnet").rglob("*.py"))
-
-
-@cache
-def text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-def page(file: str) -> str:
-    return text(ROOT / "docs" / file)
-
-
-def blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text(path), re.DOTALL | re.MULTILINE)
-
-
-def prose(path: Path) -> str:
-    return re.sub(r"^```.*?^```", "", text(path), flags=re.DOTALL | re.MULTILINE)
-
-
-# links
-
-
-def anchors(path: Path) -> set[str]:
-    """Anchors of a page's headings, as code hosts make them."""
-    found: Counter[str] = Counter()
-    result = set()
-    for heading in re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE):
-        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
-        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
-        result.add(f"{slug}-{found[slug]}" if found[slug] else slug)
-        found[slug] += 1
-    return result
-
-
-def links(path: Path) -> list[str]:
-    targets = re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", prose(path))
-    return [target for target in targets if not re.match(r"[a-z]+:", target)]
-
-
-@pytest.mark.parametrize("path", PAGES, ids=name)
-def test_relative_links_lead_somewhere(path: Path) -> None:
-    broken = []
-    for link in links(path):
-        file, _, anchor = link.partition("#")
-        target = (path.parent / file).resolve() if file else path
-        if not target.exists() or (anchor and anchor not in anchors(target)):
-            broken.append(link)
-    assert broken == []
-
-
-def test_every_page_is_reached_from_the_index_and_the_readme() -> None:
-    wanted = {path.name for path in PAGES if path.parent.name == "docs"} - {"index.md"}
-    assert wanted <= {link.partition("#")[0] for link in links(ROOT / "docs" / "index.md")}
-    assert wanted <= {Path(link.partition("#")[0]).name for link in links(ROOT / "README.md")}
-
+from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose
 
 # commands
 
@@ -239,89 +174,6 @@ def test_imports_in_examples_exist(path: Path) -> None:
                 assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
 
 
-# equations, theorems, sections
-
-NUMBERS = r"\(P?\d+\)(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s+to\s+|\s*[-\u2013]\s*)\(P?\d+\))*"
-EQUATIONS = re.compile(rf"\beqs?\.\s+({NUMBERS})")
-
-
-def flat(path: Path) -> str:
-    """Text with line ends and comment marks made spaces: a citation may go over a line's end."""
-    return re.sub(r"\s*\n\s*(?:# )?", " ", text(path))
-
-
-def cited(source: str) -> list[str]:
-    """Numbers cited as `eq. (n)`, ranges filled; not those of papers, as in `2020, eq. (3)`."""
-    numbers: list[str] = []
-    for match in EQUATIONS.finditer(source):
-        if re.search(r"\d{4}, $", source[: match.start()]):
-            continue
-        ends = re.findall(r"P?\d+", match[1])
-        numbers += ends
-        for first, last in re.findall(r"\((P?\d+)\)(?:\s+to\s+|\s*[-\u2013]\s*)\(P?(\d+)\)", match[1]):
-            letter = "P" if first.startswith("P") else ""
-            numbers += [f"{letter}{n}" for n in range(int(first.removeprefix("P")), int(last) + 1)]
-    return numbers
-
-
-def equation_citations() -> list[tuple[str, str]]:
-    sources = [*MODULES, *PAGES]
-    return sorted({(number, name(path)) for path in sources for number in cited(flat(path))})
-
-
-def defined_equations(file: str) -> list[str]:
-    """Numbers that start a line, or stand in a tag, of a page."""
-    found = re.findall(r"^[^\w\n(|]{0,6}\((P?\d+)\)[\s*`:]|\\tag\{(P?\d+)\}", page(file), re.MULTILINE)
-    return [first or second for first, second in found]
-
-
-def test_citations_are_read_in_every_form() -> None:
-    assert cited("eq. (3); eqs. (5)-(7), (15) and 2020, eq. (99); eqs. (P6) to (P8)") == [
-        *("3", "5", "7", "15", "5", "6", "7"),
-        *("P6", "P8", "P6", "P7", "P8"),
-    ]
-
-
-def test_cited_equations_are_on_the_algorithms_page_once() -> None:
-    defined = defined_equations("algorithms.md")
-    assert [number for number, count in Counter(defined).items() if count > 1] == []
-    assert {str(n) for n in range(1, 16)} <= set(defined)
-    missing = [c for c in equation_citations() if not c[0].startswith("P") and c[0] not in defined]
-    assert missing == []
-
-
-def test_cited_equations_are_on_the_privacy_page() -> None:
-    if not (ROOT / "docs" / "privacy.md").exists():
-        pytest.skip("docs/privacy.md is not there yet")
-    citations = [c for c in equation_citations() if c[0].startswith("P")]
-    assert citations
-    assert [c for c in citations if not re.search(rf"\({c[0]}\)|\\tag\{{{c[0]}\}}", page("privacy.md"))] == []
-
-
-def test_cited_theorems_are_on_the_privacy_page() -> None:
-    if not (ROOT / "docs" / "privacy.md").exists():
-        pytest.skip("docs/privacy.md is not there yet")
-    citations = {
-        (number, name(path))
-        for path in MODULES
-        for number in re.findall(r"docs/privacy\.md,? Theorem (\d+)\b(?!\.\d)", flat(path))
-    }
-    assert citations
-    stated = set(re.findall(r"^[^\w\n]*Theorem (\d+)\b", page("privacy.md"), re.MULTILINE))
-    assert sorted(c for c in citations if c[0] not in stated) == []
-
-
-def test_cited_pages_and_sections_exist() -> None:
-    pages = {path.name for path in PAGES if path.parent.name == "docs"}
-    sections = re.findall(r"^## (\d)\. ", page("algorithms.md"), re.MULTILINE)
-    missing = []
-    for path in MODULES:
-        files = set(re.findall(r"\bdocs/([\w-]+\.md)", flat(path))) - pages
-        numbers = set(re.findall(r"docs/algorithms\.md, sec\. (\d)", flat(path))) - set(sections)
-        missing += [(name(path), *sorted(files | numbers))] if files | numbers else []
-    assert missing == []
-
-
 # what a run leaves behind
 
 
@@ -363,56 +215,3 @@ def test_every_file_and_key_of_a_run_folder_is_documented(tmp_path: Path) -> Non
     assert sorted(keys - backticked("run-folder.md")) == []
     files = {path.name for path in result.folder.iterdir()}
     assert sorted(file for file in files if f"`{file}" not in page("run-folder.md")) == []
-
-
-# rules for tracked files
-
-ABSOLUTE = re.compile(
-    r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/(?!bin/env\b)[\w.-]+"
-)
-HOSTS = (
-    "pypi org",
-    "pythonhosted org",
-    "anaconda org",
-    "npmjs org",
-    "npmjs com",
-    "proxy.golang org",
-    "crates io",
-)
-REGISTRIES = re.compile("|".join(re.escape(host.replace(" ", ".")) for host in HOSTS))
-
-
-def tracked_files() -> list[Path]:
-    """Files that are, or with the next commit may be, under version control."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=20, check=False)
-    except FileNotFoundError:
-        pytest.skip("there is no git here")
-    if done.returncode:
-        pytest.skip("this is no git repository")
-    files = [ROOT / part.decode() for part in done.stdout.split(b"\0") if part]
-    return [path for path in files if path.is_file()]
-
-
-def test_tracked_files_hold_no_absolute_paths_and_no_registries() -> None:
-    files = tracked_files()
-    assert len(files) > 50
-    found = []
-    for path in files:
-        try:
-            content = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            continue
-        found += [
-            (name(path), match[0]) for rule in (ABSOLUTE, REGISTRIES) for match in rule.finditer(content)
-        ]
-    assert found == []
-
-
-def test_the_rules_see_what_they_are_for() -> None:
-    assert ABSOLUTE.search("data in /" + "home/someone/adult") is not None
-    assert ABSOLUTE.search('"/' + 'tmp/x"') is not None
-    assert ABSOLUTE.search("#!/usr/bin/env bash") is None
-    assert ABSOLUTE.search("../shared/data and a/tmp/b") is None
-    assert REGISTRIES.search("https://files.python" + "hosted.org/x") is not None

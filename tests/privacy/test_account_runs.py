@@ -2,108 +2,32 @@
 
 from __future__ import annotations
 
-import fcntl
-import gc
 import json
-import subprocess
-import sys
-import warnings
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, RunError, read_run, run
+from admmnet import RunError, read_run
 from admmnet.cli import run_command_line
-from admmnet.errors import BudgetError, CheckFailed, RequestError
+from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import audit
-from admmnet.privacy.account import AccountFile
-from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate_proven import nominal_rho
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
-from admmnet.privacy.events import Gaussian
-from admmnet.privacy.ledger import Header
-from admmnet.result import RunResult
 from admmnet.solve import LocalSolver, Solution
 
-HEADER = Header(
-    0, (1,), 70, 1.0, 1e-4, "proven", "proven", "pp-admm", "seeded", "public-bounds", "0", order=12.0
-)
-
-
-class Place(NamedTuple):
-    """Where a test's records, runs and account are."""
-
-    data: str
-    folder: Path
-
-    @property
-    def account(self) -> Path:
-        return self.folder / "account"
-
-    def words(self, name: str, *more: str) -> list[str]:
-        common = ["run", "--data", self.data, "--topology", "path:3", "--rounds", "3", "--quiet"]
-        common += ["--seed", "1"]
-        return [*common, "--account", str(self.account), "-o", str(self.folder / name), *more]
-
-    def run(self, name: str, **settings: Any) -> RunResult:
-        values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 3, "seed": 1}
-        values |= settings
-        account, out = str(self.account), str(self.folder / name)
-        return run(RunConfig(data=self.data, account=account, out=out, **values))
-
-    def file(self, agent: int = 0) -> Path:
-        return self.account / f"agent-{agent:03d}.jsonl"
-
-    def totals(self) -> list[Totals]:
-        return [audit.read(self.file(i), account=True).totals for i in range(3)]
+from .accounts import Place, opened_order, told, write_people
 
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((260, 4))
-    path = tmp_path_factory.mktemp("data") / "people.npz"
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(260) > 0, 1, -1))
-    return str(path)
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
 
 
 @pytest.fixture
 def place(people: str, tmp_path: Path) -> Place:
     return Place(people, tmp_path)
-
-
-def told(capsys: pytest.CaptureFixture[str]) -> str:
-    """Return the one message on standard error."""
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    lines = printed.err.splitlines()
-    assert len(lines) == 1, printed.err
-    assert lines[0].startswith("admmnet: ")
-    return lines[0]
-
-
-def opened(
-    folder: Path, agent: int = 0, records: int = 70, epsilon: float = 1.0, delta: float = 1e-4
-) -> AccountFile:
-    return AccountFile(folder, agent, records, epsilon, delta)
-
-
-def started(folder: Path) -> AccountFile:
-    """Open a new account with its header, order as the file has chosen it."""
-    account = opened(folder)
-    account.begin(replace(HEADER, order=float(ORDERS[account.order])))
-    return account
-
-
-def spend(account: AccountFile, part: float) -> None:
-    """Charge a share of (1, 1e-4), as one Gaussian."""
-    account.charge(0, Gaussian(np.sqrt(2.0 * part * nominal_rho(1.0, 1e-4)).item(), 1.0))
-
-
-# many runs
 
 
 def test_totals_go_on_over_runs(place: Place) -> None:
@@ -146,11 +70,6 @@ def test_the_budget_spans_the_runs(place: Place) -> None:
 def replace_account(place: Place) -> Place:
     (place.folder / "other").mkdir()
     return Place(place.data, place.folder / "other")
-
-
-def opened_order(place: Place) -> int:
-    header = audit.read(place.file(0), account=True).header
-    return int(np.argmin(np.abs(ORDERS - header["order"])))
 
 
 def test_the_order_is_fixed_at_the_first_opening(place: Place) -> None:
@@ -227,179 +146,6 @@ def test_accounts_go_with_proven_methods(place: Place, capsys: pytest.CaptureFix
         assert run_command_line(place.words("run", *words)) == 2
         assert "account goes with method = 'proven'" in told(capsys)
     assert not place.account.exists()
-
-
-# locks
-
-
-def test_two_runs_at_once(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    place.run("first")
-    before = place.file().read_bytes()
-    held = opened(place.account, records=65)
-    try:
-        assert run_command_line(place.words("second", "--epsilon", "3")) == 2
-        assert f"{place.file()} is in use by another run; wait for its end" in told(capsys)
-        assert not (place.folder / "second").exists()
-    finally:
-        held.close()
-    assert place.file().read_bytes() == before
-    assert run_command_line(place.words("third", "--epsilon", "3")) == 0
-
-
-def test_a_refusal_closes_the_accounts_before_it(place: Place) -> None:
-    place.run("first")
-    held = opened(place.account, agent=1, records=65)
-    try:
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always")
-            with pytest.raises(RequestError, match=r"agent-001\.jsonl is in use"):
-                place.run("second", epsilon=3.0)
-            gc.collect()
-    finally:
-        held.close()
-    assert [str(warning.message) for warning in seen] == []
-
-
-LOCK = """import fcntl, sys
-file = open(sys.argv[1], "rb")
-fcntl.flock(file, fcntl.LOCK_EX)
-print("held", flush=True)
-input()
-"""
-
-
-def test_another_process_holds_the_account(tmp_path: Path) -> None:
-    started(tmp_path).close()
-    path = tmp_path / "agent-000.jsonl"
-    child = subprocess.Popen(
-        [sys.executable, "-c", LOCK, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "held\n"
-        with pytest.raises(RequestError, match="is in use by another run"):
-            opened(tmp_path)
-    finally:
-        child.communicate("\n", timeout=20)
-    account = opened(tmp_path)  # a process that has ended holds nothing
-    with path.open("rb") as other, pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    account.close()
-
-
-@pytest.mark.parametrize("fault", ["delta", "tampered", "budget"])
-def test_who_is_refused_lets_go_at_once(fault: str, place: Place) -> None:
-    """Although somebody keeps the exception, and with it every frame."""
-    account = started(place.account)
-    spend(account, 0.3)
-    account.close()
-    path = place.account / "agent-000.jsonl"
-    good = path.read_bytes()
-    kind: type[Exception] = RequestError
-    words: dict[str, float] = {}
-    if fault == "delta":
-        words["delta"] = 1e-6
-    elif fault == "tampered":
-        kind = CheckFailed
-        path.write_bytes(good.replace(b'"records":70', b'"records":71'))
-    else:
-        kind = RequestError
-        words["records"] = 99
-    with pytest.raises(kind) as kept:
-        opened(place.account, **words)  # type: ignore[arg-type]
-    path.write_bytes(good)
-    opened(place.account).close()
-    assert kept.value.__traceback__ is not None
-
-
-# what the file holds
-
-
-def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
-    account = started(tmp_path)
-    spend(account, 0.2)
-    spend(account, 0.2)
-    account.close()
-    path = tmp_path / "agent-000.jsonl"
-    data = path.read_bytes()
-    *lines, last, _ = data.split(b"\n")
-    whole = b"\n".join(lines) + b"\n"
-    for cut in (1, len(last) // 2, len(last) - 1):
-        path.write_bytes(whole + last[:cut])
-        account = opened(tmp_path)
-        assert account.totals.rho == pytest.approx(0.2 * nominal_rho(1.0, 1e-4), rel=1e-12)
-        assert path.read_bytes() == whole
-        spend(account, 0.1)
-        account.close()
-        assert audit.read(path, account=True).totals.rho == pytest.approx(
-            0.3 * nominal_rho(1.0, 1e-4), rel=1e-12
-        )
-    for kept in (data, data[:-1]):  # a charge that lost its newline alone was a charge
-        path.write_bytes(kept)
-        account = opened(tmp_path)
-        assert account.totals.rho == pytest.approx(0.4 * nominal_rho(1.0, 1e-4), rel=1e-12)
-        account.close()
-        assert path.read_bytes() == data
-
-
-def test_simulations_and_private_runs_share_no_account(place: Place) -> None:
-    place.run("first")
-    with pytest.raises(RequestError, match="was opened with noise = 'seeded', this run has 'private'"):
-        place.run("second", epsilon=3.0, seed=None)
-
-
-def test_a_header_that_was_never_finished_is_no_account(tmp_path: Path) -> None:
-    started(tmp_path).close()
-    path = tmp_path / "agent-000.jsonl"
-    whole = path.read_bytes()
-    for part in (b"", whole[:40]):
-        path.write_bytes(part)
-        account = opened(tmp_path, records=71, delta=1e-6)
-        assert account.totals.rho == 0.0
-        account.close()
-
-
-@pytest.mark.parametrize(
-    ("line", "old", "new", "fault"),
-    [
-        (0, '"epsilon":1.0', '"epsilon":9.0', "line 2: does not follow from the line before"),
-        (1, '"sigma":1.0', '"sigma":2.0', "line 2: rho is "),
-        (1, '"round":0', '"round":1', "line 3: does not follow from the line before"),
-        (2, '"rho":', '"rho":1', "line 3: "),
-        (1, None, None, "line 2: does not follow from the line before"),
-    ],
-)
-def test_a_tampered_account_ends_the_run(
-    line: int, old: str | None, new: str | None, fault: str, place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
-    account = opened(place.account, records=65)
-    account.begin(replace(HEADER, records=65, order=float(ORDERS[account.order])))
-    spend(account, 0.1)
-    spend(account, 0.1)
-    account.close()
-    lines = place.file().read_text().split("\n")
-    if old is None or new is None:
-        del lines[line]
-    else:
-        assert old in lines[line]
-        lines[line] = lines[line].replace(old, new, 1)
-    place.file().write_text("\n".join(lines))
-    before = place.file().read_bytes()
-    assert run_command_line(place.words("run")) == 1
-    assert f"{place.file()}: {fault}" in told(capsys)
-    assert not (place.folder / "run").exists()
-    assert run_command_line(["account", "show", str(place.account)]) == 1
-    assert fault in told(capsys)
-    assert place.file().read_bytes() == before
-
-
-def test_a_lost_line_at_the_end_does_not_show(place: Place) -> None:
-    """What docs/ledger.md says of every chain: lines cut off whole are not seen from the file itself."""
-    place.run("first")
-    before = place.totals()[0].rho
-    lines = place.file().read_bytes().split(b"\n")
-    place.file().write_bytes(b"\n".join([*lines[:-3], b""]))
-    assert place.totals()[0].rho < before
 
 
 # a run that fails

@@ -1,0 +1,225 @@
+"""Budgets of the proven PP-ADMM and IPP-ADMM: kept, used, and refused for good where they end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, decisions, read_run
+from admmnet.agent import Agent
+from admmnet.algorithms.consensus import Consensus
+from admmnet.algorithms.ipp_admm import IPPADMM
+from admmnet.algorithms.pp_admm import PPADMM
+from admmnet.decisions import Facts, decide
+from admmnet.defaults import fixed
+from admmnet.errors import RunError
+from admmnet.losses import get_loss
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.calibrate_proven import ProvenNoise, ProvenSetting, calibrate_agent
+from admmnet.privacy.conversion import allowance
+from admmnet.privacy.events import Gaussian
+from admmnet.privacy.ledger import Header, Ledger
+from admmnet.rng import agent_streams
+from admmnet.solve import LocalSolver, Solution
+from admmnet.transport.local import LocalWorld
+
+from .proven import BETA, GATED, SIZE, Replay, charges, play
+from .recording import write_problem
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
+
+
+def test_every_agent_keeps_its_own_budget(problem: Path, tmp_path: Path) -> None:
+    budgets = {"1": {"epsilon": 0.5}, "3": {"delta": 1e-6}}
+    words = {"algorithm": "pp-admm", "rounds": 4, "epsilon": 2.0, "eta": 0.1, "budgets": budgets}
+    result, plan, said = play(problem, tmp_path / "run", **words)
+    Replay(problem, plan).check(said)
+    books = read_run(tmp_path / "run").ledgers.values()
+    promised = [(book.header["budget"]["epsilon"], book.header["budget"]["delta"]) for book in books]
+    assert promised == [(2.0, 1e-4), (0.5, 1e-4), (2.0, 1e-4), (2.0, 1e-6), (2.0, 1e-4)]
+    sigma = [book[0][1].sigma for book in charges(tmp_path / "run")]
+    assert sigma[1] > 3 * sigma[2]
+    assert 1.05 * sigma[2] < sigma[3] < sigma[1]
+    for entry, (epsilon, _) in zip(result.summary["per_agent"], promised, strict=True):
+        assert 0.98 * epsilon <= entry["epsilon_proven"] <= epsilon
+
+
+# a budget that ends before the rounds
+
+
+def smaller(noise: ProvenNoise, affordable: float, counts: dict[str, float]) -> ProvenNoise:
+    """Noise whose budget ends when starts and releases have used this share of it."""
+    spent = Totals("proven")
+    for event in noise.release:
+        spent.add(event)
+    each, order = spent.curve, noise.budget.order
+    if noise.gate is not None:
+        gate = Totals("proven")
+        gate.add(noise.gate.event)
+        each = counts["release"] * each + counts["gate"] * gate.curve
+    assert order is not None
+    epsilon = affordable * float(each[order]) - allowance(order, 0.0, noise.budget.delta)
+    return replace(noise, budget=Budget(epsilon, noise.budget.delta, "proven", order))
+
+
+@pytest.mark.parametrize("gate", ["off", "gaussian", "above-threshold"])
+def test_a_budget_that_ends_early_refuses_for_good(
+    gate: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of a release more than two of them: the third question is refused, although it alone would fit."""
+
+    def calibrated(*args: Any) -> ProvenNoise:
+        noise = calibrate_agent(*args)
+        affordable = 2.5 if gate == "off" else 1.0
+        return smaller(noise, affordable, {"release": 2.5, "gate": 3.0})
+
+    monkeypatch.setattr(decisions, "calibrate_agent", calibrated)
+    words = {"algorithm": "ipp-admm", "rounds": 8, "epsilon": 120.0, "eta": 0.3, "gate": gate}
+    words |= {} if gate == "off" else {"gate_share": 0.5, "gate_threshold": -1e8, "max_releases": 8}
+    result, _, said = play(problem, tmp_path / "run", **words)
+    for round, spoken in enumerate(said):
+        assert all((vector is not None) == (round < 2) for vector in spoken.values()), round
+    assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [2] * 5
+    assert [entry["releases"] for entry in result.summary["per_agent"]] == [2] * 5
+    for book in charges(tmp_path / "run"):
+        assert {round for round, _ in book} == {0, 1}
+
+
+SETTING = ProvenSetting("objective", 6, 6, BETA, 1.0, 0.25, gate="above-threshold", gate_share=0.3)
+
+
+def lone_agent(folder: Path, noise: ProvenNoise, algorithm: Any) -> Agent:
+    stream = np.random.default_rng(3)
+    X = stream.standard_normal((80, SIZE))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    solver = LocalSolver(X, np.sign(stream.standard_normal(80)), get_loss("logistic"))
+    header = Header(
+        0,
+        (1,),
+        80,
+        noise.budget.epsilon,
+        noise.budget.delta,
+        "proven",
+        "proven",
+        "ipp-admm",
+        "seeded",
+        "x",
+        "0",
+    )
+    header = replace(header, order=noise.budget.alpha)
+    ledger = Ledger(folder / "agent-000.jsonl", header, noise.budget, durable=False)
+    return Agent(
+        0,
+        solver,
+        Consensus([1], SIZE),
+        eta=0.1,
+        regularisation=0.0,
+        algorithm=algorithm,
+        ledger=ledger,
+        streams=agent_streams(0, 1),
+    )
+
+
+def test_a_refusal_outlives_what_would_fit_later(tmp_path: Path) -> None:
+    noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, SETTING), 1.0, {"release": 1.5, "gate": 2.0})
+    method = IPPADMM(BETA, noise, -1e9, 6)
+    agent = lone_agent(tmp_path, noise, method)
+    assert agent.propose(0) is not None
+    assert noise.gate is not None
+    assert agent.ledger.affords([noise.gate.event])  # the question alone
+    assert agent.propose(1) is None
+    assert agent.ledger.refused_at == 1
+    assert not agent.ledger.affords([Gaussian(1e-9, 1.0)])
+    assert not agent.ledger.affords([])
+    assert agent.propose(2) is None
+    assert agent.ledger.refused_at == 1
+    assert agent.ledger.events == 3  # start, objective, gaussian
+    agent.ledger.finish()
+
+
+def test_a_vector_of_another_length_is_refused(tmp_path: Path) -> None:
+    noise = calibrate_agent(80, 0.2, 5.0, 1e-4, replace(SETTING, gate="off"))
+    agent = lone_agent(tmp_path, noise, PPADMM(BETA, noise))
+    agent.propose(0)
+    with pytest.raises(RunError, match=rf"agent 0: neighbour 1 sent 1 numbers in place of {SIZE}"):
+        agent.absorb({1: np.ones(1)})
+    assert not agent.state.heard.any()
+    agent.absorb({1: np.ones(SIZE)})
+    assert agent.state.heard.all()
+    agent.ledger.close()
+
+
+def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
+    """One start and one release fit, no more: "no" round after round, and the yes is still paid for."""
+    noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, SETTING), 1.0, {"release": 1.0, "gate": 1.0})
+    noise = replace(noise, budget=replace(noise.budget, epsilon=noise.budget.epsilon * (1.0 + 1e-9)))
+    method = IPPADMM(BETA, noise, 1e9, 6)
+    agent = lone_agent(tmp_path, noise, method)
+    for round in range(5):
+        assert agent.propose(round) is None
+    assert agent.ledger.events == 1
+    assert agent.ledger.refused_at is None
+    method._held = -1e9
+    assert agent.propose(5) is not None
+    assert agent.propose(6) is None
+    assert agent.ledger.refused_at == 6
+    agent.ledger.finish()
+
+
+def test_pp_admm_that_cannot_pay_solves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    off = replace(SETTING, gate="off")
+    noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, off), 0.5, {})
+    agent = lone_agent(tmp_path, noise, PPADMM(BETA, noise))
+
+    def solve(*args: Any) -> Solution:
+        raise AssertionError("records were touched without a charge")
+
+    monkeypatch.setattr(LocalSolver, "solve", solve)
+    assert agent.propose(0) is None
+    assert agent.ledger.refused_at == 0
+    assert agent.ledger.events == 0
+    agent.ledger.finish()
+
+
+# the promise
+
+
+METHODS = [
+    *(("pp-admm", release, "auto") for release in ("objective", "output")),
+    *(
+        ("ipp-admm", *pair)
+        for pair in product(("objective", "output"), ("off", "gaussian", "above-threshold"))
+    ),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "release", "gate"), METHODS)
+def test_the_promise_is_kept_and_used(algorithm: str, release: str, gate: str) -> None:
+    graph = nx.path_graph(3)
+    for epsilon, n in product((0.1, 0.5, 1.0, 4.0, 20.0), (50, 1500, 10**6)):
+        # convexity enough that the budget affords a release at all
+        words: dict[str, Any] = {"release": release, "gate": gate, "epsilon": epsilon, "eta": 1000.0 / n}
+        config = RunConfig(algorithm=algorithm, **words)
+        decision = decide(fixed(config), Facts(graph, dict.fromkeys(graph, n), 20), LocalWorld())
+        for noise in (decision.noise or {}).values():
+            proven = noise.worst_case.epsilon_proven(1e-4)
+            assert 0.98 * epsilon <= proven <= epsilon, (epsilon, n)
+
+
+@pytest.mark.parametrize("gate", ["gaussian", "above-threshold"])
+def test_a_run_spends_no_more_than_it_promised(gate: str, problem: Path, tmp_path: Path) -> None:
+    words = GATED | {"gate": gate, "gate_threshold": -1e8, "epsilon": 1.0, "max_releases": 8}
+    summary = play(problem, tmp_path / "run", **words)[0].summary
+    for entry in summary["per_agent"]:
+        assert 0.98 <= entry["epsilon_proven"] <= 1.0
+        assert entry["epsilon_spent"] == pytest.approx(entry["epsilon_proven"], rel=1e-12)
+    assert summary["privacy"]["epsilon_published"] is None

@@ -1,0 +1,32 @@
+"""The pages of the documentation and their parts, for the tests that compare them with the code."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
+MODULES = sorted((ROOT / "admmnet").rglob("*.py"))
+
+
+@cache
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def page(file: str) -> str:
+    return text(ROOT / "docs" / file)
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text(path), re.DOTALL | re.MULTILINE)
+
+
+def prose(path: Path) -> str:
+    return re.sub(r"^```.*?^```", "", text(path), flags=re.DOTALL | re.MULTILINE)

@@ -1,0 +1,107 @@
+"""Runs that are interrupted after a round and resumed, and when two run folders count as the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.checkpoint.resume import resumed_config
+
+ROUNDS = 7
+
+
+class Stop(Exception):
+    """Ends a run from outside, as an interrupt does."""
+
+
+class Place:
+    """Where a test's records and runs are."""
+
+    def __init__(self, folder: Path, data: str = "people.npz") -> None:
+        self.folder, self.data = folder, folder / data
+
+    def config(self, name: str, **settings: Any) -> RunConfig:
+        values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "ring:4", "rounds": ROUNDS, "seed": 3}
+        values |= {"epsilon": 5.0, "out": str(self.folder / name), "data": str(self.data)} | settings
+        if "account" in settings:
+            values["account"] = str(self.folder / settings["account"])
+        return RunConfig(**values)
+
+    def whole(self, name: str, **settings: Any) -> Path:
+        return run(self.config(name, **settings)).folder
+
+    def interrupted(self, name: str, after: int, **settings: Any) -> Path:
+        """Run up to the end of a round, and no further."""
+        every = settings.pop("checkpoint_every", 2)
+
+        def stop(round: int, error: float) -> None:
+            if round == after:
+                raise Stop
+
+        with pytest.raises(Stop):
+            run(self.config(name, checkpoint_every=every, **settings), on_round=stop)
+        return self.folder / name
+
+    def resume(self, folder: Path, **settings: Any) -> Path:
+        return run(resumed_config(folder, settings)).folder
+
+
+def write_people(path: Path, seed: int = 2) -> None:
+    stream = np.random.default_rng(seed)
+    X = stream.standard_normal((160, 3))
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.5 * stream.standard_normal(160) > 0, 1, -1))
+
+
+def assert_same(left: Path, right: Path) -> None:
+    """Two run folders agree in every byte, but for seconds and for what the settings call the checkpoints."""
+    for name in sorted(file.relative_to(left) for file in left.rglob("*") if file.is_file()):
+        if name.parts[0] == "checkpoint" or name.name == "config.toml":
+            continue
+        if name.name == "summary.json":
+            mine, theirs = (json.loads((folder / name).read_text()) for folder in (left, right))
+            for summary in (mine, theirs):
+                assert summary.pop("seconds")
+                summary["privacy"].pop("account")
+            assert mine == theirs
+        elif name.suffix == ".npz":
+            with np.load(left / name) as mine, np.load(right / name) as theirs:
+                assert mine.files == theirs.files
+                for key in mine.files:
+                    assert mine[key].tobytes() == theirs[key].tobytes(), key
+        else:
+            assert (left / name).read_bytes() == (right / name).read_bytes(), name
+    assert (left / "summary.json").exists()
+    ledgers = [len(list((folder / "ledger").iterdir())) for folder in (left, right)]
+    assert ledgers[0] == ledgers[1] > 0
+
+
+METHODS: dict[str, dict[str, Any]] = {
+    "admm": {"algorithm": "admm"},
+    "pp-admm": {},
+    "output": {"release": "output"},
+    "published": {"method": "published"},
+    "above-threshold": {
+        "algorithm": "ipp-admm",
+        "gate": "above-threshold",
+        "max_releases": 4,
+        "epsilon": 50.0,
+    },
+    "gaussian": {"algorithm": "ipp-admm", "gate": "gaussian"},
+    "ipp published": {"algorithm": "ipp-admm", "method": "published"},
+    "dvp": {"algorithm": "dvp"},
+    "m-admm": {"algorithm": "m-admm"},
+    "r-admm": {"algorithm": "r-admm"},
+    "tail": {"answer": "tail"},
+    "gossip": {"answer": "gossip"},
+    "hinge": {"loss": "smoothed-hinge"},
+    "account": {"account": "account"},
+    "blocks": {"algorithm": "ipp-admm", "gate": "gaussian", "topology": "ring:10", "block": 4},
+    "blocks admm": {"algorithm": "admm", "topology": "ring:10", "block": 4},
+    "trouble": {"drop": 0.3, "offline": "1:2-4", "delay": "compute=1,jitter=0.5,latency=0.1"},
+    "trouble r-admm": {"algorithm": "r-admm", "drop": 0.3, "offline": "1:2-4"},
+}

@@ -1,0 +1,92 @@
+"""Runs that share an account, and account files by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.privacy import audit
+from admmnet.privacy.account import AccountFile
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate_proven import nominal_rho
+from admmnet.privacy.conversion import ORDERS
+from admmnet.privacy.events import Gaussian
+from admmnet.privacy.ledger import Header
+from admmnet.result import RunResult
+
+HEADER = Header(
+    0, (1,), 70, 1.0, 1e-4, "proven", "proven", "pp-admm", "seeded", "public-bounds", "0", order=12.0
+)
+
+
+class Place(NamedTuple):
+    """Where a test's records, runs and account are."""
+
+    data: str
+    folder: Path
+
+    @property
+    def account(self) -> Path:
+        return self.folder / "account"
+
+    def words(self, name: str, *more: str) -> list[str]:
+        common = ["run", "--data", self.data, "--topology", "path:3", "--rounds", "3", "--quiet"]
+        common += ["--seed", "1"]
+        return [*common, "--account", str(self.account), "-o", str(self.folder / name), *more]
+
+    def run(self, name: str, **settings: Any) -> RunResult:
+        values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 3, "seed": 1}
+        values |= settings
+        account, out = str(self.account), str(self.folder / name)
+        return run(RunConfig(data=self.data, account=account, out=out, **values))
+
+    def file(self, agent: int = 0) -> Path:
+        return self.account / f"agent-{agent:03d}.jsonl"
+
+    def totals(self) -> list[Totals]:
+        return [audit.read(self.file(i), account=True).totals for i in range(3)]
+
+
+def write_people(path: Path) -> str:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((260, 4))
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(260) > 0, 1, -1))
+    return str(path)
+
+
+def told(capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the one message on standard error."""
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    lines = printed.err.splitlines()
+    assert len(lines) == 1, printed.err
+    assert lines[0].startswith("admmnet: ")
+    return lines[0]
+
+
+def opened(
+    folder: Path, agent: int = 0, records: int = 70, epsilon: float = 1.0, delta: float = 1e-4
+) -> AccountFile:
+    return AccountFile(folder, agent, records, epsilon, delta)
+
+
+def started(folder: Path) -> AccountFile:
+    """Open a new account with its header, order as the file has chosen it."""
+    account = opened(folder)
+    account.begin(replace(HEADER, order=float(ORDERS[account.order])))
+    return account
+
+
+def spend(account: AccountFile, part: float) -> None:
+    """Charge a share of (1, 1e-4), as one Gaussian."""
+    account.charge(0, Gaussian(np.sqrt(2.0 * part * nominal_rho(1.0, 1e-4)).item(), 1.0))
+
+
+def opened_order(place: Place) -> int:
+    header = audit.read(place.file(0), account=True).header
+    return int(np.argmin(np.abs(ORDERS - header["order"])))

@@ -1,0 +1,61 @@
+"""No tracked file holds an absolute path or the address of a package registry."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.doc_pages import ROOT, name
+
+ABSOLUTE = re.compile(
+    r"(?<![\w.~$})/:*-])/(?:home|root|work|tmp|Users|usr|opt|mnt|etc|var|srv)/(?!bin/env\b)[\w.-]+"
+)
+HOSTS = (
+    "pypi org",
+    "pythonhosted org",
+    "anaconda org",
+    "npmjs org",
+    "npmjs com",
+    "proxy.golang org",
+    "crates io",
+)
+REGISTRIES = re.compile("|".join(re.escape(host.replace(" ", ".")) for host in HOSTS))
+
+
+def tracked_files() -> list[Path]:
+    """Files that are, or with the next commit may be, under version control."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=20, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no git here")
+    if done.returncode:
+        pytest.skip("this is no git repository")
+    files = [ROOT / part.decode() for part in done.stdout.split(b"\0") if part]
+    return [path for path in files if path.is_file()]
+
+
+def test_tracked_files_hold_no_absolute_paths_and_no_registries() -> None:
+    files = tracked_files()
+    assert len(files) > 50
+    found = []
+    for path in files:
+        try:
+            content = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        found += [
+            (name(path), match[0]) for rule in (ABSOLUTE, REGISTRIES) for match in rule.finditer(content)
+        ]
+    assert found == []
+
+
+def test_the_rules_see_what_they_are_for() -> None:
+    assert ABSOLUTE.search("data in /" + "home/someone/adult") is not None
+    assert ABSOLUTE.search('"/' + 'tmp/x"') is not None
+    assert ABSOLUTE.search("#!/usr/bin/env bash") is None
+    assert ABSOLUTE.search("../shared/data and a/tmp/b") is None
+    assert REGISTRIES.search("https://files.python" + "hosted.org/x") is not None

@@ -1,0 +1,97 @@
+"""Runs on small files of people, new rows for their models, and the refusals of evaluate and predict."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.cli import run_command_line
+from admmnet.types import Vector
+
+CAPTURE = pytest.CaptureFixture[str]
+Refused = Callable[..., str]
+
+SCHEMA: dict[str, Any] = {
+    "label": "sick",
+    "labels": ["no", "yes"],
+    "drop": ["id"],
+    "columns": {
+        "age": {"kind": "numeric", "low": 0, "high": 100},
+        "ward": {"kind": "categorical", "categories": ["a", "b", "c"]},
+    },
+}
+OPEN: dict[str, Any] = {
+    "label": "sick",
+    "drop": ["id"],
+    "columns": {"age": {"kind": "numeric"}, "ward": {"kind": "categorical"}},
+}
+"""The same columns, all read from the rows."""
+
+
+def people(path: Path, rows: int, seed: int, youngest: int, oldest: int, *, label: bool = True) -> Path:
+    generator = np.random.default_rng(seed)
+    ages = generator.integers(youngest, oldest, rows, endpoint=True)
+    ages[:2] = youngest, oldest
+    lines = ["id,age,ward" + ",sick" * label]
+    for k, age in enumerate(ages.tolist()):
+        ward = "abc"[k % 3]
+        sick = age + 30 * (ward == "a") + generator.normal(0, 10) > 70
+        lines.append(f"{k},{age},{ward}" + (",yes" if sick else ",no") * label)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def trained(folder: Path, **settings: Any) -> Path:
+    quick: dict[str, Any] = {"algorithm": "admm", "topology": "path:2", "rounds": 30, "seed": 0}
+    run(RunConfig(**{**quick, **settings}, out=str(folder)))
+    return folder
+
+
+def private_census(folder: Path) -> Path:
+    """Unseeded, so that its records count as private."""
+    return trained(folder / "run", algorithm="pp-admm", topology="path:3", rounds=2, seed=None, data_seed=4)
+
+
+def trained_on_people(folder: Path, **settings: Any) -> Path:
+    data = people(folder / "train.csv", 120, 0, 20, 90)
+    return trained(folder / "run", data=str(data), **settings)
+
+
+def refusals(capsys: CAPTURE) -> Refused:
+    """Run a command that exits with 2 and one message of two lines at most, which it returns."""
+
+    def check(*words: object) -> str:
+        code = run_command_line([str(word) for word in words])
+        said = capsys.readouterr()
+        assert code == 2, said.err
+        assert said.out == ""
+        assert said.err.startswith("admmnet: ")
+        assert said.err.count("\n") <= 2, said.err
+        return said.err
+
+    return check
+
+
+def table_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return found
+
+
+def by_hand(path: Path, low: float, high: float, theta: Vector) -> Vector:
+    rows = table_of(path.read_text(encoding="utf-8"))
+    age = np.clip([(float(row["age"]) - low) / (high - low) for row in rows], 0, 1)
+    wards = np.array([[float(row["ward"] == ward) for ward in "abc"] for row in rows])
+    X = np.column_stack([age, wards, np.ones(len(rows))])
+    return np.asarray((X / np.linalg.norm(X, axis=1)[:, None]) @ theta)

@@ -190,7 +190,10 @@ def test_abort_ends_all_with_its_code(tmp_path: Path) -> None:
 
 def test_an_abort_is_read_when_who_aborted_has_long_left(tmp_path: Path) -> None:
     # all are in round 3 when 0 aborts: one that is behind could read of it in round 2
-    own = {0: {"acts": {"3": [["wait"], ["abort", 7]]}}, 1: {"acts": {"3": [["wait"]]}}}
+    own: dict[int, dict[str, Any]] = {
+        0: {"acts": {"3": [["wait"], ["abort", 7]]}},
+        1: {"acts": {"3": [["wait"]]}},
+    }
     with Crew(tmp_path, path(3), 3, own=own) as crew:
         crew.start().said(0, "waiting")
         crew.said(1, "waiting")

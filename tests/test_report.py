@@ -189,6 +189,30 @@ def test_a_worst_case_that_a_resumed_run_went_beyond(published: Path, tmp_path: 
     assert "right guesses" not in said
 
 
+def test_what_does_not_bound_a_run_is_not_to_be_quoted(tmp_path: Path) -> None:
+    folder = made(tmp_path / "run", method="published", seed=None, delta=1e-6)
+    assert "Quote the promise." in words_of(folder)
+    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=0.5))
+    said = words_of(folder)
+    assert "is spent already. Quote neither." in said  # nothing was computed again
+    assert "Quote the promise." not in said
+    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=None))
+    assert "Quote the promise." not in words_of(folder)
+
+
+def test_scaled_columns_are_no_fault(tmp_path: Path) -> None:
+    """No figure covers them, so the summary claims no spent epsilon where the ledger has one."""
+    from admmnet.cli import run_command_line
+
+    words = ["baseline", "primal-dp-scd", "--method", "published", "--seed", "0", "--epochs", "1", "--quiet"]
+    assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
+    found = make_report([tmp_path / "run"])
+    assert found.faults == ()
+    assert "Nothing is proven of the worst case" in words_of(tmp_path / "run")
+    rewrite(tmp_path / "run", lambda summary: summary["privacy"].update(epsilon_spent=0.01))
+    assert len(make_report([tmp_path / "run"]).faults) == 1
+
+
 def test_a_paper_that_reads_more_than_its_claim(tmp_path: Path) -> None:
     """Its formula makes 5.0 something of a rho that it calls 5: the page explains, and rounds it up, too."""
     folder = made(tmp_path / "run", method="published", rounds=2)

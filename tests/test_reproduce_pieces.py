@@ -48,7 +48,14 @@ def test_sums_leave_out_what_is_undefined() -> None:
 
 @pytest.mark.parametrize(
     ("good", "of", "said"),
-    [(3, 3, "holds"), (1, 3, "holds in part"), (0, 3, "does not hold"), (0, 0, "not decided")],
+    [
+        (3, 3, "holds"),
+        (2, 3, "holds in part"),
+        (1, 2, "holds in part"),
+        (1, 3, "does not hold"),  # more against it than for it
+        (0, 3, "does not hold"),
+        (0, 0, "not decided"),
+    ],
 )
 def test_verdicts(good: int, of: int, said: str) -> None:
     assert verdict_of(good, of) == said

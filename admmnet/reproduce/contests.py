@@ -22,7 +22,8 @@ WORDS = (
     "*alike* where the same test rules out a difference of 5 %. A single run tells nothing. A claim *holds* where it "
     "is clear in every place that was measured, *holds in part* where it is in some, and its opposite in no more; it "
     "*does not hold* where the opposite is clear in more, or where all are alike; else it is *not decided*. Of a "
-    "hundred comparisons of what does not differ two or three come out clear in a claim's favour."
+    "hundred comparisons of what does not differ two or three come out clear in a claim's favour, and more where the "
+    "best of several values is taken first."
 )
 """For reports."""
 

@@ -273,7 +273,7 @@ def _choice_finding(number: int, standing: Standing, left_out: str) -> Finding:
     if standing.cases == 0:
         return Finding(claim, "not decided", f"no two values differ clearly{left_out}")
     good = standing.lowest if lowest else standing.good
-    verdict = verdict_of(good, standing.cases)
+    verdict = verdict_of(good, standing.cases, standing.beaten)
     if good == 0 and standing.beaten == 0:
         verdict = "not decided"
     return Finding(

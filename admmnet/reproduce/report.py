@@ -82,11 +82,18 @@ def section(figure: Figure, rows: Sequence[Row], *, drawn: bool) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def verdict_of(good: int, places: int) -> Verdict:
-    """``holds`` if everywhere, ``does not hold`` if nowhere, else in part; undecided without places."""
+def verdict_of(good: int, places: int, against: int | None = None) -> Verdict:
+    """Verdict on a claim that is met in ``good`` of ``places``, its opposite in ``against``: by default in the others.
+
+    ``holds`` if everywhere, ``does not hold`` if nowhere or if its opposite in more, else in part; undecided without
+    places.
+    """
     if places == 0:
         return "not decided"
-    return "holds" if good == places else ("does not hold" if good == 0 else "holds in part")
+    if good == places:
+        return "holds"
+    opposite = places - good if against is None else against
+    return "does not hold" if good == 0 or opposite > good else "holds in part"
 
 
 def verdict_on_sizes(good: int, places: int, rows: Sequence[Row]) -> Verdict:
@@ -96,8 +103,6 @@ def verdict_on_sizes(good: int, places: int, rows: Sequence[Row]) -> Verdict:
 
 def verdict_on(found: Contest) -> Verdict:
     """Verdict on the claim that one thing is below another: level places refute it only where all are alike."""
-    if found.above > found.below:
-        return "does not hold"
-    if found.below == 0 and found.alike < found.level:
+    if found.below == found.above == 0 and found.alike < found.level:
         return "not decided"
-    return verdict_of(found.below, found.places)
+    return verdict_of(found.below, found.places, found.above)

@@ -62,6 +62,11 @@ def promise_of(run: RunFacts) -> Promise:
     return Promise(proven, delta, proven is not None, target)
 
 
+def _bounds(run: RunFacts, promise: Promise) -> bool:
+    """Whether what is proven of the planned worst case is no less than what the ledgers have spent."""
+    return promise.epsilon is not None and (run.largest("spent") or 0.0) <= promise.epsilon * (1.0 + 1e-9)
+
+
 def certainty(epsilon: float, delta: float) -> float:
     """Largest share of right guesses between two equally likely candidates under (epsilon, delta).
 
@@ -126,11 +131,16 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
             return [("The promise", claim + "Nothing is proven of the worst case of this run.")]
         lost = ", the lost agents left out" if any(agent.lost_at is not None for agent in run.agents) else ""
         proven = f"What is proven of the planned worst case{lost} is epsilon {above(promise.epsilon)}, by summary.json."
-        if (run.largest("spent") or 0.0) > promise.epsilon * (1.0 + 1e-9):
-            proven += (
-                f" It does not bound this run: {above(run.largest('spent'))} is spent already, because rounds that "
-                "were computed again were charged again. Quote neither."
+        if not _bounds(run, promise):
+            why = (
+                ", because rounds that were computed again were charged again"
+                if any(book.resumes for book in run.books)
+                else ", lost agents included"
+                if lost
+                else ""
             )
+            spent = above(run.largest("spent"))
+            proven += f" It does not bound this run: {spent} is spent already{why}. Quote neither."
             return [("The promise", claim + proven)]
         return [("The promise", claim + proven), _odds(promise.epsilon, promise.delta, run)]
     if promise.epsilon is None or promise.delta is None:
@@ -223,6 +233,10 @@ def _reading(run: RunFacts) -> list[tuple[str, str]]:
     spent = run.largest("spent")
     if spent is None:
         return []
+    promise = promise_of(run)
+    # a claim of the paper's arithmetic may have nothing proven beside it, or less than is spent
+    sure = promise.proven and (promise.claimed is None or _bounds(run, promise))
+    quote = " Quote the promise." if sure and not run.seeded and not run.faults else ""
     worst = real(run.said("privacy", "epsilon_proven"))
     planned = "" if worst is None else f" The planned worst case was epsilon {above(worst)}, another promise."
     published = run.largest("published") if run.header["method"] == "published" else None
@@ -243,7 +257,7 @@ def _reading(run: RunFacts) -> list[tuple[str, str]]:
             "Promise and odometer",
             f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. "
             "How many events there were can depend on the records, so the reading is a diagnostic and no guarantee."
-            f"{'' if run.seeded or run.faults else ' Quote the promise.'}{planned}{paper}",
+            f"{quote}{planned}{paper}",
         )
     ]
 

@@ -283,6 +283,13 @@ def _small_sets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def test_nothing_is_measured_without_the_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admmnet.reproduce.driver.find_spec", lambda name: None if name == "numba" else name)
+    with pytest.raises(RequestError, match=r"damaskinos2021 needs numba, .*'admmnet\[baselines\]'"):
+        reproduce(Request("damaskinos2021", str(tmp_path / "out"), scale="tiny"), jobs=1)
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_command_refuses_unknown_papers(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError):
         command.main(["no-such", "-o", str(tmp_path / "out")], standalone_mode=False)

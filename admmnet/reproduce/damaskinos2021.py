@@ -51,6 +51,8 @@ FORMS: dict[str, tuple[tuple[str, str], ...]] = {
         ("seqDP-SCD", "seq-dp-scd"),
     ),
 }
+NEEDS = ("numba", "dp_accounting")
+"""Libraries of the extra ``baselines`` without which nothing of this can be run."""
 OPEN = (("SCD", "sdca"), ("SGD", "sgd"))
 """Methods without privacy."""
 

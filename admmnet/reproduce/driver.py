@@ -125,8 +125,8 @@ def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None 
     Raises
     ------
     RequestError
-        If a word is wrong, the folder holds something else, or a paper's data are missing and nothing can
-        stand in.
+        If a word is wrong, the folder holds something else, a library is missing, or a paper's data are missing
+        and nothing can stand in.
     RunError
         If a run failed, or a process was ended from outside; what has finished is kept.
     """
@@ -134,9 +134,9 @@ def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None 
     words = {name: value for name, value in asdict(request).items() if name not in ("paper", "out")}
     options, folder = Options(**words), Path(request.out)
     _agree(folder, request.paper)
-    build: Callable[[Lab, Options], Sequence[Figure]] = import_module(
-        f"admmnet.reproduce.{request.paper}"
-    ).figures
+    module = import_module(f"admmnet.reproduce.{request.paper}")
+    _check_installed(request.paper, getattr(module, "NEEDS", ()))
+    build: Callable[[Lab, Options], Sequence[Figure]] = module.figures
     with locked(folder), Pool(jobs or processors()) as pool:
         _agree(folder, request.paper)
         about = {"admmnet": __version__, "paper": request.paper, **_portable(words)}
@@ -151,6 +151,15 @@ def _portable(words: dict[str, Any]) -> dict[str, Any]:
     return {
         name: (value if name in ("scale", "seeds") else value is not None) for name, value in words.items()
     }
+
+
+def _check_installed(paper: str, needs: Sequence[str]) -> None:
+    """Refuse before anything is measured: what lacks a library would be kept as a refused setting."""
+    missing = [name for name in needs if find_spec(name) is None]
+    if missing:
+        raise RequestError(
+            f"{paper} needs {' and '.join(missing)}, not installed here; run: pip install 'admmnet[baselines]'"
+        )
 
 
 def _check(request: Request, jobs: int | None) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from admmnet.agent import Agent
 from admmnet.data import Records
+from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.losses import Loss
+from admmnet.node import Node
 from admmnet.records import MetricsFile
 from admmnet.transport import Transport, is_writer
 from admmnet.trouble.clock import VirtualClock
@@ -32,14 +34,6 @@ def test_errors(X: Matrix, y: Vector, theta: Matrix) -> Vector:
 test_error.__test__ = test_errors.__test__ = False  # type: ignore[attr-defined]
 
 
-def mean_losses(block: Sequence[Agent], theta: Matrix) -> Vector:
-    """Every agent's mean loss over its records at its row of theta, shape (B, d)."""
-    together = block[0].solver.block
-    if together is not None:
-        return np.asarray(together.mean_losses(theta))
-    return np.array([agent.solver.mean_loss(own) for agent, own in zip(block, theta, strict=True)])
-
-
 class Observer:
     """Collects every agent's figures after a round and writes metrics.csv at one process.
 
@@ -60,16 +54,19 @@ class Observer:
     def __init__(
         self,
         transport: Transport,
-        blocks: Sequence[Sequence[Agent]],
+        blocks: Sequence[Sequence[Node]],
+        holders: Mapping[int, tuple[Holder, int]],
         data: Records,
         folder: Path,
         *,
+        loss: Loss,
         seeded: bool,
         start: int = 0,
         trouble: Trouble | None = None,
     ) -> None:
         self._transport, self._blocks, self._data, self._seeded = transport, blocks, data, seeded
-        agents = sorted((agent for block in blocks for agent in block), key=lambda agent: agent.id)
+        self._holders, self._loss = holders, loss
+        agents = sorted((node.agent for block in blocks for node in block), key=lambda agent: agent.id)
         self._agents = agents
         self._place = {agent.id: place for place, agent in enumerate(agents)}
         self.theta = np.zeros((0, 0))
@@ -108,7 +105,7 @@ class Observer:
         consensus = self.theta.mean(axis=0)
         mine = np.zeros((len(self._agents), 8))
         for block in self._blocks:
-            places = [self._place[agent.id] for agent in block]
+            places = [self._place[node.id] for node in block]
             mine[places] = self._measured(block, consensus)
         rows = self._all = self._kept(mine, self._all)
         self.rows = rows[:, :6]
@@ -129,19 +126,27 @@ class Observer:
             self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), times)
         return float(self.network[0])
 
-    def _measured(self, block: Sequence[Agent], consensus: Vector) -> Matrix:
+    def _losses(self, block: Sequence[Node], theta: Matrix) -> Vector:
+        """Every agent's mean loss over its records at its row of theta, shape (B, d): in simulations alone."""
+        holder, _ = self._holders[block[0].id]
+        assert isinstance(holder, SimulatedHolder)
+        return holder.mean_losses(theta, self._loss)
+
+    def _measured(self, block: Sequence[Node], consensus: Vector) -> Matrix:
         """Figures of the agents of a block, shape (B, 8)."""
-        theta = np.stack([agent.state.theta for agent in block])
+        agents = [node.agent for node in block]
+        theta = np.stack([agent.state.theta for agent in agents])
         rows = np.zeros((len(block), 8))
         rows[:, 0] = test_errors(self._data.X_test, self._data.y_test, theta)
-        rows[:, 1] = [agent.releases for agent in block]
-        rows[:, 2] = [agent.state.sent * agent.state.theta.nbytes for agent in block]
+        rows[:, 1] = [agent.releases for agent in agents]
+        rows[:, 2] = [agent.state.sent * agent.state.theta.nbytes for agent in agents]
         if self._seeded:
-            rows[:, 3] = mean_losses(block, theta)
-            rows[:, 4] = rows[:, 3] + [agent.penalty(own) for agent, own in zip(block, theta, strict=True)]
+            share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eq. (1)
+            rows[:, 3] = self._losses(block, theta)
+            rows[:, 4] = rows[:, 3] + [0.5 * share * float(own @ own) for own in theta]
             rows[:, 5] = [np.linalg.norm(own - consensus) for own in theta]
-            rows[:, 6] = mean_losses(block, np.broadcast_to(consensus, theta.shape))
-            rows[:, 7] = rows[:, 6] + [agent.penalty(consensus) for agent in block]
+            rows[:, 6] = self._losses(block, np.broadcast_to(consensus, theta.shape))
+            rows[:, 7] = rows[:, 6] + 0.5 * share * float(consensus @ consensus)
         return rows
 
     def judge(self, theta: Matrix, extra: int) -> None:
@@ -149,12 +154,12 @@ class Observer:
         data, consensus = self._data, theta.mean(axis=0)
         mine = np.zeros((len(self._agents), 4))
         for block in self._blocks:
-            places, own = [self._place[agent.id] for agent in block], theta[[agent.id for agent in block]]
+            places, own = [self._place[node.id] for node in block], theta[[node.id for node in block]]
             mine[places, 0] = test_errors(data.X_test, data.y_test, own)
-            mine[places, 1] = [extra * theta[0].nbytes * agent.state.degree for agent in block]
+            mine[places, 1] = [extra * theta[0].nbytes * node.agent.degree for node in block]
             if self._seeded:
-                mine[places, 2] = mean_losses(block, own)
-                mine[places, 3] = mean_losses(block, np.broadcast_to(consensus, own.shape))
+                mine[places, 2] = self._losses(block, own)
+                mine[places, 3] = self._losses(block, np.broadcast_to(consensus, own.shape))
         before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])
         rows = self._kept(mine, before)
         self.theta = theta

@@ -19,6 +19,7 @@ from admmnet.decisions import AnyNoise, Facts, budget_of, decide
 from admmnet.defaults import Strength, fixed
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
+from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.together import together
@@ -40,7 +41,9 @@ class Plan:
         Settings with every ``auto`` that has one value for all agents replaced.
     graph : networkx.Graph
     data : Records
-        ``counts`` of all agents, shards of this process's.
+        ``counts`` of all agents, and no shard: the holders have those.
+    holders : mapping
+        Of every agent of this process the holder of its records, and its place there.
     strength : Strength
         Penalty and self-terms.
     noise : mapping
@@ -56,6 +59,7 @@ class Plan:
     config: RunConfig
     graph: nx.Graph
     data: Records
+    holders: Mapping[int, tuple[Holder, int]]
     strength: Strength
     noise: Mapping[int, AnyNoise] | None
     accounts: Mapping[int, AccountFile]
@@ -88,11 +92,12 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         If a budget affords no release.
     """
     config, graph, data = together(world, lambda: _load(fixed(config), world, loader))
+    holders = together(world, lambda: _held(config, graph, world, data))
     trouble = together(world, lambda: trouble_of(config, graph))
     known: dict[int, int] = {}
     for counts in world.gather(data.counts):
         known |= {int(agent): int(count) for agent, count in counts.items()}
-    data = replace(data, counts=known)
+    data = replace(data, counts=known, shards={})
     together(world, lambda: require_classes(data, f"--algorithm {config.algorithm}"))
     widths = sorted(set(world.gather(len(data.feature_names))))
     if len(widths) > 1:
@@ -118,7 +123,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     notes = (*_notes(decision.config, data, spread), *_host_notes(hosts))
     if trouble is not None:
         notes += tuple(trouble.notes())
-    return Plan(decision.config, graph, data, decision.strength, decision.noise, accounts, trouble, notes)
+    return Plan(
+        decision.config, graph, data, holders, decision.strength, decision.noise, accounts, trouble, notes
+    )
 
 
 def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
@@ -207,6 +214,26 @@ def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunCo
             "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
         )
     return config, graph, data
+
+
+def _held(config: RunConfig, graph: nx.Graph, world: World, data: Records) -> dict[int, tuple[Holder, int]]:
+    """Put the records of this process's agents behind holders, those of a block into one.
+
+    Raises
+    ------
+    RequestError
+        If records are not what the theorems cover; it names the agent.
+    """
+    kind = Holder if config.seed is None else SimulatedHolder
+    found: dict[int, tuple[Holder, int]] = {}
+    for block in layout(graph, int(config.block), world.size).blocks[world.rank]:
+        try:
+            holder = kind.of([data.shards.pop(i) for i in block], copy=False)
+        except RequestError as error:
+            who = f"agent {block[0]}" if len(block) == 1 else f"agents {block[0]} to {block[-1]}"
+            raise RequestError(f"the records of {who} cannot be used: {error}") from None
+        found |= {i: (holder, place) for place, i in enumerate(block)}
+    return found
 
 
 def _open_accounts(config: RunConfig, data: Records, mine: Sequence[int]) -> dict[int, AccountFile]:

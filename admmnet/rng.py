@@ -8,6 +8,7 @@ nowhere. See docs/privacy.md, "Noise".
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator, Mapping
 from enum import IntEnum
 
 import numpy as np
@@ -22,7 +23,40 @@ class Purpose(IntEnum):
     BATCH = 3
 
 
-def agent_streams(agent: int, seed: int | None) -> dict[Purpose, np.random.Generator]:
+class Streams(Mapping[Purpose, np.random.Generator]):
+    """Independent generators of one agent, one a purpose, each made where it is first used.
+
+    Parameters
+    ----------
+    agent : int
+        Agent number, 0 or more.
+    seed : int or None
+        Seed of a simulation; None for private noise.
+    """
+
+    __slots__ = ("_agent", "_made", "_seed")
+
+    def __init__(self, agent: int, seed: int | None) -> None:
+        self._agent, self._seed = agent, seed
+        self._made: dict[Purpose, np.random.Generator] = {}
+
+    def __getitem__(self, purpose: Purpose) -> np.random.Generator:
+        """Generator of a purpose."""
+        if purpose not in self._made:
+            seed = self._seed
+            self._made[purpose] = _private() if seed is None else _seeded(seed, self._agent, purpose)
+        return self._made[purpose]
+
+    def __iter__(self) -> Iterator[Purpose]:
+        """All purposes."""
+        return iter(Purpose)
+
+    def __len__(self) -> int:
+        """Number of purposes."""
+        return len(Purpose)
+
+
+def agent_streams(agent: int, seed: int | None) -> Streams:
     """Random streams of one agent.
 
     Parameters
@@ -34,10 +68,10 @@ def agent_streams(agent: int, seed: int | None) -> dict[Purpose, np.random.Gener
 
     Returns
     -------
-    dict
+    Streams
         One independent generator a purpose.
     """
-    return {purpose: _seeded(seed, agent, purpose) if seed is not None else _private() for purpose in Purpose}
+    return Streams(agent, seed)
 
 
 def _seeded(seed: int, agent: int, purpose: Purpose) -> np.random.Generator:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from admmnet import records
-from admmnet.agent import Agent
-from admmnet.algorithms import ALGORITHMS
-from admmnet.algorithms.consensus import Consensus
 from admmnet.answer import Tail, gossip
 from admmnet.checkpoint.keeper import Keeper
 from admmnet.checkpoint.resume import resuming
@@ -21,14 +17,18 @@ from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
 from admmnet.decisions import loss_of
-from admmnet.drive import AnySolver, abreast
+from admmnet.drive import abreast
 from admmnet.errors import RequestError, RunError
+from admmnet.holder.door import Door
+from admmnet.methods import METHODS, Agent, AgentPlan, Method
+from admmnet.methods.base import check_inbox
+from admmnet.node import Node
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
+from admmnet.radius import MOST
 from admmnet.result import RunResult
 from admmnet.rng import agent_streams
-from admmnet.solve import LocalSolver
 from admmnet.summary import Seconds, summarise
 from admmnet.together import all_or_none, install_hook, together
 from admmnet.transport import Transport, World, is_writer, open_world
@@ -124,9 +124,9 @@ def _run(
         on_start(plan)
         transport = world.connect(plan.graph, int(plan.config.block))
         opened.callback(transport.close)
-        keeper = Keeper(plan.config, plan.data.shards, transport, folder)
-        blocks = together(world, lambda: _blocks(plan, transport, folder, keeper))
-        agents = sorted((agent for block in blocks for agent in block), key=lambda agent: agent.id)
+        keeper = Keeper(plan.config, plan.holders, transport, folder)
+        blocks = together(world, lambda: _nodes(plan, transport, folder, keeper))
+        agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         for agent in agents:
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
         tail = Tail(int(plan.config.rounds))
@@ -134,8 +134,10 @@ def _run(
         observer = Observer(
             transport,
             blocks,
+            plan.holders,
             plan.data,
             folder,
+            loss=loss_of(plan.config),
             seeded=plan.config.seed is not None,
             trouble=plan.trouble,
             start=keeper.start,
@@ -188,23 +190,24 @@ def _answer(plan: Plan, transport: Transport, observer: Observer, tail: Tail) ->
 
 def _round(
     round: int,
-    blocks: list[list[Agent]],
+    blocks: list[list[Node]],
     transport: Transport,
     observer: Observer,
     seconds: dict[str, float],
 ) -> float:
     begin = time.perf_counter()
-    agents = [agent for block in blocks for agent in block]
+    agents = [node for block in blocks for node in block]
     spoken: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline says nothing
     for block in blocks:
-        said = abreast([agent.proposal(round) for agent in block])
-        spoken |= {agent.id: vector for agent, vector in zip(block, said, strict=True)}
+        said = abreast([node.proposal(round) for node in block])
+        spoken |= {node.id: vector for node, vector in zip(block, said, strict=True)}
     solved = time.perf_counter()
-    for agent in agents:
-        agent.ledger.commit()  # what was charged is on its way to the disk before anything is sent
+    for node in agents:
+        node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
     heard = transport.exchange(spoken, round)
-    for agent in agents:
-        agent.absorb(heard[agent.id])
+    for node in agents:
+        check_inbox(node.id, heard[node.id], observer.theta.shape[1], MOST)
+        node.absorb(heard[node.id])
     seconds["solve"] += solved - begin
     seconds["exchange"] += time.perf_counter() - solved
     return observer.observe(round)
@@ -235,55 +238,21 @@ def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
     return folder
 
 
-def _blocks(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> list[list[Agent]]:
+def _nodes(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> list[list[Node]]:
     """Agents of this process, those of a block together."""
+    method = METHODS[plan.config.algorithm](plan.config)
     mine = transport.layout.blocks[transport.world.rank]
-    return [
-        [
-            _agent(plan, folder, i, solver, keeper.place(i))
-            for i, solver in zip(block, _solvers(plan, block), strict=True)
-        ]
-        for block in mine
-    ]
+    return [[_node(plan, method, folder, i, keeper.place(i)) for i in block] for block in mine]
 
 
-def _solvers(plan: Plan, block: tuple[int, ...]) -> Sequence[AnySolver]:
-    shards, loss = plan.data.shards, loss_of(plan.config)
-    if len(block) == 1:
-        return [LocalSolver(*shards[block[0]], loss)]
-    from admmnet.blocks.solve import BlockSolver  # small runs do without it
-
-    members = BlockSolver([shards[i] for i in block], loss).members
-    for i, member in zip(block, members, strict=True):
-        shards[i] = (member.X, member.y)  # the block's copy of the records is the only one
-    _give_back()
-    return members
-
-
-def _give_back() -> None:
-    """Let the system have the memory of many small arrays that are freed: the C library keeps it otherwise."""
-    import ctypes
-
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
-
-
-def _agent(plan: Plan, folder: Path, i: int, solver: AnySolver, since: Place | None) -> Agent:
-    config, graph = plan.config, plan.graph
-    method = ALGORITHMS[config.algorithm, str(config.method)]
-    return Agent(
-        i,
-        solver,
-        Consensus(sorted(graph[i]), len(plan.data.feature_names)),
-        eta=plan.strength.eta,
-        regularisation=plan.regularisation,
-        proximal=plan.strength.proximal[i],
-        algorithm=method(config, None if plan.noise is None else plan.noise[i]),
-        ledger=_ledger(plan, folder, i, since),
-        streams=agent_streams(i, config.seed),
-        discreet=config.seed is None,
-    )
+def _node(plan: Plan, method: Method, folder: Path, i: int, since: Place | None) -> Node:
+    noise = None if plan.noise is None else plan.noise[i]
+    own = AgentPlan(plan.strength.eta, plan.regularisation, plan.strength.proximal[i], noise)
+    agent = Agent(i, tuple(sorted(plan.graph[i])), own)
+    agent.state = method.start(agent, len(plan.data.feature_names))
+    ledger, streams = _ledger(plan, folder, i, since), agent_streams(i, plan.config.seed)
+    holder, member = plan.holders[i]
+    return Node(agent, method, Door(holder, member, loss_of(plan.config), ledger, streams), ledger)
 
 
 def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger:

@@ -13,10 +13,10 @@ import networkx as nx
 import numpy as np
 
 from admmnet import records
-from admmnet.agent import Agent
 from admmnet.config import RunConfig
 from admmnet.data import Records
 from admmnet.decisions import AnyNoise
+from admmnet.node import Node
 from admmnet.observer import Observer
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.ledger import Ledger, finite
@@ -38,7 +38,7 @@ def summarise(
     graph: nx.Graph,
     data: Records,
     noise: Mapping[int, AnyNoise] | None,
-    agents: Sequence[Agent],
+    agents: Sequence[Node],
     observer: Observer,
     transport: Transport,
     folder: Path,
@@ -198,15 +198,15 @@ def _lost_notes(transport: Transport) -> list[str]:
     ]
 
 
-def _agent_entry(agent: Agent, noise: Mapping[int, AnyNoise] | None, observer: Observer) -> dict[str, Any]:
-    plan = None if noise is None else noise[agent.id]
+def _agent_entry(node: Node, noise: Mapping[int, AnyNoise] | None, observer: Observer) -> dict[str, Any]:
+    plan = None if noise is None else noise[node.id]
     entry = entry_of(
-        agent.id,
-        agent.ledger,
+        node.id,
+        node.ledger,
         None if plan is None else (plan.budget, plan.worst_case),
-        records=agent.records,
-        degree=agent.state.degree,
-        releases=agent.releases,
-        error=float(observer.rows[agent.id, 0]),
+        records=node.door.records,
+        degree=node.agent.degree,
+        releases=node.agent.releases,
+        error=float(observer.rows[node.id, 0]),
     )
     return {**entry, "lost_at": None}

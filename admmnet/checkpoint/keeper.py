@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from admmnet.agent import Agent
 from admmnet.answer import Tail
-from admmnet.checkpoint.kept import State, agent_state, block_state, put, restore_agent, restore_block, taken
+from admmnet.checkpoint.kept import State, block_state, node_state, put, restore_block, restore_node, taken
 from admmnet.checkpoint.packing import pack, read_archive, unpack, write_archive
 from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.errors import RequestError
+from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.node import Node
 from admmnet.privacy.ledger import Place
 from admmnet.together import together
 from admmnet.transport import Transport
-from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ class Keeper:
     ----------
     config : RunConfig
         Resolved settings; ``resume`` says whether to go on, ``checkpoint_every`` how often to save.
-    shards : mapping
-        Records (X, y) of this process's agents; seeded checkpoints keep their fingerprints.
+    holders : mapping
+        Holders of this process's agents; seeded checkpoints keep fingerprints of their records.
     transport : Transport
     folder : Path
         Run folder.
@@ -85,7 +85,7 @@ class Keeper:
     def __init__(
         self,
         config: RunConfig,
-        shards: Mapping[int, tuple[Matrix, Vector]],
+        holders: Mapping[int, tuple[Holder, int]],
         transport: Transport,
         folder: Path,
     ) -> None:
@@ -101,7 +101,7 @@ class Keeper:
         if config.checkpoint_every is None and config.resume is None:
             return
         if self._seeded:
-            self._prints = {str(i): _fingerprint(*shards[i]) for i in transport.agents}
+            self._prints = {str(i): _fingerprint(*holders[i]) for i in transport.agents}
         # parts that different starts of a run have written never make one checkpoint
         self._token = str(transport.world.gather(secrets.token_hex(8))[0])
         if config.resume is not None:
@@ -111,16 +111,16 @@ class Keeper:
         """Where an agent's ledger stood, None without resume."""
         return self._places.get(agent)
 
-    def restore(self, blocks: Sequence[Sequence[Agent]], tail: Tail) -> None:
+    def restore(self, blocks: Sequence[Sequence[Node]], tail: Tail) -> None:
         """Give agents, solvers and the running mean their state back."""
         if not self._states:
             return
         for block in blocks:
-            for agent in block:
-                restore_agent(agent, self._states[f"agent {agent.id}"], seeded=self._seeded)
-            together_ = _block_of(block)
-            if together_ is not None and self._seeded:
-                restore_block(together_, self._states[f"block {min(agent.id for agent in block)}"])
+            for node in block:
+                restore_node(node, self._states[f"agent {node.id}"], seeded=self._seeded)
+            solver = _block_of(block) if self._seeded else None
+            if solver is not None:
+                restore_block(solver, self._states[f"block {min(node.id for node in block)}"])
         tail._count = int(self._network["count"])
         if tail._count:
             rows = [self._states[f"agent {i}"]["tail"] for i in self._transport.agents]
@@ -132,7 +132,7 @@ class Keeper:
         if clock is not None and self._network:
             put(clock, self._network, secret=False)
 
-    def save(self, done: int, blocks: Sequence[Sequence[Agent]], tail: Tail, clock: object = None) -> None:
+    def save(self, done: int, blocks: Sequence[Sequence[Node]], tail: Tail, clock: object = None) -> None:
         """Write a checkpoint after ``done`` rounds, if one is due; the last round has none.
 
         Raises
@@ -145,14 +145,14 @@ class Keeper:
             return
         folder = self._folder / f"{done:06d}"
         folder.mkdir(parents=True, exist_ok=True)
-        agents = sorted((agent for block in blocks for agent in block), key=lambda agent: agent.id)
+        agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # the ledgers first: a checkpoint never knows of more than they hold
         places = {agent.id: agent.ledger.place(done) for agent in agents}
         states = {f"agent {agent.id}": self._agent(agent, tail) for agent in agents}
         for block in blocks:
-            solver = _block_of(block)
-            if solver is not None and self._seeded:
-                states[f"block {min(agent.id for agent in block)}"] = block_state(solver)
+            solver = _block_of(block) if self._seeded else None
+            if solver is not None:
+                states[f"block {min(node.id for node in block)}"] = block_state(solver)
         states["network"] = {"count": np.asarray(tail._count)} | (
             {} if clock is None else taken(clock, secret=False)
         )
@@ -175,10 +175,10 @@ class Keeper:
         self._transport.world.gather(None)  # every process has its part written
         self._forget(done)
 
-    def _agent(self, agent: Agent, tail: Tail) -> State:
-        state = agent_state(agent, seeded=self._seeded)
+    def _agent(self, node: Node, tail: Tail) -> State:
+        state = node_state(node, seeded=self._seeded)
         if tail._sum is not None:
-            state["tail"] = tail._sum[agent.id]
+            state["tail"] = tail._sum[node.id]
         return state
 
     def _forget(self, done: int) -> None:
@@ -294,16 +294,15 @@ class Keeper:
             )
 
 
-def _block_of(block: Sequence[Agent]) -> BlockSolver | None:
-    return block[0].solver.block if block else None
+def _block_of(block: Sequence[Node]) -> BlockSolver | None:
+    """Solver of a block, None of a single agent; asked for in seeded runs alone."""
+    return block[0].door.secret.solver.block if block else None
 
 
-def _fingerprint(X: Matrix, y: Vector) -> str:
+def _fingerprint(holder: Holder, member: int) -> str:
     """sha256 of an agent's records: in seeded runs only, a private run's checkpoint holds nothing of the records."""
-    found = hashlib.sha256(repr(X.shape).encode())
-    for part in (X, y):
-        found.update(np.ascontiguousarray(part).data)
-    return found.hexdigest()
+    assert isinstance(holder, SimulatedHolder)
+    return holder.fingerprint(member)
 
 
 def _sync(*paths: Path) -> None:

@@ -7,19 +7,20 @@ checkpoints keep the first kind alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.algorithms.ipp_admm import IPPADMM
 from admmnet.ball import BallQuery
 from admmnet.solve import LocalSolver
 
 if TYPE_CHECKING:
-    from admmnet.agent import Agent
     from admmnet.blocks.solve import BlockSolver
+    from admmnet.drive import AnySolver
+    from admmnet.node import Node
 
 Array: TypeAlias = NDArray[Any]
 State: TypeAlias = dict[str, Array]
@@ -36,16 +37,6 @@ class Kinds(NamedTuple):
 
 _POINT = ("theta", "data", "rms", "known", "patience", "waste", "passes", "before")
 TABLE: Mapping[str, Kinds] = {
-    "Agent": Kinds(
-        ("releases", "comparisons"),
-        # streams and solver have functions of their own; a round's message is in theta when the round is over
-        ("streams", "solver", "_spoken"),
-        ("id", "state", "eta", "regularisation", "proximal", "convexity", "algorithm", "ledger", "discreet"),
-    ),
-    "Consensus": Kinds(("theta", "dual", "heard", "said", "sent"), (), ("neighbours", "contact")),
-    # made of released vectors, docs/algorithms.md eq. (32)
-    "RADMM": Kinds(("_gradient",), (), ("beta", "noise", "gamma")),
-    "IPPADMM": Kinds((), ("_held", "_query"), ("beta", "noise", "threshold", "max_releases")),
     "BallQuery": Kinds((), ("_mu", "_solver"), ("radius", "gap", "_least")),
     "LocalSolver": Kinds(
         (),
@@ -62,7 +53,7 @@ TABLE: Mapping[str, Kinds] = {
     "VirtualClock": Kinds(("start", "worked", "ends"), (), ("_trouble", "_delays", "_payload")),
 }
 """By the class's name: classes that few runs need are not imported for it."""
-_APART = ("streams", "solver", "_spoken", "_query", "_solver", "_groups", "_alone", "_twin", "curve", "_data")
+_APART = ("_solver", "_groups", "_alone", "_twin", "curve", "_data")
 """Attributes that are no arrays and numbers."""
 
 
@@ -91,8 +82,6 @@ def put(thing: object, state: Mapping[str, Array], *, secret: bool) -> None:
 
 def _names(thing: object, *, secret: bool) -> Iterator[str]:
     kind = type(thing).__name__
-    if kind not in TABLE and getattr(getattr(thing, "__dataclass_params__", None), "frozen", False):
-        return iter(())  # most methods: settings alone
     kinds = TABLE[kind]
     unknown = set(vars(thing)).difference(*kinds)
     if unknown:
@@ -103,47 +92,84 @@ def _names(thing: object, *, secret: bool) -> Iterator[str]:
     return (name for name in names if name not in _APART)
 
 
-def agent_state(agent: Agent, *, seeded: bool) -> State:
+def node_state(node: Node, *, seeded: bool) -> State:
     """State of one agent after a round, its share in a block's solver excepted; of a private run nothing secret.
 
     A threshold that an agent of a private run holds (docs/privacy.md, Theorem 9) is not kept: the resumed agent
     abandons that start, whose charge stands and covers every answer it gave, and pays for a new one with fresh
     noise before it asks again. Both are adaptively composed charges, as any two starts are.
     """
-    state = taken(agent, secret=False)
-    state |= _under("state", taken(agent.state, secret=False))
-    state |= _under("algorithm", taken(agent.algorithm, secret=seeded))
+    agent = node.agent
+    state = {"releases": np.asarray(agent.releases), "marks": _words(node.door.marks)}
+    state |= _under("state", _fields(agent.state))
     if not seeded:
         return state
-    state["streams"] = np.stack([_stream(agent.streams[purpose]) for purpose in sorted(agent.streams)])
-    if isinstance(agent.solver, LocalSolver):
-        state |= _under("solver", solver_state(agent.solver))
-    if isinstance(agent.algorithm, IPPADMM) and agent.algorithm._query is not None:
-        query = agent.algorithm._query
-        state |= _under("query", taken(query, secret=True))
-        if isinstance(query._solver, LocalSolver):
-            state |= _under("query.solver", solver_state(query._solver))
+    secret = node.door.secret
+    state["streams"] = np.stack([_stream(secret.streams[purpose]) for purpose in sorted(secret.streams)])
+    if isinstance(secret.solver, LocalSolver):
+        state |= _under("solver", solver_state(secret.solver))
+    state["kept"] = _words(secret.kept)
+    for number, key in enumerate(sorted(secret.kept)):
+        value = secret.kept[key]
+        state |= _under(
+            f"kept{number}", _query_state(value) if isinstance(value, BallQuery) else {"": np.asarray(value)}
+        )
     return state
 
 
-def restore_agent(agent: Agent, state: State, *, seeded: bool) -> None:
+def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     """Give an agent its state back."""
-    put(agent, state, secret=False)
-    put(agent.state, _below("state", state), secret=False)
-    put(agent.algorithm, _below("algorithm", state), secret=seeded)
+    agent = node.agent
+    agent.releases = state["releases"].item()
+    node.door.marks.update(state["marks"].tolist())
+    own = _below("state", state)
+    for field in fields(agent.state):
+        value = own.get(field.name)
+        setattr(agent.state, field.name, None if value is None else _plain(value))
     if not seeded:
         return
-    for purpose, words in zip(sorted(agent.streams), state["streams"], strict=True):
-        _set_stream(agent.streams[purpose], words)
-    if isinstance(agent.solver, LocalSolver):
-        restore_solver(agent.solver, _below("solver", state))
-    query = _below("query", state)
-    if query and isinstance(agent.algorithm, IPPADMM) and agent.algorithm.noise.gate is not None:
-        gate = agent.algorithm.noise.gate
-        again = agent.algorithm._query = BallQuery(agent.solver, gate.radius, gate.gap)
-        put(again, query, secret=True)
-        if isinstance(again._solver, LocalSolver):
-            restore_solver(again._solver, _below("solver", query))
+    secret = node.door.secret
+    for purpose, words in zip(sorted(secret.streams), state["streams"], strict=True):
+        _set_stream(secret.streams[purpose], words)
+    if isinstance(secret.solver, LocalSolver):
+        restore_solver(secret.solver, _below("solver", state))
+    for number, key in enumerate(state["kept"].tolist()):
+        own = _below(f"kept{number}", state)
+        if "" in own:
+            secret.kept[key] = own[""].item()
+        else:
+            secret.kept[key] = _query(secret.solver, own)
+
+
+def _fields(state: Any) -> State:
+    return {
+        field.name: np.asarray(value)
+        for field in fields(state)
+        if (value := getattr(state, field.name)) is not None
+    }
+
+
+def _plain(value: Array) -> Any:
+    return value.copy(order="K") if value.ndim else value.item()
+
+
+def _words(words: Iterable[str]) -> Array:
+    return np.array(sorted(words), dtype=np.str_)
+
+
+def _query_state(query: BallQuery) -> State:
+    state = taken(query, secret=True) | {"radius": np.asarray(query.radius), "gap": np.asarray(query.gap)}
+    if isinstance(query._solver, LocalSolver):
+        state |= _under("solver", solver_state(query._solver))
+    return state
+
+
+def _query(solver: AnySolver, state: State) -> BallQuery:
+    query = BallQuery(solver, state["radius"].item(), state["gap"].item())
+    put(query, state, secret=True)
+    if isinstance(query._solver, LocalSolver):
+        restore_solver(query._solver, _below("solver", state))
+    return query
 
 
 def solver_state(solver: LocalSolver) -> State:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
-from admmnet.algorithms.consensus import Contact, Mask, apart
 from admmnet.config import RunConfig
 from admmnet.errors import RequestError
+from admmnet.methods.consensus import Contact, Mask, apart
 from admmnet.trouble.clock import Delays, parse_delay, trouble_stream
 from admmnet.trouble.links import Links
 from admmnet.trouble.schedule import GraphSchedule, read_schedule
 
 if TYPE_CHECKING:
-    from admmnet.agent import Agent
+    from admmnet.node import Node
 
 LOSSES = 1
 """Kind of random numbers; ``clock`` has the others."""
@@ -255,9 +255,7 @@ def trouble_of(config: RunConfig, graph: nx.Graph) -> Trouble | None:
     return trouble if trouble.disturbs or delays is not None else None
 
 
-def taking_part(
-    blocks: list[list[Agent]], weather: Weather | None, lost: Collection[int]
-) -> list[list[Agent]]:
+def taking_part(blocks: list[list[Node]], weather: Weather | None, lost: Collection[int]) -> list[list[Node]]:
     """Agents of each block that are online in a round, told of the trouble around them.
 
     Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why their last vectors do not
@@ -265,11 +263,11 @@ def taking_part(
     """
     if weather is None and not lost:
         return blocks
-    online = [[agent for agent in block if weather is None or weather.online[agent.id]] for block in blocks]
+    online = [[node for node in block if weather is None or weather.online[node.id]] for block in blocks]
     for block in online:
-        for agent in block:
+        for agent in (node.agent for node in block):
             contact = None if weather is None else weather.contact(agent.id)
-            agent.state.contact = apart(contact, agent.state.neighbours, lost)
+            agent.contact = apart(contact, agent.neighbours, lost)
     return online
 
 

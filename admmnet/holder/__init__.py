@@ -1,0 +1,21 @@
+"""What touches records: holders, the door, measurements. Nothing here imports a method, a transport or a setting.
+
+The trusted base is listed file by file in docs/privacy.md, "The boundary".
+"""
+
+from admmnet.holder.answers import NO, REFUSED, Answer, Ask, Asking, Cost, Released
+from admmnet.holder.door import Door
+from admmnet.holder.holder import Holder, SimulatedHolder
+
+__all__ = [
+    "NO",
+    "REFUSED",
+    "Answer",
+    "Ask",
+    "Asking",
+    "Cost",
+    "Door",
+    "Holder",
+    "Released",
+    "SimulatedHolder",
+]

@@ -1,0 +1,145 @@
+"""The door: the one thing that answers measurements with records (docs/privacy.md, "The boundary").
+
+For every measurement, in this order: its public inputs are held to public bounds; the ledger is asked whether the cost
+fits, and charged; noise is drawn from the agent's own stream; the answer is computed and rounded to the public grid.
+What comes out is what is released, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from admmnet.drive import Steps
+from admmnet.errors import RequestError, RunError
+from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Released
+from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.holder.measurements.base import KINDS, Known, Measurement
+from admmnet.holder.secrets import Secret
+from admmnet.losses import Loss
+from admmnet.privacy.events import NoRecords
+from admmnet.privacy.ledger import Ledger
+from admmnet.radius import MOST, clip
+from admmnet.rng import Purpose
+
+FAILED = (
+    "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
+)
+"""All that is said of it where records are private: why may depend on a record."""
+
+
+class Door:
+    """Answers one agent's questions from its records, its ledger and its streams.
+
+    Parameters
+    ----------
+    holder : Holder
+        Records of the agent, and perhaps of others.
+    member : int
+        Which of the holder's members.
+    loss : Loss
+        Loss of all solves.
+    ledger : Ledger
+        Guard of the budget.
+    streams : mapping
+        The agent's random numbers.
+    """
+
+    __slots__ = ("_known", "_ledger", "_secret", "_told")
+
+    def __init__(
+        self,
+        holder: Holder,
+        member: int,
+        loss: Loss,
+        ledger: Ledger,
+        streams: Mapping[Purpose, np.random.Generator],
+    ) -> None:
+        self._known = Known(holder.counts[member], holder.width, loss, frozenset())
+        self._ledger = ledger
+        self._secret = Secret(holder._solver(member, loss), streams)
+        self._told = isinstance(holder, SimulatedHolder)
+
+    @property
+    def records(self) -> int:
+        """Number of records, n_i, counted by the holder."""
+        return self._known.records
+
+    def answer(self, ask: Ask, round: int) -> Steps[Answer]:
+        """Answer a question; what it costs is in the ledger before anything is drawn.
+
+        Raises
+        ------
+        RequestError
+            If the measurement is none of ours, or its public inputs make no sense.
+        RunError
+            If the ledger cannot be written. No error depends on records.
+        """
+        known = self._known._replace(marks=frozenset(self._secret.marks | self._secret.kept.keys()))
+        measurement = _ours(ask.measurement).within(known)
+        cost = measurement.cost(known)
+        reserved = [event for one in ask.reserve for event in _ours(one).within(known).cost(known).now]
+        needed = (*cost.now, *cost.later, *reserved)
+        if needed and not self._ledger.affords(needed):
+            self._ledger.refuse(round)
+            return REFUSED
+        if cost.now:
+            self._ledger.charge(round, *cost.now)
+        work, reply = measurement.carry_out(self._secret, known), None
+        while True:
+            try:
+                step = work.send(reply)
+            except StopIteration as done:
+                return _bounded(done.value)
+            except Exception as error:
+                raise self._fault(error) from None
+            if step is LATER:
+                self._ledger.charge(round, *cost.later)
+                reply = None
+                continue
+            try:
+                reply = yield step
+            except RunError as error:
+                raise self._fault(error) from None
+
+    def _fault(self, error: Exception) -> RunError:
+        return RunError(str(error) if self._told else FAILED)
+
+    @property
+    def secret(self) -> Secret:
+        """What is behind the door, for the checkpoints of a simulation.
+
+        Raises
+        ------
+        RequestError
+            If the records are private.
+        """
+        if not self._told:
+            raise RequestError("nothing behind the door of private records is shown")
+        return self._secret
+
+    @property
+    def marks(self) -> set[str]:
+        """What has happened here that later costs depend on: public, in every checkpoint."""
+        return self._secret.marks
+
+    def nothing(self, round: int) -> None:
+        """Note a message that was computed from released values alone: it costs nothing."""
+        self._ledger.charge(round, NoRecords())
+
+
+def _ours(measurement: Measurement) -> Measurement:
+    if type(measurement) not in KINDS:
+        raise RequestError(
+            f"{type(measurement).__name__} is no measurement of admmnet.holder: the door answers those alone, because "
+            "each states what it costs and has a proof"
+        )
+    return measurement
+
+
+def _bounded(answer: Answer) -> Answer:
+    """Hold a released vector to the common bound of messages and releases, 2^40."""
+    if isinstance(answer, Released) and isinstance(answer.value, np.ndarray):
+        return answer._replace(value=clip(answer.value, MOST))
+    return answer

@@ -1,0 +1,193 @@
+"""Holders of records: the only way in, and what the theorems ask of rows and labels (docs/privacy.md, sec. 1).
+
+Whoever has a ``Holder`` can count its records and put it behind a ``Door``; nothing here hands out a row, a label or
+a number computed from them. ``SimulatedHolder`` does, for public data and simulations alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.losses import Loss
+from admmnet.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from admmnet.drive import AnySolver
+
+Task = Literal["binary", "real"]
+Features = Any
+"""Dense (n, d) float64 array in C order, or a scipy.sparse CSR matrix of float64; scipy has no types."""
+_UNIT = 2.0**-53
+
+
+def row_slack(width: int) -> float:
+    """Relative excess over 1 that rounding may give the norm of a row of ``width`` numbers: max(1e-12, 4 d u)."""
+    return max(1e-12, 4.0 * width * _UNIT)
+
+
+class Holder:
+    """Records of one agent, or of several whose local problems are solved together.
+
+    Parameters
+    ----------
+    X : array_like or scipy.sparse matrix, shape (n, d)
+        Rows of norm at most 1, up to ``row_slack``; copied, so that nobody changes them afterwards.
+    y : array_like, shape (n,)
+        Labels -1 and +1, or finite targets.
+    task : {"binary", "real"}
+        Which of the two.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Number of records of every member, n_i: the only ones that its noise is ever made from.
+    width : int
+        d.
+
+    Raises
+    ------
+    RequestError
+        For whatever the theorems do not cover: other shapes, numbers that are not finite, a longer row, a label
+        outside of the task's set. The message holds no value of a record.
+    """
+
+    def __init__(self, X: Features, y: Any, *, task: Task = "binary") -> None:
+        self._take([(X, y)], task, copy=True)
+
+    @classmethod
+    def of(
+        cls, shards: Sequence[tuple[Features, Vector]], *, task: Task = "binary", copy: bool = True
+    ) -> Holder:
+        """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up.
+
+        Raises
+        ------
+        RequestError
+            As the constructor.
+        """
+        found = cls.__new__(cls)
+        found._take(shards, task, copy=copy)
+        return found
+
+    def _take(self, shards: Sequence[tuple[Features, Vector]], task: Task, *, copy: bool) -> None:
+        if not shards:
+            raise RequestError("a holder needs the records of one agent at least")
+        self._shards = [_checked(X, y, task, copy=copy) for X, y in shards]
+        self.width = int(self._shards[0][0].shape[1])
+        self.counts = tuple(len(y) for _, y in self._shards)
+        if any(X.shape[1] != self.width for X, _ in self._shards):
+            raise RequestError("the members of a block have records of different widths: encode them alike")
+        self._solvers: tuple[Loss, Sequence[AnySolver]] | None = None
+
+    def __len__(self) -> int:
+        """Number of members."""
+        return len(self._shards)
+
+    def __repr__(self) -> str:
+        """Counts and width, nothing of the records."""
+        return f"{type(self).__name__}(counts={self.counts}, width={self.width})"
+
+    def _solver(self, member: int, loss: Loss) -> AnySolver:
+        """Solver of a member's local problems; all members of a holder have one loss."""
+        if self._solvers is None:
+            self._solvers = loss, self._make_solvers(loss)
+        known, solvers = self._solvers
+        if known != loss:
+            raise RequestError(f"these records are in use with the {known.name} loss; take another holder")
+        return solvers[member]
+
+    def _make_solvers(self, loss: Loss) -> Sequence[AnySolver]:
+        if len(self) == 1:
+            from admmnet.solve import LocalSolver
+
+            return [LocalSolver(*self._shards[0], loss)]
+        from admmnet.blocks.solve import BlockSolver  # small runs do without it
+
+        members = BlockSolver(self._shards, loss).members
+        self._shards = [(member.X, member.y) for member in members]  # the block's copy is the only one
+        return members
+
+
+class SimulatedHolder(Holder):
+    """Holder whose records are public, or of a simulation: what is computed from them may be shown."""
+
+    def records(self, member: int = 0) -> tuple[Features, Vector]:
+        """Rows (n, d) and labels (n,) of a member, not to be written to."""
+        return self._shards[member]
+
+    def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
+        """Mean loss of every member over its records at its row of theta (B, d), shape (B,)."""
+        solver = self._solver(0, loss)
+        if solver.block is not None:
+            return np.asarray(solver.block.mean_losses(theta))
+        return np.array([solver.mean_loss(theta[0])])
+
+    def fingerprint(self, member: int = 0) -> str:
+        """sha256 of a member's records."""
+        X, y = self._shards[member]
+        found = hashlib.sha256(repr(X.shape).encode())
+        for part in (X, y):
+            found.update(np.ascontiguousarray(part).data)
+        return found.hexdigest()
+
+
+def _checked(X: Features, y: Any, task: Task, *, copy: bool) -> tuple[Features, Vector]:
+    """Rows and labels that the theorems cover, read-only."""
+    rows = _rows(X, copy=copy)
+    try:
+        labels = np.array(y, dtype=np.float64, copy=True if copy else None)
+    except (TypeError, ValueError):
+        raise RequestError("the labels are not all numbers: -1 and +1, or targets") from None
+    if rows.ndim != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
+        raise RequestError(
+            f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = squared_norms(rows)
+        if not (np.isfinite(squares).all() and np.isfinite(labels).all()):
+            raise RequestError("records hold a number that is not finite or too large to square: clean them")
+    if math.sqrt(float(squares.max())) > 1.0 + row_slack(rows.shape[1]):
+        raise RequestError(
+            "a row has norm above 1, and every bound rests on norms of at most 1: scale each row by itself to norm 1"
+        )
+    if task == "binary" and not (np.abs(labels) == 1.0).all():
+        raise RequestError("a label is neither -1 nor +1: map the two classes to these")
+    _freeze(rows, labels)
+    return rows, labels
+
+
+def _rows(X: Features, *, copy: bool) -> Features:
+    if not is_sparse(X):
+        try:
+            return np.array(X, dtype=np.float64, order="C", copy=True if copy else None)
+        except (TypeError, ValueError):
+            raise RequestError("the rows are not a table of numbers") from None
+    rows = X.tocsr(copy=copy).astype(np.float64, copy=False)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def _freeze(rows: Features, labels: Vector) -> None:
+    labels.flags.writeable = False
+    for part in (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,):
+        part.flags.writeable = False
+
+
+def is_sparse(X: Features) -> bool:
+    """Whether X is a scipy.sparse matrix; scipy need not be loaded to tell."""
+    return hasattr(X, "tocsr")
+
+
+def squared_norms(X: Features, axis: int = 1) -> Vector:
+    """Squared 2-norms of the rows (axis 1) or columns (axis 0) of X."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=axis), dtype=np.float64).ravel()
+    return cast(Vector, np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", X, X))

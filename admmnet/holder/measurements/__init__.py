@@ -1,0 +1,13 @@
+"""The measurements: each a function of records with its noise, its cost and the theorem that joins the two."""
+
+from admmnet.holder.measurements.gate import HeldFall, NoisyFall, PublishedComparison
+from admmnet.holder.measurements.minimiser import ExactMinimiser, GammaMinimiser, PerturbedMinimiser
+
+__all__ = [
+    "ExactMinimiser",
+    "GammaMinimiser",
+    "HeldFall",
+    "NoisyFall",
+    "PerturbedMinimiser",
+    "PublishedComparison",
+]

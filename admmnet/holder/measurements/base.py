@@ -1,0 +1,102 @@
+"""What every measurement has: public inputs with bounds, a cost with its proof, and the work on records.
+
+A measurement is a frozen value of plain numbers and vectors. The door answers the classes registered here and no
+others: a foreign class could state a cost of nothing and read the records all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.holder.answers import Cost, Work
+from admmnet.losses import Loss
+from admmnet.rng import Purpose
+
+if TYPE_CHECKING:
+    from admmnet.holder.secrets import Secret
+
+K = TypeVar("K", bound=type)
+KINDS: set[type] = set()
+"""Classes that the door answers."""
+
+
+class Known(NamedTuple):
+    """Public facts of a holder's member.
+
+    Attributes
+    ----------
+    records, width : int
+        n, counted by the holder itself, and d.
+    loss : Loss
+        Its constants G and c1 hold for rows of norm 1.
+    marks : frozenset of str
+        What earlier answers have made public: that a threshold is held, that a charge was paid in advance.
+    """
+
+    records: int
+    width: int
+    loss: Loss
+    marks: frozenset[str]
+
+
+class Measurement(Protocol):
+    """A function of records together with its noise, its cost and the proof that joins the two."""
+
+    def within(self, known: Known) -> Self:
+        """Return the same with public inputs held to their bounds: docs/privacy.md, "The public radius"."""
+        ...
+
+    def cost(self, known: Known) -> Cost:
+        """What it costs, from its own fields and public facts alone."""
+        ...
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Draw, compute, round; the cost is charged."""
+        ...
+
+
+def measurement(kind: K) -> K:
+    """Register a frozen dataclass of floats, integers, booleans, strings and vectors as one that the door answers."""
+    KINDS.add(kind)
+    return kind
+
+
+_PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
+
+
+class Plain:
+    """Base of measurements: fields are made plain, so that no foreign value stands where a number belongs."""
+
+    def __post_init__(self) -> None:
+        """Convert every field to its plain type; vectors are copied.
+
+        Raises
+        ------
+        RequestError
+            If a field is of another kind.
+        """
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            kind, _, optional = str(field.type).partition(" | ")
+            if value is None and optional == "None":
+                continue
+            try:
+                plain: Any = np.array(value, dtype=np.float64) if kind == "Vector" else _PLAIN[kind](value)
+            except (TypeError, ValueError):
+                raise RequestError(
+                    f"{type(self).__name__}: {field.name} must be a {kind.lower()}, got {type(value).__name__}"
+                ) from None
+            object.__setattr__(self, field.name, plain)
+
+
+def key_of(what: object, *numbers: float) -> str:
+    """Name of a secret or a mark: the measurement's class and the public numbers that it depends on."""
+    return "|".join((type(what).__name__, *(repr(float(number)) for number in numbers)))
+
+
+__all__ = ["KINDS", "Cost", "Known", "Measurement", "Plain", "Purpose", "key_of", "measurement"]

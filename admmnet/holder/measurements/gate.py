@@ -1,0 +1,196 @@
+"""Questions of a gate: whether an agent should speak (docs/privacy.md, sec. 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from admmnet.holder.answers import LATER, NO, Cost, Released, Work
+from admmnet.holder.measurements.base import Known, Plain, key_of, measurement
+from admmnet.holder.measurements.minimiser import candidate, held, noisy, objective_event
+from admmnet.holder.secrets import Secret
+from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
+from admmnet.radius import centre_radius, clip, gaussian_tail
+from admmnet.rng import Purpose
+from admmnet.types import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class _Fall(Plain):
+    """How much the mean loss can fall within a ball around a public point: Theorem 8.
+
+    Parameters
+    ----------
+    centre : ndarray, shape (d,)
+        Public point.
+    radius, gap : float
+        Of the ball, and of the certificate.
+    threshold : float
+        Fall worth a broadcast.
+    """
+
+    centre: Vector
+    radius: float
+    gap: float
+    threshold: float
+
+    def within(self, known: Known) -> Self:
+        """Hold the centre to the radius within which every query is certified."""
+        loss = known.loss
+        constants = (loss.lipschitz(), loss.curvature_bound())
+        bound = centre_radius(known.records, known.width, self.radius, self.gap, *constants)
+        return replace(self, centre=clip(self.centre, bound))
+
+    def sensitivity(self, known: Known) -> float:
+        """Most that replacing one record moves the certified fall: Theorem 8."""
+        return 2.0 * known.loss.lipschitz() * self.radius / known.records + self.gap
+
+    def fall(self, secret: Secret) -> Generator[Any, Any, float]:
+        """Ask the records, warm started."""
+        query = secret.ball(key_of("ball", self.radius, self.gap), self.radius, self.gap)
+        return (yield from query.asks(self.centre))
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class NoisyFall(_Fall):
+    """Whether the fall with Gaussian noise reaches a threshold. Proof: docs/privacy.md, Theorems 8, 9 and 1.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation of the noise.
+    """
+
+    sigma: float
+
+    def cost(self, known: Known) -> Cost:
+        """One Gaussian."""
+        return Cost((Gaussian(self.sensitivity(known), self.sigma),))
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Eqs. (22), (23)."""
+        noise = float(secret.gaussian(Purpose.GATE, self.sigma, 1)[0])
+        yes = (yield from self.fall(secret)) + noise >= self.threshold
+        return Released(True, self) if yes else NO
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class HeldFall(_Fall):
+    """Whether the fall reaches a noisy threshold that is held until the first yes. Proof: Theorems 8 and 9.
+
+    The first question after a start or a yes charges the start; further ones up to the next yes are free.
+
+    Parameters
+    ----------
+    epsilon_threshold, epsilon_query : float
+        Pure epsilons of the threshold's noise and of the comparisons.
+    """
+
+    epsilon_threshold: float
+    epsilon_query: float
+
+    @property
+    def key(self) -> str:
+        """Start that this question belongs to: all that its noise was made for."""
+        numbers = (self.radius, self.gap, self.threshold, self.epsilon_threshold, self.epsilon_query)
+        return key_of(self, *numbers)
+
+    def cost(self, known: Known) -> Cost:
+        """A start where none is open."""
+        if self.key in known.marks:
+            return Cost(())
+        numbers = (self.epsilon_threshold, self.epsilon_query)
+        return Cost((AboveThreshold(self.sensitivity(known), *numbers),))
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Eqs. (22), (23)."""
+        key, sensitivity = self.key, self.sensitivity(known)
+        if key not in secret.kept:
+            noise = secret.laplace(Purpose.GATE, sensitivity / self.epsilon_threshold)
+            secret.kept[key] = self.threshold + noise
+        noise = secret.laplace(Purpose.GATE, 2.0 * sensitivity / self.epsilon_query)
+        if (yield from self.fall(secret)) + noise < float(secret.kept[key]):
+            return NO
+        del secret.kept[key]  # the next question starts anew
+        return Released(True, self)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class PublishedComparison(Plain):
+    """A round of IPP-ADMM as published: a candidate, a noisy comparison, and the candidate's broadcast on a yes.
+
+    Proof of what it costs: docs/privacy.md, Theorems 3, 4 and 6.
+
+    Parameters
+    ----------
+    linear, convexity, beta, sigma1, sigma2
+        As of ``PerturbedMinimiser``.
+    before : ndarray, shape (d,)
+        The agent's last broadcast.
+    share : float
+        lambda/N, weight of the regulariser.
+    loss_clip : float
+        C, clip of a record's loss and of the regulariser.
+    threshold : float
+        Fall of the clipped objective worth a broadcast.
+    threshold_scale, query_scale : float
+        Laplace scales of eq. (15).
+    gate_epsilon : float
+        What Lemma 4.3 of Ding et al. (2020) books at an agent's first comparison.
+    """
+
+    linear: Vector
+    convexity: float
+    beta: float
+    sigma1: float
+    sigma2: float
+    before: Vector
+    share: float
+    loss_clip: float
+    threshold: float
+    threshold_scale: float
+    query_scale: float
+    gate_epsilon: float
+
+    MARK = "PublishedComparison"
+
+    def within(self, known: Known) -> Self:
+        """Hold the linear term to the public radius."""
+        tail = gaussian_tail(self.sigma1, known.width)
+        return replace(self, linear=held(self.linear, known, self.convexity, self.beta, tail))
+
+    def cost(self, known: Known) -> Cost:
+        """Candidate and comparison now, the broadcast on a yes."""
+        G, C, m = known.loss.lipschitz(), self.loss_clip, self.convexity
+        # Theorem 6: one record moves the clipped average by C/n at each of two points; the inexact candidate moves
+        # by 2 beta/m, along which loss and clipped regulariser are Lipschitz
+        slope = G + math.sqrt(2.0 * C * self.share)
+        sensitivity = 2.0 * C / known.records + 2.0 * self.beta / m * slope
+        booked = 0.0 if self.MARK in known.marks else self.gate_epsilon
+        objective = objective_event(known, self.sigma1, m, gated=True)
+        # the published arithmetic books the candidate at the broadcast
+        broadcast = Gaussian(2.0 * self.beta / m, self.sigma2, objective.sensitivity, self.sigma1)
+        return Cost((objective, Laplace(sensitivity, self.query_scale, booked)), (broadcast,))
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Algorithm 2, with a threshold that is drawn anew at every comparison; eq. (15)."""
+        secret.marks.add(self.MARK)
+        theta_hat = yield from candidate(secret, self.linear, self.sigma1, self.convexity, self.beta)
+        fall = self._clipped(secret, self.before) - self._clipped(secret, theta_hat)
+        level = self.threshold + secret.laplace(Purpose.GATE, self.threshold_scale)
+        if fall + secret.laplace(Purpose.GATE, self.query_scale) < level:
+            return NO
+        yield LATER
+        return Released(noisy(secret, theta_hat, self.sigma2), self)
+
+    def _clipped(self, secret: Secret, theta: Vector) -> float:
+        """f_i(theta) with every record's loss, and the regulariser, clipped."""
+        losses = np.minimum(secret.solver.losses(theta), self.loss_clip)
+        return float(losses.mean()) + min(0.5 * self.share * float(theta @ theta), self.loss_clip)

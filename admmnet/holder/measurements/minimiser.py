@@ -1,0 +1,218 @@
+"""Minimisers of an agent's perturbed local objective: what the ADMM methods broadcast.
+
+The objective is J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + linear . theta, with everything
+besides the records in m and ``linear`` (docs/algorithms.md, eqs. (3), (6)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from admmnet.drive import Solve
+from admmnet.errors import RequestError
+from admmnet.holder.answers import Cost, Released, Work
+from admmnet.holder.measurements.base import Known, Plain, measurement
+from admmnet.holder.secrets import Secret
+from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
+from admmnet.privacy.mechanisms import round_to_grid
+from admmnet.radius import clip, gamma_tail, gaussian_tail, linear_radius
+from admmnet.rng import Purpose
+from admmnet.types import Vector
+
+
+def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
+    """Linear term scaled back to the public radius, within which every solve is certified: docs/privacy.md (B4).
+
+    Parameters
+    ----------
+    tail : float
+        Norm that the noise added to it never exceeds.
+
+    Raises
+    ------
+    RequestError
+        If it has another length than the records, or is not finite: a fault of the method, not of a neighbour.
+    """
+    if linear.shape != (known.width,):
+        raise RequestError(f"the linear term has {linear.size} numbers, the records have {known.width}")
+    loss = known.loss
+    constants = (loss.lipschitz(), loss.curvature_bound())
+    return clip(linear, linear_radius(known.records, known.width, convexity, beta, *constants, tail))
+
+
+def booked_convexity(convexity: float, booked: float | None) -> float:
+    """Convexity that the cost is stated for: the least over the run, never above the one that is solved with.
+
+    Raises
+    ------
+    RequestError
+        If it is.
+    """
+    least = convexity if booked is None else booked
+    if not 0.0 < least <= convexity:
+        raise RequestError(
+            f"booked convexity {least!r} must be positive and at most the solve's, {convexity!r}"
+        )
+    return least
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class PerturbedMinimiser(Plain):
+    """Minimiser with Gaussian noise: theta_hat(linear + b1) + b2.
+
+    Proof: docs/privacy.md, Theorems 3 and 4; without b1 Theorem 7.
+
+    Parameters
+    ----------
+    linear : ndarray, shape (d,)
+        Public linear coefficient.
+    convexity, beta : float
+        m, and the certified gradient norm.
+    sigma1 : float or None
+        Standard deviation of b1 ~ N(0, sigma1^2 I); None for noise on the output alone.
+    sigma2 : float
+        Standard deviation of b2 ~ N(0, sigma2^2 I).
+    booked : float or None
+        Least convexity over the run, by which the cost is stated; by default m.
+    tight : bool
+        Whether (L) of Theorem 3 is used where the loss is logistic; the published forms do without.
+    """
+
+    linear: Vector
+    convexity: float
+    beta: float
+    sigma1: float | None
+    sigma2: float
+    booked: float | None = None
+    tight: bool = True
+
+    def within(self, known: Known) -> Self:
+        """Hold the linear term to the public radius."""
+        tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
+        return replace(self, linear=held(self.linear, known, self.convexity, self.beta, tail))
+
+    def cost(self, known: Known) -> Cost:
+        """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""
+        m = booked_convexity(self.convexity, self.booked)
+        return Cost(minimiser_events(known, self.sigma1, self.sigma2, m, self.beta, tight=self.tight))
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Eqs. (5)-(7)."""
+        theta_hat = yield from candidate(secret, self.linear, self.sigma1, self.convexity, self.beta)
+        return Released(noisy(secret, theta_hat, self.sigma2), self)
+
+
+def minimiser_events(
+    known: Known, sigma1: float | None, sigma2: float, m: float, beta: float, *, tight: bool
+) -> tuple[Event, ...]:
+    """Events of a release with Gaussian noise at convexity m: Theorems 3 and 4, or 7."""
+    n, loss = known.records, known.loss
+    inexact = 2.0 * beta / m  # Theorem 4
+    if sigma1 is None:
+        return (Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, sigma2),)
+    logistic = tight and loss.name == "logistic"
+    return objective_event(known, sigma1, m, logistic=logistic), Gaussian(inexact, sigma2)
+
+
+def objective_event(
+    known: Known, sigma1: float, m: float, *, logistic: bool = False, gated: bool = False
+) -> ObjectivePerturbation:
+    """Event of Theorem 3 at convexity m."""
+    n, loss = known.records, known.loss
+    G, c1 = loss.lipschitz(), loss.curvature_bound()
+    return ObjectivePerturbation(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic)
+
+
+def candidate(
+    secret: Secret, linear: Vector, sigma1: float | None, m: float, beta: float
+) -> Generator[Any, Any, Vector]:
+    """theta_hat of ``linear`` + b1, b1 ~ N(0, sigma1^2 I), to gradient norm beta; eqs. (5), (6)."""
+    if sigma1 is not None:
+        linear = linear + secret.gaussian(Purpose.OBJECTIVE, sigma1, linear.size)
+    theta_hat: Vector = yield Solve(secret.solver, linear, m, beta)
+    return theta_hat
+
+
+def noisy(secret: Secret, theta_hat: Vector, sigma2: float) -> Vector:
+    """theta_hat + b2, b2 ~ N(0, sigma2^2 I), on the public grid; eq. (7)."""
+    return round_to_grid(theta_hat + secret.gaussian(Purpose.OUTPUT, sigma2, theta_hat.size), sigma2)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class GammaMinimiser(Plain):
+    """Minimiser with a linear term of density ~ exp(-rate ||b||), and Gaussian noise for the inexact solve.
+
+    Proof: docs/privacy.md, Theorems 11 and 4.
+
+    Parameters
+    ----------
+    linear, convexity, beta, sigma2, booked
+        As of ``PerturbedMinimiser``.
+    rate : float
+        a of K(a), docs/algorithms.md (25).
+    scale : float
+        b = scale * e with e of rate |scale| a: 1, or what turns a moved centre into a linear term (29).
+    penalty : float or None
+        2 eta |B_i| of the first round, where the published accounting asks for it.
+    """
+
+    linear: Vector
+    convexity: float
+    beta: float
+    rate: float
+    sigma2: float
+    booked: float | None = None
+    scale: float = 1.0
+    penalty: float | None = None
+
+    def within(self, known: Known) -> Self:
+        """Hold the linear term to the public radius."""
+        tail = gamma_tail(self.rate, known.width)
+        return replace(self, linear=held(self.linear, known, self.convexity, self.beta, tail))
+
+    def cost(self, known: Known) -> Cost:
+        """Pure epsilon, and the noise that hides an inexact solve."""
+        m, n, loss = booked_convexity(self.convexity, self.booked), known.records, known.loss
+        logistic = loss.name == "logistic"
+        G, c1 = loss.lipschitz(), loss.curvature_bound()
+        pure = GammaNorm(2.0 * G / n, self.rate, known.width, c1, m, n, self.penalty, logistic)
+        return Cost((pure, Gaussian(2.0 * self.beta / m, self.sigma2)))
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Eqs. (28), (29), (31)."""
+        e = secret.gamma_norm(Purpose.OBJECTIVE, abs(self.scale) * self.rate, self.linear.size)
+        theta_hat = yield Solve(secret.solver, self.linear + self.scale * e, self.convexity, self.beta)
+        return Released(noisy(secret, theta_hat, self.sigma2), self)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class ExactMinimiser(Plain):
+    """Minimiser without noise: no privacy.
+
+    Parameters
+    ----------
+    linear, convexity, beta
+        As of ``PerturbedMinimiser``.
+    """
+
+    linear: Vector
+    convexity: float
+    beta: float
+
+    def within(self, known: Known) -> Self:
+        """As it is: there is nothing to protect."""
+        return self
+
+    def cost(self, known: Known) -> Cost:
+        """No finite cost."""
+        return Cost((Unprotected(),))
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Eq. (3)."""
+        theta = yield Solve(secret.solver, self.linear, self.convexity, self.beta)
+        return Released(theta, self)

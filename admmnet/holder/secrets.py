@@ -1,0 +1,55 @@
+"""What stays behind the door: the solver of a member's records, its streams, and what measurements keep for later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from admmnet.ball import BallQuery
+from admmnet.drive import AnySolver
+from admmnet.privacy.mechanisms import gamma_norm_noise, gaussian_noise, laplace_noise
+from admmnet.rng import Purpose
+from admmnet.types import Vector
+
+
+class Secret:
+    """One member's records as measurements see them.
+
+    Attributes
+    ----------
+    solver : LocalSolver or BlockMember
+    marks : set of str
+        What has happened, public, and in every checkpoint.
+    kept : dict
+        Thresholds, warm starts, dual variables by the keys of their measurements. The keys are public; the values are
+        in checkpoints of simulations alone, so that a private run starts anew, and pays anew, what it resumes.
+    """
+
+    __slots__ = ("kept", "marks", "solver", "streams")
+
+    def __init__(self, solver: AnySolver, streams: Mapping[Purpose, np.random.Generator]) -> None:
+        self.solver = solver
+        self.streams = streams
+        self.marks: set[str] = set()
+        self.kept: dict[str, Any] = {}
+
+    def gaussian(self, purpose: Purpose, sigma: float, size: int) -> Vector:
+        """N(0, sigma^2 I) of shape (size,)."""
+        return gaussian_noise(self.streams[purpose], sigma, size)
+
+    def gamma_norm(self, purpose: Purpose, rate: float, size: int) -> Vector:
+        """Density ~ exp(-rate ||z||), shape (size,)."""
+        return gamma_norm_noise(self.streams[purpose], rate, size)
+
+    def laplace(self, purpose: Purpose, scale: float) -> float:
+        """Laplace(0, scale)."""
+        return laplace_noise(self.streams[purpose], scale)
+
+    def ball(self, key: str, radius: float, gap: float) -> BallQuery:
+        """Query of the mean loss over a ball, warm started from the last one under this key."""
+        query = self.kept.get(key)
+        if not isinstance(query, BallQuery):
+            query = self.kept[key] = BallQuery(self.solver, radius, gap)
+        return query

@@ -1,0 +1,158 @@
+"""Decentralised consensus ADMM around one agent, docs/algorithms.md eqs. (3), (4), (35), (36).
+
+Only released vectors enter: ``theta`` is what the agent itself last broadcast, ``heard`` what its neighbours did.
+Privacy rests on that (docs/privacy.md, Theorem 3): the duals and the penalty are public. Simulated trouble
+(docs/trouble.md) is public too, and leaves the convexity as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.holder.answers import Released
+from admmnet.methods.base import Agent, Method
+from admmnet.types import Matrix, Vector
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class Contact(NamedTuple):
+    """A round's trouble around one agent, by neighbour in ascending order.
+
+    Attributes
+    ----------
+    present : ndarray of bool, shape (degree,)
+        Whether the edge is there, known before the agent solves.
+    arrives : ndarray of bool, shape (degree,)
+        Whether what the agent says gets there, known by acknowledgement; False where the edge is absent.
+    hears : ndarray of bool, shape (degree,)
+        Whether what the neighbour says gets here; False where the edge is absent.
+    """
+
+    present: Mask
+    arrives: Mask
+    hears: Mask
+
+
+def apart(contact: Contact | None, neighbours: Sequence[int], lost: Collection[int]) -> Contact | None:
+    """Trouble around an agent of which some neighbours are gone for good: their edges are absent from now on."""
+    there = np.array([j not in lost for j in neighbours])
+    if there.all():
+        return contact
+    contact = contact or Contact(there, there, there)
+    return Contact(contact.present & there, contact.arrives & there, contact.hears & there)
+
+
+@dataclass(slots=True)
+class ConsensusState:
+    """Last released vectors around one agent and its dual.
+
+    Attributes
+    ----------
+    theta, dual : ndarray of shape (d,)
+    heard : ndarray of shape (degree, d)
+        Last vector heard of every neighbour.
+    said : ndarray of shape (degree, d) or None
+        Last own vector that arrived at every neighbour; None while there was no trouble: ``theta`` everywhere.
+    sent : int
+        Vectors sent so far, one for each neighbour that was there.
+    """
+
+    theta: Vector
+    dual: Vector
+    heard: Matrix
+    said: Matrix | None = None
+    sent: int = 0
+
+    @classmethod
+    def zero(cls, degree: int, width: int) -> Self:
+        """Everything starts at zero."""
+        return cls(np.zeros(width), np.zeros(width), np.zeros((degree, width)))
+
+    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
+        """Linear coefficient of eqs. (3), (16), (35) less the loss, 2 dual - eta sum_j (theta_i + c_ij) - p theta_i.
+
+        c_ij is the neighbour's vector, or the agent's own where the edge is absent.
+        """
+        heard = self.heard
+        if contact is not None:
+            heard = np.where(contact.present[:, None], heard, self.theta)
+        around: Vector = len(heard) * self.theta + heard.sum(axis=0)
+        linear = 2.0 * self.dual - eta * around
+        return linear - proximal * self.theta if proximal else linear
+
+    def absorb(
+        self,
+        neighbours: Sequence[int],
+        own: Vector | None,
+        inbox: Mapping[int, Vector],
+        eta: float,
+        contact: Contact | None = None,
+    ) -> None:
+        """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value."""
+        if contact is not None or self.said is not None:
+            self._absorb_in_trouble(neighbours, own, inbox, eta, contact)
+            return
+        degree = len(neighbours)
+        if own is not None:
+            self.theta = own
+            self.sent += degree
+        for row, j in enumerate(neighbours):
+            if j in inbox:
+                self.heard[row] = inbox[j]
+        self.dual = self.dual + 0.5 * eta * (degree * self.theta - self.heard.sum(axis=0))
+
+    def _absorb_in_trouble(
+        self,
+        neighbours: Sequence[int],
+        own: Vector | None,
+        inbox: Mapping[int, Vector],
+        eta: float,
+        contact: Contact | None,
+    ) -> None:
+        """Eq. (36): the dual moves along edges over which nothing was lost, by vectors that both ends hold."""
+        whole = np.ones(len(neighbours), dtype=bool)
+        present, arrives, hears = contact or Contact(whole, whole, whole)
+        if self.said is None:  # until now everything has arrived
+            self.said = np.tile(self.theta, (len(neighbours), 1))
+        if own is not None:
+            self.theta = own
+            self.said[arrives] = own
+            self.sent += int(present.sum())
+        for row, j in enumerate(neighbours):
+            if hears[row] and j in inbox:
+                self.heard[row] = inbox[j]
+        both = arrives & hears
+        self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
+
+
+class ConsensusMethod(Method):
+    """A method whose agents agree through duals: eqs. (3) and (4) around what ``propose`` broadcasts."""
+
+    def start(self, agent: Agent, width: int) -> ConsensusState:
+        """Everything at zero."""
+        return ConsensusState.zero(agent.degree, width)
+
+    def linear_term(self, agent: Agent) -> Vector:
+        """Linear coefficient of this round's objective besides the loss, eqs. (3), (16), (35)."""
+        state: ConsensusState = agent.state
+        return state.linear_term(agent.plan.eta, agent.plan.proximal, agent.contact)
+
+    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
+        """Eqs. (4) and (36)."""
+        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact)
+
+    def model(self, agent: Agent) -> Vector:
+        """Last broadcast."""
+        found: Vector = agent.state.theta
+        return found
+
+
+def vector_of(answer: object) -> Vector | None:
+    """Broadcast of a release, None of a no or a refusal."""
+    return answer.value if isinstance(answer, Released) else None

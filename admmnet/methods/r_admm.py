@@ -1,0 +1,64 @@
+"""R-ADMM, recycled ADMM: Zhang, Khalili, Liu 2018b, as Ding et al. 2020 compare with it.
+
+docs/algorithms.md, sec. 6 eqs. (25), (26), (30)-(33).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.measurements import GammaMinimiser
+from admmnet.methods.base import Agent
+from admmnet.methods.consensus import ConsensusMethod, ConsensusState
+from admmnet.types import Vector
+
+
+@dataclass(slots=True)
+class RecycledState(ConsensusState):
+    """With the gradient of f_i + e . theta at the last vector, made of released vectors: eq. (32)."""
+
+    gradient: Vector | None = None
+
+
+class RADMM(ConsensusMethod):
+    """Rounds 0, 2, 4, ... solve a perturbed problem; the rounds between reuse its gradient and touch no record."""
+
+    name = "r-admm"
+
+    def start(self, agent: Agent, width: int) -> RecycledState:
+        """Everything at zero."""
+        return RecycledState.zero(agent.degree, width)
+
+    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+        """Eqs. (31) and (32), or (33)."""
+        state, plan, noise = agent.state, agent.plan, agent.plan.noise
+        if round % 2:
+            return self._recycle(agent)
+        state.gradient = None
+        answer = yield Ask(
+            GammaMinimiser(
+                self.linear_term(agent),
+                agent.convexity,
+                self.beta,
+                noise.rate,
+                noise.sigma2,
+                penalty=noise.release[0].penalty,
+            )
+        )
+        if not isinstance(answer, Released):
+            return None
+        theta: Vector = answer.value
+        # what the optimality condition says of grad f_i + e, at the released vector
+        state.gradient = -(answer.used.linear + (agent.convexity - plan.regularisation) * theta)
+        return theta
+
+    def _recycle(self, agent: Agent) -> Vector | None:
+        """Step on the recycled gradient, eq. (33): a function of released vectors alone."""
+        state, plan, gamma = agent.state, agent.plan, float(self.settings.gamma)
+        if state.gradient is None:
+            return None
+        linear = state.linear_term(plan.eta, 0.0, agent.contact) + state.gradient - gamma * state.theta
+        state.gradient = None  # used once: the agent may be offline in the next round that would make another
+        step: Vector = -linear / (2.0 * plan.eta * agent.degree + gamma)
+        return step

@@ -1,0 +1,78 @@
+"""One agent in a run: what its method sees, its door and its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from admmnet.drive import Steps, alone
+from admmnet.errors import RunError
+from admmnet.holder.door import Door
+from admmnet.methods.base import Agent, Method
+from admmnet.privacy.ledger import Ledger
+from admmnet.types import Vector
+
+
+@dataclass(slots=True)
+class Node:
+    """One agent of a process.
+
+    Attributes
+    ----------
+    agent : Agent
+        Public state; all that its method sees.
+    method : Method
+    door : Door
+        What answers for the agent's records.
+    ledger : Ledger
+    outgoing : ndarray or None
+        What the agent said in this round.
+    """
+
+    agent: Agent
+    method: Method
+    door: Door
+    ledger: Ledger
+    outgoing: Vector | None = None
+
+    @property
+    def id(self) -> int:
+        """Number of the agent."""
+        return self.agent.id
+
+    def propose(self, round: int) -> Vector | None:
+        """Carry out a ``proposal`` by this agent alone."""
+        return alone(self.proposal(round))
+
+    def proposal(self, round: int) -> Steps[Vector | None]:
+        """Return this round's broadcast, or None for silence; its cost is in the ledger.
+
+        Raises
+        ------
+        RunError
+            If a measurement fails; the agent then sends nothing, ever.
+        """
+        try:
+            self.outgoing = yield from self._steps(round)
+        except RunError as error:
+            raise RunError(f"agent {self.id}, round {round}: {error}") from None
+        self.agent.releases += self.outgoing is not None
+        return self.outgoing
+
+    def _steps(self, round: int) -> Steps[Vector | None]:
+        steps, asked = self.method.propose(self.agent, round), False
+        try:
+            ask = next(steps)
+            while True:
+                asked = True
+                answer = yield from self.door.answer(ask, round)
+                ask = steps.send(answer)
+        except StopIteration as done:
+            vector: Vector | None = done.value
+        if vector is not None and not asked:
+            self.door.nothing(round)
+        return vector
+
+    def absorb(self, inbox: Mapping[int, Vector]) -> None:
+        """Take in what the neighbours said."""
+        self.method.absorb(self.agent, self.outgoing, inbox)

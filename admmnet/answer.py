@@ -9,6 +9,7 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.transport import Transport
+from admmnet.transport.edge import exchange
 from admmnet.types import Matrix, Vector
 
 AGREEMENT = 1e-3
@@ -57,7 +58,7 @@ def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> 
     steps = gossip_rounds(graph)
     own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
     for step in range(steps):
-        heard = transport.exchange(dict(own), round + step)
+        heard = exchange(transport, dict(own), round + step, theta.shape[1])
         own = {
             i: vector + sum(_weight(graph, i, j) * (heard[i][j] - vector) for j in sorted(heard[i]))
             for i, vector in own.items()

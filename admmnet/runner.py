@@ -21,17 +21,16 @@ from admmnet.drive import abreast
 from admmnet.errors import RequestError, RunError
 from admmnet.holder.door import Door
 from admmnet.methods import METHODS, Agent, AgentPlan, Method
-from admmnet.methods.base import check_inbox
 from admmnet.node import Node
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
-from admmnet.radius import MOST
 from admmnet.result import RunResult
 from admmnet.rng import agent_streams
 from admmnet.summary import Seconds, summarise
 from admmnet.together import all_or_none, install_hook, together
 from admmnet.transport import Transport, World, is_writer, open_world
+from admmnet.transport.edge import exchange
 from admmnet.trouble.weather import taking_part
 from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
@@ -204,9 +203,8 @@ def _round(
     solved = time.perf_counter()
     for node in agents:
         node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
-    heard = transport.exchange(spoken, round)
+    heard = exchange(transport, spoken, round, observer.theta.shape[1])
     for node in agents:
-        check_inbox(node.id, heard[node.id], observer.theta.shape[1], MOST)
         node.absorb(heard[node.id])
     seconds["solve"] += solved - begin
     seconds["exchange"] += time.perf_counter() - solved

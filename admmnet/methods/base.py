@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from admmnet.errors import RunError
 from admmnet.holder.answers import Asking
 from admmnet.types import Vector
 
@@ -111,26 +110,3 @@ class Method:
     def model(self, agent: Agent) -> Vector:
         """Model of the agent, shape (d,), made of released vectors."""
         raise NotImplementedError
-
-
-def check_inbox(agent: int, inbox: Mapping[int, Vector], width: int, most: float) -> None:
-    """Refuse what is no message of this run, naming its sender.
-
-    Raises
-    ------
-    RunError
-        If a vector has another length (a single number would otherwise stand for all), or is not finite or of
-        norm above ``most``.
-    """
-    for j, vector in inbox.items():
-        if vector.shape != (width,):
-            raise RunError(
-                f"agent {agent}: neighbour {j} sent {vector.size} numbers in place of {width}: "
-                "it does not run the same model; start all agents with the same data schema and settings"
-            )
-        size = float(vector @ vector)
-        if not size <= most * most:  # nan fails, too
-            raise RunError(
-                f"agent {agent}: neighbour {j} sent numbers that are not finite or beyond {most:g}: no agent that runs "
-                "this program does; ask its owner"
-            )

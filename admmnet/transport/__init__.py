@@ -87,6 +87,15 @@ class Transport(Protocol):
             Round, the same everywhere.
         """
 
+    def reject(self, agent: int, fault: str) -> None:
+        """Do without an agent from now on, because of what it sent, where the transport goes on after a loss.
+
+        Raises
+        ------
+        RunError
+            With the fault, where it does not.
+        """
+
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
 

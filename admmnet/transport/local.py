@@ -6,6 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from admmnet.errors import RunError
 from admmnet.transport import Heard, Spoken, Transport, World
 from admmnet.transport.layout import layout
 
@@ -53,6 +54,10 @@ class LocalTransport:
             i: {j: said.copy() for j in around if (said := spoken[j]) is not None}
             for i, around in self._neighbours.items()
         }
+
+    def reject(self, agent: int, fault: str) -> NoReturn:
+        """See ``Transport.reject``: one loss ends all."""
+        raise RunError(fault)
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

@@ -15,6 +15,7 @@ import networkx as nx
 import numpy as np
 from mpi4py import MPI
 
+from admmnet.errors import RunError
 from admmnet.transport import Heard, Spoken, Transport, World
 from admmnet.transport.layout import layout
 from admmnet.types import Matrix, Vector
@@ -127,6 +128,10 @@ class MPITransport:
         vectors = np.split(buffer, np.cumsum(coming)[:-1])
         senders = [j for block in self._from for j in block]
         return {j: vector for j, vector in zip(senders, vectors, strict=True) if vector.size}
+
+    def reject(self, agent: int, fault: str) -> NoReturn:
+        """See ``Transport.reject``: one loss ends all."""
+        raise RunError(fault)
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

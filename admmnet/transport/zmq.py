@@ -211,6 +211,13 @@ class ZmqTransport:
             for i, around in self._neighbours.items()
         }
 
+    def reject(self, agent: int, fault: str) -> None:
+        """See ``Transport.reject``: a neighbour's process is lost, and ``on_loss`` decides what that means."""
+        (process,) = (rank for rank, own in enumerate(self._owners) if agent in own)
+        if process == self.world.rank:
+            raise RunError(fault)
+        self._post.lose(process, fault)
+
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
         post, topic, turn = self._post, ("collect", self._channel), self._collects

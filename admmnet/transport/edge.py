@@ -1,0 +1,54 @@
+"""What neighbours say, checked where it comes in: of the run's length, finite, within the bound of all messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from admmnet.radius import MOST
+from admmnet.transport import Heard, Spoken, Transport
+
+if TYPE_CHECKING:
+    from admmnet.types import Vector
+
+
+def exchange(transport: Transport, spoken: Spoken, round: int, width: int) -> Heard:
+    """Exchange a round's vectors; of a neighbour that sends what no agent of this run does, nothing is heard.
+
+    Parameters
+    ----------
+    transport, spoken, round
+        As of ``Transport.exchange``.
+    width : int
+        Number of coordinates d.
+
+    Raises
+    ------
+    RunError
+        Naming the sender, where the transport does not go on without it.
+    """
+    heard = transport.exchange(spoken, round)
+    for agent, inbox in heard.items():
+        for j, vector in list(inbox.items()):
+            fault = fault_of(vector, width)
+            if fault is not None:
+                del inbox[j]
+                transport.reject(j, f"agent {agent}: neighbour {j} sent {fault}")
+    return heard
+
+
+def fault_of(vector: Vector, width: int) -> str | None:
+    """What is wrong with a neighbour's vector, None if nothing is."""
+    if vector.shape != (width,):  # a single number would stand for all
+        return (
+            f"{vector.size} numbers in place of {width}: it does not run the same model; start all agents with the "
+            "same data schema and settings"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = float(vector @ vector)
+    if not square <= MOST * MOST * (1.0 + 1e-9):  # nan fails, too
+        return (
+            "numbers that are not finite or beyond 2^40: no agent that runs this program does; ask its owner"
+        )
+    return None

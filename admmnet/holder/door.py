@@ -18,7 +18,7 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.measurements.base import KINDS, Known, Measurement
 from admmnet.holder.secrets import Secret
 from admmnet.losses import Loss
-from admmnet.privacy.events import NoRecords
+from admmnet.privacy.events import NoRecords, check
 from admmnet.privacy.ledger import Ledger
 from admmnet.radius import MOST, clip
 from admmnet.rng import Purpose
@@ -81,6 +81,8 @@ class Door:
         cost = measurement.cost(known)
         reserved = [event for one in ask.reserve for event in _ours(one).within(known).cost(known).now]
         needed = (*cost.now, *cost.later, *reserved)
+        for event in needed:
+            check(event)
         if needed and not self._ledger.affords(needed):
             self._ledger.refuse(round)
             return REFUSED

@@ -8,6 +8,7 @@ from __future__ import annotations
 import reprlib
 import sys
 from dataclasses import MISSING, dataclass, fields
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from admmnet.errors import RequestError
@@ -246,6 +247,18 @@ def parameters(event: Event) -> dict[str, Any]:
         for name, (kind, value) in values.items()
         if value is not None and value is not False
     }
+
+
+@lru_cache(maxsize=1024)
+def check(event: Event) -> None:
+    """Refuse an event whose numbers are out of range: its cost would mean nothing, or be negative.
+
+    Raises
+    ------
+    RequestError
+        Naming the number and its range.
+    """
+    from_parameters(event.mechanism, parameters(event))
 
 
 def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:

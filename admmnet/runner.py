@@ -23,6 +23,7 @@ from admmnet.data import ENCODING
 from admmnet.decisions import loss_of
 from admmnet.drive import AnySolver, abreast
 from admmnet.errors import RequestError, RunError
+from admmnet.modes import check_mode
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
@@ -51,7 +52,8 @@ def run(
     Parameters
     ----------
     config : RunConfig
-        The settings.
+        The settings. Its ``mode`` follows from them alone: a run on records that are not public needs ``data``
+        to name them, or ``private``, also where a loader brings them.
     world : World, optional
         Processes to run on; by default those that ``config.transport`` asks for.
     loader : callable, optional
@@ -86,6 +88,7 @@ def run(
         try:
             if config.resume is not None:
                 config = together(world, partial(resuming, config))
+            together(world, partial(check_mode, config))
             if config.baseline:
                 from admmnet.baselines.driver import run_baseline  # few runs need it
 
@@ -136,7 +139,7 @@ def _run(
             blocks,
             plan.data,
             folder,
-            seeded=plan.config.seed is not None,
+            simulation=plan.config.simulation,
             trouble=plan.trouble,
             start=keeper.start,
         )
@@ -282,7 +285,7 @@ def _agent(plan: Plan, folder: Path, i: int, solver: AnySolver, since: Place | N
         algorithm=method(config, None if plan.noise is None else plan.noise[i]),
         ledger=_ledger(plan, folder, i, since),
         streams=agent_streams(i, config.seed),
-        discreet=config.seed is None,
+        discreet=not config.simulation,
     )
 
 
@@ -299,10 +302,11 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         order=budget.alpha if budget else None,
         method=str(config.method),
         algorithm=config.algorithm,
-        noise="private" if config.seed is None else "seeded",
+        mode=config.mode,
+        noise="seeded" if config.seeded else "private",
         preprocessing=plan.data.preprocessing,
         version=__version__,
     )
     path = records.ledger_path(folder, agent, len(plan.graph))
-    durable, account = config.seed is None, plan.accounts.get(agent)
+    durable, account = not config.simulation, plan.accounts.get(agent)
     return Ledger(path, header, budget, durable=durable, account=account, since=since)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from admmnet.settings import checked, setting
 
 Auto = Literal["auto"]
+Mode = Literal["simulation", "private"]
 ALGORITHMS = ("admm", "pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
 """Methods of the network."""
 BASELINES = ("sdca", "dp-scd", "seq-dp-scd", "primal-dp-scd", "sgd", "dp-sgd", "song-sgd", "banco")
@@ -52,6 +53,7 @@ class RunConfig:
         open_low=True,
         open_high=True,
     )
+    no_test: bool = setting(False, "data", "train on all records: there are no test records, and no errors")
     split: str = setting("iid", "data", "how records go to agents", metavar="iid|dirichlet:A|by-column:NAME")
     label: str | None = setting(None, "data", "label column of a .csv file", metavar="NAME")
     positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
@@ -232,8 +234,14 @@ class RunConfig:
     epsilon: float = setting(
         1.0, "privacy", "privacy budget epsilon of every agent", low=0.0, open_low=True, high=1e6
     )
-    delta: float = setting(
-        1e-4, "privacy", "privacy budget delta", low=0.0, open_low=True, high=1.0, open_high=True
+    delta: float | Auto = setting(
+        "auto",
+        "privacy",
+        "privacy budget delta; auto: an account's, else 0.1 over the records of the smallest agent, at most 1e-5",
+        low=0.0,
+        open_low=True,
+        high=1.0,
+        open_high=True,
     )
     gate: str = setting(
         "auto",
@@ -269,13 +277,31 @@ class RunConfig:
     account: str | None = setting(
         None, "privacy", "folder of an account that many runs on the same records share", metavar="DIR"
     )
+    no_account: bool = setting(
+        False, "privacy", "no account adds up what runs on these records spend: this run counts alone"
+    )
+    group_size: int = setting(
+        1,
+        "privacy",
+        "also report what a person with this many records, anywhere in the network, is promised",
+        low=1,
+        high=1_000_000,
+        metavar="K",
+    )
     budgets: dict[str, Any] = setting(
         {}, "privacy", "budgets of single agents: [privacy.agents.3] epsilon = 0.5"
     )
 
     seed: int | None = setting(
-        None, "run", "seed of the noise: a simulation; without it noise is private", low=0
+        None,
+        "run",
+        "seed of the noise: a simulation that protects nothing; without it noise is secret",
+        low=0,
     )
+    simulate: bool = setting(
+        False, "run", "take the records to be public: a simulation, which may show what depends on them"
+    )
+    private: bool = setting(False, "run", "treat the records as private, even those of a public data set")
     out: str | None = setting(None, "run", "run folder (default: runs/<time>-<algorithm>)", metavar="DIR")
     checkpoint_every: int | None = setting(
         None, "run", "rounds between checkpoints, from which --resume goes on", low=1, metavar="K"
@@ -347,9 +373,31 @@ class RunConfig:
         return self.algorithm in BASELINES
 
     @property
-    def private(self) -> bool:
+    def budgeted(self) -> bool:
         """Whether the method has a privacy budget."""
         return self.algorithm not in OPEN
+
+    @property
+    def seeded(self) -> bool:
+        """Whether a seed makes the noise, so that whoever has it can make the noise again."""
+        return self.seed is not None
+
+    @property
+    def public_data(self) -> bool:
+        """Whether ``data`` names a set that is declared public; files and ``ipums:FILE`` are not."""
+        from admmnet.data.settings import BUILT_IN
+
+        return self.data in BUILT_IN
+
+    @property
+    def simulation(self) -> bool:
+        """Whether records may show: they are public, or ``seed`` or ``simulate`` says that nothing is protected."""
+        return not self.private and (self.simulate or self.seeded or self.public_data)
+
+    @property
+    def mode(self) -> Mode:
+        """``simulation`` or ``private``: it decides what is shown and kept (docs/cli.md, "Modes")."""
+        return "simulation" if self.simulation else "private"
 
 
 @cache

@@ -54,10 +54,8 @@ def check_together(config: RunConfig) -> None:
     RequestError
         Naming the setting and the remedy.
     """
-    if config.test is not None and config.test_fraction is not None:
-        raise RequestError("test and test_fraction exclude each other: give one of them")
     if config.method is None:
-        object.__setattr__(config, "method", "proven" if config.private else "published")
+        object.__setattr__(config, "method", "proven" if config.budgeted else "published")
     if config.accountant is None:
         object.__setattr__(config, "accountant", config.method)
     own = _of_baselines(config) if config.baseline else _of_network(config)
@@ -117,11 +115,32 @@ def _given(config: RunConfig, kind: str) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def _said(config: RunConfig, name: str) -> bool:
+    """Whether a setting without a default, or a word, was given; a seed may be 0."""
+    value = getattr(config, name)
+    return value is not None and value is not False
+
+
 def _of_both(config: RunConfig) -> Refusals:
     published = config.method == "published"
+    exclusive = (
+        ("test", "test_fraction"),
+        ("no_test", "test"),
+        ("no_test", "test_fraction"),
+        ("no_account", "account"),
+        ("private", "simulate"),
+        ("private", "seed"),
+    )
     return [
+        *(
+            (
+                _said(config, one) and _said(config, other),
+                f"{one} and {other} exclude each other: give one of them",
+            )
+            for one, other in exclusive
+        ),
         (
-            not config.private and not published,
+            not config.budgeted and not published,
             f"algorithm {config.algorithm} has no privacy, and so no proven form: drop method",
         ),
         (
@@ -222,12 +241,12 @@ def _of_network(config: RunConfig) -> Refusals:
             if owner == "ipp-admm"
         ),
         (
-            config.loss == "squared" and config.private,
+            config.loss == "squared" and config.budgeted,
             "loss = 'squared' has no bound on a record's gradient, which every privacy proof needs: use 'huber', whose "
             "residuals are clipped, or algorithm = 'admm'",
         ),
         (
-            config.loss in ("smoothed-hinge", "huber") and published and config.private,
+            config.loss in ("smoothed-hinge", "huber") and published and config.budgeted,
             f"loss = {config.loss!r} goes with method = 'proven': the papers' proofs ask for a loss that is twice "
             "differentiable",
         ),

@@ -19,6 +19,7 @@ from admmnet.defaults import (
     least_convexity,
     strength,
     wanted_convexity,
+    with_delta,
 )
 from admmnet.errors import RequestError
 from admmnet.losses import Loss, get_loss
@@ -113,9 +114,10 @@ def decide(
     BudgetError
         If a budget affords no release.
     """
-    if not config.private:
+    if not config.budgeted:
         config = _regularised(config, ADMM_REGULARISATION)
         return Decision(config, _given(config, facts), None)
+    config = with_delta(config, list(facts.counts.values()))
     accounts = accounts or {}
     if config.algorithm in PURE:
         return _pure(config, facts, world, accounts)

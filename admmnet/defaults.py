@@ -6,7 +6,7 @@ Public are the shard sizes n_i, the width d, the graph, the budgets and the loss
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ PURE = ("dvp", "m-admm", "r-admm")
 """Algorithms with noise of density exp(-a ||b||), pure epsilon a round: the rivals."""
 GROWING = 1.02
 """Growth of M-ADMM's penalty a round, as published; its paper leaves the schedule open."""
+MOST_DELTA = 1e-5
+"""Largest delta that is chosen by itself."""
 MARGIN = 0.8
 """Share of the largest kappa that condition (L) allows."""
 COUPLING = 1.0
@@ -84,6 +86,31 @@ def fixed(config: RunConfig) -> RunConfig:
     return replace(
         config, **{name: value for name, value in values.items() if getattr(config, name) in ("auto", None)}
     )
+
+
+def with_delta(
+    config: RunConfig, counts: Collection[int], accounts: Mapping[int, float] | None = None
+) -> RunConfig:
+    """Replace ``delta = "auto"``: an agent's account's delta, else min(1e-5, 0.1 / smallest n_i).
+
+    Parameters
+    ----------
+    config : RunConfig
+        An explicit delta stays, and so does an agent's own of ``[privacy.agents.I]``.
+    counts : collection of int
+        n_i of all agents.
+    accounts : mapping, optional
+        Agent to the delta of its account, where there is one already; it is that agent's delta and no other's.
+    """
+    if config.delta != "auto":
+        return config
+    accounts = accounts or {}
+    delta = min(MOST_DELTA, 0.1 / min(counts))
+    if len(accounts) == len(counts) and len(set(accounts.values())) == 1:
+        delta = next(iter(accounts.values()))
+    own = {str(i): {"delta": value} for i, value in accounts.items() if value != delta}
+    budgets = {i: {**own.get(i, {}), **config.budgets.get(i, {})} for i in {**config.budgets, **own}}
+    return replace(config, delta=delta, budgets=budgets)
 
 
 def wanted_convexity(rho: float, releases: int, records: int, width: int, lipschitz: float) -> float:
@@ -243,6 +270,6 @@ def baseline_settings(config: RunConfig) -> BaselineSettings:
         method=str(config.method),
         accountant=str(config.accountant),
         epsilon=config.epsilon,
-        delta=config.delta,
+        delta=float(config.delta),
         **{name: plain[name] if value == "auto" else value for name, value in values.items()},
     )

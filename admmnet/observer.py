@@ -1,4 +1,4 @@
-"""What is measured after every round. It sees released vectors, and the training records in seeded runs only."""
+"""What is measured after every round. It sees released vectors, and the training records in simulations only."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Observer:
         folder: Path,
         *,
         loss: Loss,
-        seeded: bool,
+        simulation: bool,
         start: int = 0,
         trouble: Trouble | None = None,
     ) -> None:
-        self._transport, self._blocks, self._data, self._seeded = transport, blocks, data, seeded
+        self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
         self._holders, self._loss = holders, loss
         agents = sorted((node.agent for block in blocks for node in block), key=lambda agent: agent.id)
         self._agents = agents
@@ -81,7 +81,7 @@ class Observer:
         self._file = self._metrics(start) if is_writer(transport) else None
 
     def _metrics(self, start: int) -> MetricsFile:
-        return MetricsFile(self._path, seeded=self._seeded, start=start, clock=self.clock is not None)
+        return MetricsFile(self._path, training=self._simulation, start=start, clock=self.clock is not None)
 
     def _times(self, round: int, releases: Vector) -> Vector | None:
         """Virtual seconds after a round: the network's, then every agent's; None without a clock."""
@@ -140,7 +140,7 @@ class Observer:
         rows[:, 0] = test_errors(self._data.X_test, self._data.y_test, theta)
         rows[:, 1] = [agent.releases for agent in agents]
         rows[:, 2] = [agent.state.sent * agent.state.theta.nbytes for agent in agents]
-        if self._seeded:
+        if self._simulation:
             share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eq. (1)
             rows[:, 3] = self._losses(block, theta)
             rows[:, 4] = rows[:, 3] + [0.5 * share * float(own @ own) for own in theta]
@@ -157,7 +157,7 @@ class Observer:
             places, own = [self._place[node.id] for node in block], theta[[node.id for node in block]]
             mine[places, 0] = test_errors(data.X_test, data.y_test, own)
             mine[places, 1] = [extra * theta[0].nbytes * node.agent.degree for node in block]
-            if self._seeded:
+            if self._simulation:
                 mine[places, 2] = self._losses(block, own)
                 mine[places, 3] = self._losses(block, np.broadcast_to(consensus, own.shape))
         before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 
@@ -16,11 +17,11 @@ from admmnet.config import RunConfig
 from admmnet.contradictions import is_random
 from admmnet.data import DataSettings, Records, load, require_classes
 from admmnet.decisions import AnyNoise, Facts, budget_of, decide
-from admmnet.defaults import Strength, fixed
+from admmnet.defaults import Strength, fixed, with_delta
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.privacy.account import AccountFile
+from admmnet.privacy.account import AccountFile, delta_of
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.together import together
 from admmnet.transport import World
@@ -104,6 +105,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         error = RequestError(f"the agents' files differ in width: {widths} features")
         error.shared = True
         raise error
+    config = _with_delta(config, graph, world, known)
     accounts = together(world, lambda: _open_accounts(config, data, _mine(config, graph, world)))
     try:
         decision = decide(
@@ -126,6 +128,20 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     return Plan(
         decision.config, graph, data, holders, decision.strength, decision.noise, accounts, trouble, notes
     )
+
+
+def _with_delta(config: RunConfig, graph: nx.Graph, world: World, counts: Mapping[int, int]) -> RunConfig:
+    """Settings with delta as a number; what an agent's account has is taken from its owner's word alone."""
+    if config.delta != "auto" or not config.budgeted:
+        return config
+    owners = layout(graph, int(config.block), world.size).owners
+    found: dict[int, float] = {}
+    if config.account is not None or world.name == "zmq":  # each host chooses whether it has an account
+        folder = None if config.account is None else Path(config.account)
+        own = [None if folder is None else delta_of(folder, i) for i in owners[world.rank]]
+        for mine, part in zip(owners, world.gather(own), strict=True):
+            found |= {i: delta for i, delta in zip(mine, part or (), strict=False) if delta is not None}
+    return with_delta(config, list(counts.values()), found)
 
 
 def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
@@ -165,6 +181,7 @@ def data_settings(config: RunConfig) -> DataSettings:
         data_seed=config.data_seed,
         test=config.test,
         test_fraction=config.test_fraction,
+        no_test=config.no_test,
         split=config.split,
         label=config.label,
         positive=config.positive,
@@ -192,23 +209,13 @@ def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunCo
     except RequestError as error:
         where, colon, what = str(error).partition(": ")
         shows = settings.per_agent and colon and ", line " in where and "not finite" not in what
-        if config.seed is None and shows:
+        if not config.simulation and shows:
             # the first rank prints it, and the values are another agent's
             raise RequestError(
-                f"{where} is not as declared; the agent's owner can see how with --seed 0"
+                f"{where} is not as declared; the agent's owner can see how with --simulate"
             ) from None
         raise
-    if config.private and config.seed is None and config.split != "iid" and not config.data_dependent:
-        raise RequestError(
-            f"--split {config.split} deals by the values of private records, and the run shows the shard sizes: it is "
-            "for simulation; add --seed, give every agent a file of its own, or accept it with --data-dependent"
-        )
-    if (
-        config.private
-        and config.seed is None
-        and data.preprocessing != "public-bounds"
-        and not config.data_dependent
-    ):
+    if not config.simulation and data.preprocessing != "public-bounds" and not config.data_dependent:
         raise RequestError(
             f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "
             "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
@@ -224,7 +231,7 @@ def _held(config: RunConfig, graph: nx.Graph, world: World, data: Records) -> di
     RequestError
         If records are not what the theorems cover; it names the agent.
     """
-    kind = Holder if config.seed is None else SimulatedHolder
+    kind = SimulatedHolder if config.simulation else Holder
     found: dict[int, tuple[Holder, int]] = {}
     for block in layout(graph, int(config.block), world.size).blocks[world.rank]:
         try:
@@ -256,13 +263,15 @@ def _open_accounts(config: RunConfig, data: Records, mine: Sequence[int]) -> dic
 def _same_records(folder: Path, config: RunConfig) -> None:
     """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost."""
     now = {
+        "mode": config.mode,
+        "noise": "seeded" if config.seeded else "private",
         "data": config.data,
         "data_seed": config.data_seed,
         "split": config.split,
         "test": config.test,
         "test_fraction": config.test_fraction,
+        "no_test": config.no_test,
         "agents": config.agents,
-        "noise": "private" if config.seed is None else "seeded",
     }
     path = folder / "records.json"
     try:
@@ -277,12 +286,26 @@ def _same_records(folder: Path, config: RunConfig) -> None:
             then = json.loads(text) if text else now
     except (OSError, ValueError) as error:
         raise RequestError(f"cannot open the account {folder}: {error}") from None
-    for key, value in now.items():
-        if isinstance(then, dict) and then.get(key, value) != value:
+    before = _dealt({**now, "no_test": False, "mode": None, **(then if isinstance(then, dict) else {})})
+    for key, value in _dealt(now).items():
+        if before[key] != value:
+            why = "a record's cost would be spread over accounts that do not add up"
+            if key in ("mode", "noise"):
+                why = "what a simulation shows is no cost that an account of private runs could hold"
             raise RequestError(
-                f"the account {folder} was opened with {key} = {then[key]!r}, this run has {value!r}: a record's cost "
-                "would be spread over accounts that do not add up; name another folder with --account"
+                f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; name "
+                "another folder with --account"
             )
+
+
+def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the agents' records and what their account means; older accounts do not say their mode."""
+    dealt = {name: value for name, value in values.items() if name != "no_test"}
+    if values["no_test"] or (values["test"] is not None and not DataSettings(data=values["data"]).named):
+        dealt["test"] = "nothing drawn"  # whatever file the errors are measured on
+    if values["mode"] is None:
+        dealt["mode"] = "simulation" if values["noise"] == "seeded" else RunConfig(data=values["data"]).mode
+    return dealt
 
 
 def _host_notes(hosts: int) -> tuple[str, ...]:
@@ -295,7 +318,7 @@ def _host_notes(hosts: int) -> tuple[str, ...]:
 
 def _notes(config: RunConfig, data: Records, spread: float) -> tuple[str, ...]:
     notes = list(data.notes)
-    if not config.private:
+    if not config.budgeted:
         return tuple(notes)
     loose = [i for i, count in data.counts.items() if budget_of(config, i)[1] > 0.1 / count]
     if loose:

@@ -10,6 +10,7 @@ import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
@@ -20,8 +21,8 @@ from admmnet.privacy import audit
 from admmnet.types import Matrix, Vector
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
-SEEDED_COLUMNS = ("train_loss", "objective", "consensus_gap")
-"""Computed from training records: only in seeded runs, which are simulations."""
+TRAINING_COLUMNS = ("train_loss", "objective", "consensus_gap")
+"""Computed from training records: only in simulations."""
 CLOCK_COLUMNS = ("virtual_seconds",)
 """Where delays are simulated: when the network, or an agent, could go on to the next round."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -109,7 +110,7 @@ class MetricsFile:
     ----------
     path : Path
         File to write.
-    seeded : bool
+    training : bool
         Whether the training figures are told.
     start : int
         First round to come: of a file that exists, what belongs to earlier rounds is kept.
@@ -117,22 +118,28 @@ class MetricsFile:
         Whether there are virtual times.
     """
 
-    def __init__(self, path: Path, *, seeded: bool, start: int = 0, clock: bool = False) -> None:
-        self._columns = len(PUBLIC_COLUMNS + SEEDED_COLUMNS if seeded else PUBLIC_COLUMNS)
+    def __init__(self, path: Path, *, training: bool, start: int = 0, clock: bool = False) -> None:
+        self._columns = len(PUBLIC_COLUMNS + TRAINING_COLUMNS if training else PUBLIC_COLUMNS)
         kept = _earlier(path, start)
         draft = path.with_name(f".{path.name}.new")  # a crash here loses no round
-        columns = (PUBLIC_COLUMNS + SEEDED_COLUMNS)[: self._columns] + (CLOCK_COLUMNS if clock else ())
+        columns = (PUBLIC_COLUMNS + TRAINING_COLUMNS)[: self._columns] + (CLOCK_COLUMNS if clock else ())
         draft.write_text(",".join(columns) + "\n" + "".join(kept), encoding="utf-8", newline="\n")
         draft.replace(path)
         self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, round: int, agents: Sequence[int], rows: Matrix, seconds: Vector | None = None) -> None:
-        """Append rows of test_error, releases, bytes_sent and, in seeded runs, the training figures; virtual times."""
+        """Append rows of test_error, releases, bytes_sent and, in simulations, the training figures; virtual times.
+
+        An error without test records, nan, is an empty field.
+        """
         times = [()] * len(rows) if seconds is None else [(float(value),) for value in seconds]
         for agent, row, time_ in zip(agents, rows, times, strict=True):
             error, releases, sent, *rest = row.tolist()
             values = (round, agent, error, int(releases), int(sent), *rest)
-            self._file.write(",".join(map(repr, values[: self._columns] + time_)) + "\n")
+            words = list(map(repr, values[: self._columns] + time_))
+            if isnan(error):
+                words[2] = ""
+            self._file.write(",".join(words) + "\n")
         self._file.flush()
 
     def close(self) -> None:

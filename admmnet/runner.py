@@ -21,6 +21,7 @@ from admmnet.drive import abreast
 from admmnet.errors import RequestError, RunError
 from admmnet.holder.door import Door
 from admmnet.methods import METHODS, Agent, AgentPlan, Method
+from admmnet.modes import check_mode
 from admmnet.node import Node
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, prepare
@@ -50,7 +51,8 @@ def run(
     Parameters
     ----------
     config : RunConfig
-        The settings.
+        The settings. Its ``mode`` follows from them alone: a run on records that are not public needs ``data``
+        to name them, or ``private``, also where a loader brings them.
     world : World, optional
         Processes to run on; by default those that ``config.transport`` asks for.
     loader : callable, optional
@@ -85,6 +87,7 @@ def run(
         try:
             if config.resume is not None:
                 config = together(world, partial(resuming, config))
+            together(world, partial(check_mode, config))
             if config.baseline:
                 from admmnet.baselines.driver import run_baseline  # few runs need it
 
@@ -137,7 +140,7 @@ def _run(
             plan.data,
             folder,
             loss=loss_of(plan.config),
-            seeded=plan.config.seed is not None,
+            simulation=plan.config.simulation,
             trouble=plan.trouble,
             start=keeper.start,
         )
@@ -266,10 +269,11 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         order=budget.alpha if budget else None,
         method=str(config.method),
         algorithm=config.algorithm,
-        noise="private" if config.seed is None else "seeded",
+        mode=config.mode,
+        noise="seeded" if config.seeded else "private",
         preprocessing=plan.data.preprocessing,
         version=__version__,
     )
     path = records.ledger_path(folder, agent, len(plan.graph))
-    durable, account = config.seed is None, plan.accounts.get(agent)
+    durable, account = not config.simulation, plan.accounts.get(agent)
     return Ledger(path, header, budget, durable=durable, account=account, since=since)

@@ -23,6 +23,8 @@ from admmnet.privacy.ledger import Ledger, finite
 from admmnet.transport import Transport
 from admmnet.version import __version__
 
+TEST_RECORDS = "public by assumption: nobody is charged for these figures"
+
 
 @dataclass(frozen=True)
 class Seconds:
@@ -46,7 +48,10 @@ def summarise(
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """Return the summary, the same at every process; every ledger is finished."""
-    seeded = config.seed is not None
+    simulation = config.simulation
+    # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
+    digits = 3 if simulation else 0
+    solve = seconds.solve if simulation else 0.0
     living: list[dict[str, Any]] = []
     digests: dict[str, str] = {}
     gathered = transport.world.gather(
@@ -55,7 +60,7 @@ def summarise(
             "digests": [
                 [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
             ],
-            "seconds": [seconds.total, seconds.solve if seeded else 0.0, seconds.exchange],
+            "seconds": [round(spent, digits) for spent in (seconds.total, solve, seconds.exchange)],
             "frames": getattr(transport.world, "counts", {}),
         }
     )
@@ -69,8 +74,6 @@ def summarise(
     ]
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max([answer["seconds"] for answer in answers], axis=0).tolist()
-    # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
-    digits = 3 if seeded else 0
     errors = observer.rows[:, 0]
     return {
         "algorithm": config.algorithm,
@@ -79,7 +82,8 @@ def summarise(
         "rounds": config.rounds,
         "topology": config.topology or config.topology_schedule,
         "transport": transport.world.name,
-        "seeded": seeded,
+        "mode": config.mode,
+        "seeded": config.seeded,
         "data": {
             "name": data.name,
             "train": sum(data.counts.values()),
@@ -92,16 +96,16 @@ def summarise(
             "mean": finite(float(errors.mean())),
             "std": finite(float(errors.std())),
             "consensus": finite(float(observer.network[0])),
-            "records": "public by assumption: nobody is charged for these figures",
+            "records": TEST_RECORDS if len(data.y_test) else None,
         },
-        **({"train_loss": finite(float(observer.network[3]))} if seeded else {}),
+        **({"train_loss": finite(float(observer.network[3]))} if simulation else {}),
         "per_agent": entries,
         "bytes_sent": int(observer.network[2]),
         **_frames(answer["frames"] for answer in answers),
         "seconds": {
-            "total": round(slowest[0], digits),
-            **({"solve": round(slowest[1], digits)} if seeded else {}),
-            "exchange": round(slowest[2], digits),
+            "total": slowest[0],
+            **({"solve": slowest[1]} if simulation else {}),
+            "exchange": slowest[2],
         },
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
         "ledgers": digests,
@@ -125,7 +129,7 @@ def privacy_of(config: RunConfig, entries: Sequence[Mapping[str, Any]], adjacenc
     return {
         "epsilon_target": largest("epsilon_target"),
         "delta": largest("delta"),
-        "accountant": config.accountant if config.private else None,
+        "accountant": config.accountant if config.budgeted else None,
         "account": config.account,
         "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
         "adjacency": adjacency,

@@ -27,7 +27,10 @@ class Place:
 
     def config(self, name: str, **settings: Any) -> RunConfig:
         values: dict[str, Any] = {"algorithm": "pp-admm", "topology": "ring:4", "rounds": ROUNDS, "seed": 3}
-        values |= {"epsilon": 5.0, "out": str(self.folder / name), "data": str(self.data)} | settings
+        values |= {"epsilon": 5.0, "delta": 1e-4, "out": str(self.folder / name), "data": str(self.data)}
+        values |= settings
+        if values["seed"] is None:
+            values |= {"no_test": True, "no_account": "account" not in settings}
         if "account" in settings:
             values["account"] = str(self.folder / settings["account"])
         return RunConfig(**values)

@@ -22,6 +22,8 @@ def made(folder: Path, **settings: Any) -> Path:
         "seed": 0,
     }
     given = {name: value for name, value in {**quick, **settings}.items() if value is not None}
+    if "seed" not in given:
+        given |= {"private": True, "no_test": True, "no_account": True}
     run(RunConfig(**given, out=str(folder)))
     return folder
 

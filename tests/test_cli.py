@@ -66,12 +66,12 @@ def test_the_bare_command_means_run(
     people: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    admmnet.ok("--data", people, *PUBLISHED)
+    admmnet.ok("--data", people, *PUBLISHED, "--no-test", "--no-account")
     (folder,) = (tmp_path / "runs").iterdir()
     assert re.fullmatch(r"\d{8}-\d{6}-pp-admm", folder.name)
     assert (folder / "summary.json").is_file()
     (tmp_path / "mine.toml").write_text(
-        f'[data]\ndata = "{people}"\n[algorithm]\nalgorithm = "admm"\nrounds = 1\n'
+        f'[data]\ndata = "{people}"\n[algorithm]\nalgorithm = "admm"\nrounds = 1\n[run]\nsimulate = true\n'
     )
     admmnet.ok("mine.toml", "--out", "there")
     assert json.loads((tmp_path / "there" / "summary.json").read_text())["algorithm"] == "admm"

@@ -132,12 +132,17 @@ def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:
 
 def test_defaults_are_the_contracts() -> None:
     config = RunConfig()
-    assert (config.algorithm, config.data, config.epsilon, config.delta) == ("ipp-admm", "census", 1.0, 1e-4)
+    assert (config.algorithm, config.data, config.epsilon, config.delta) == (
+        "ipp-admm",
+        "census",
+        1.0,
+        "auto",
+    )
     assert (config.data_seed, config.seed, config.transport) == (0, None, "auto")
     assert RunConfig(method="published").accountant == "published"
     assert RunConfig(method="published", accountant="proven").accountant == "proven"
-    assert RunConfig().private
-    assert not RunConfig(algorithm="admm").private
+    assert RunConfig().budgeted
+    assert not RunConfig(algorithm="admm").budgeted
 
 
 def test_every_setting_has_a_home_and_help() -> None:

@@ -182,7 +182,7 @@ def backticked(file: str) -> set[str]:
 
 
 def test_every_key_and_mechanism_of_a_ledger_is_documented() -> None:
-    header = Header(0, (), 1, None, None, "", "", "", "", "", "").line()
+    header = Header(0, (), 1, None, None, "", "", "", "", "", "", mode="simulation").line()
     example = json.loads(blocks(ROOT / "docs" / "ledger.md", "json")[0])
     assert list(example) == list(header)
     keys = {

@@ -52,6 +52,7 @@ def test_a_discovered_encoding_needs_consent(
     config = tmp_path / "mine.toml"
     config.write_text(UNDECLARED[what])
     words = ["run", str(config), "--data", write_table(tmp_path), "--rounds", "2", "--topology", "ring:3"]
+    words += ["--no-test", "--no-account"]
     assert run_command_line([*words, "-o", str(tmp_path / "refused")]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -73,6 +74,7 @@ def test_a_declared_encoding_needs_none(tmp_path: Path) -> None:
     table, config = write_table(tmp_path), tmp_path / "mine.toml"
     config.write_text(SCHEMA)
     words = ["run", str(config), "--data", table, "--rounds", "2", "--topology", "ring:3", "--quiet"]
+    words += ["--no-test", "--no-account"]
     assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
     books = [read(path) for path in sorted((tmp_path / "run" / "ledger").iterdir())]
     assert [book.header["preprocessing"] for book in books] == ["public-bounds"] * 3
@@ -91,10 +93,10 @@ def test_a_bad_value_in_an_agents_own_file_is_not_shown(
         '[data]\ndata = "{agent}.csv"\ntest = "test.csv"\n[data.schema]\nlabel = "y"\nlabels = ["-1", "1"]\n'
         '[data.schema.columns.a]\nkind = "numeric"\nlow = 0\nhigh = 1\n'
     )
-    words = ["run", "run.toml", "--agents", "2", "--out", "out"]
+    words = ["run", "run.toml", "--agents", "2", "--out", "out", "--no-account"]
     assert run_command_line(words) == 2
     told = capsys.readouterr().err
     assert "1.csv, line 4, column 'a'" in told
     assert "HIV" not in told
-    assert run_command_line([*words, "--seed", "0"]) == 2
+    assert run_command_line([*words, "--simulate"]) == 2
     assert "HIV+" in capsys.readouterr().err

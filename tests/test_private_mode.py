@@ -201,11 +201,11 @@ def keys_of(value: Any) -> set[str]:
     return set().union(*(keys_of(item) for item in value)) if isinstance(value, list) else set()
 
 
-def computed_from_records(folder: Path, people: str) -> dict[str, Vector]:
+def computed_from_records(folder: Path, people: str, *, no_test: bool = True) -> dict[str, Vector]:
     """Row values, and losses, gradients and gaps at everything that was released."""
     with np.load(folder / "model.npz") as archive:
         theta, consensus = archive["theta"], archive["consensus"]
-    shards = load(DataSettings(data=people), 5, range(5)).shards
+    shards = load(DataSettings(data=people, no_test=no_test), 5, range(5)).shards
     losses, gradients = [], []
     points = [*theta, consensus, np.zeros_like(consensus)]
     for X, y in (*shards.values(), tuple(np.concatenate([s[k] for s in shards.values()]) for k in (0, 1))):
@@ -267,7 +267,7 @@ METHODS = {
 @pytest.mark.processes
 @pytest.mark.parametrize("name", METHODS)
 def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path: Path) -> None:
-    run = instrumented(tmp_path, people, *METHODS[name])
+    run = instrumented(tmp_path, people, *METHODS[name], "--no-test", "--no-account")
     told = everything_told(run.folder, run.printed)
     secrets = run.kept | computed_from_records(run.folder, people)
     for kind, values in secrets.items():
@@ -294,7 +294,7 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
 def test_the_search_finds_what_a_simulation_tells(people: str, tmp_path: Path) -> None:
     run = instrumented(tmp_path, people, *METHODS["pp-objective"], "--seed", "1")
     told = everything_told(run.folder, run.printed)
-    figures = computed_from_records(run.folder, people)
+    figures = computed_from_records(run.folder, people, no_test=False)
     assert len(leaks(figures["losses"], told)) > 5
     assert len(leaks(figures["losses"], run.moved)) > 5
     summary = json.loads((run.folder / "summary.json").read_text())
@@ -336,7 +336,7 @@ def test_noise_differs_between_runs(people: str, tmp_path: Path) -> None:
         for number in (0, 1):
             folder = tmp_path / f"{words[-1]}{number}"
             folder.mkdir()
-            run = instrumented(folder, people, *words)
+            run = instrumented(folder, people, *words, "--no-test", "--no-account")
             kept.append(run.kept["noise"])
             with np.load(run.folder / "model.npz") as archive:
                 models.append(archive["theta"])

@@ -29,7 +29,7 @@ from admmnet.planning import Loader
 from admmnet.privacy.ledger import Header, Ledger, finite
 from admmnet.result import RunResult
 from admmnet.rng import Purpose, agent_streams
-from admmnet.summary import entry_of, privacy_of, versions_of
+from admmnet.summary import TEST_RECORDS, entry_of, privacy_of, versions_of
 from admmnet.transport import World
 from admmnet.types import Vector
 from admmnet.version import __version__
@@ -143,12 +143,13 @@ def _ledger(prepared: Prepared, folder: Path) -> Ledger:
         order=budget.alpha if budget else None,
         method=str(config.method),
         algorithm=config.algorithm,
-        noise="private" if config.seed is None else "seeded",
+        mode=config.mode,
+        noise="seeded" if config.seeded else "private",
         preprocessing=prepared.preprocessing,
         version=__version__,
         adjacency=plan.adjacency,
     )
-    return Ledger(records.ledger_path(folder, 0, 1), header, budget, durable=config.seed is None)
+    return Ledger(records.ledger_path(folder, 0, 1), header, budget, durable=not config.simulation)
 
 
 def metric_of(data: Records) -> str:
@@ -168,7 +169,7 @@ test_figure.__test__ = False  # type: ignore[attr-defined]
 
 
 class _Meter:
-    """Figures after every epoch, of what the method releases; of training records in seeded runs only.
+    """Figures after every epoch, of what the method releases; of training records in simulations only.
 
     Attributes
     ----------
@@ -183,7 +184,7 @@ class _Meter:
     ) -> None:
         self._data, self._plan, self._told = prepared.data, prepared.plan, on_round
         self._problem: Problem | None = None
-        if prepared.config.seed is not None:
+        if prepared.config.simulation:
             from admmnet.baselines.fit import kind_of
             from admmnet.baselines.objective import make_problem
 
@@ -191,7 +192,7 @@ class _Meter:
             settings = prepared.plan.settings
             self._problem = make_problem(X, y, kind_of(settings.loss), settings.regularisation)
         self.epochs, self._written, self.seconds = 0, 0, 0.0
-        self._file = records.MetricsFile(folder / "metrics.csv", seeded=self._problem is not None)
+        self._file = records.MetricsFile(folder / "metrics.csv", training=self._problem is not None)
 
     def observe(self, epoch: int, theta: Vector) -> None:
         """Count an epoch, and measure it unless there are very many."""
@@ -239,7 +240,7 @@ def _summarise(
     prepared: Prepared, fitted: Fitted, ledger: Ledger, meter: _Meter, seconds: dict[str, float]
 ) -> dict[str, Any]:
     config, data, plan = prepared.config, prepared.data, prepared.plan
-    seeded = config.seed is not None
+    simulation = config.simulation
     error = test_figure(data, fitted.theta)
     entry = entry_of(
         0,
@@ -255,7 +256,7 @@ def _summarise(
     units = {}
     if data.target is not None:
         units["root_in_units"] = finite(math.sqrt(error) * data.target.reach)
-    kept = ("total", "solve", "exchange") if seeded else ("total", "exchange")
+    kept = ("total", "solve", "exchange") if simulation else ("total", "exchange")
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -264,7 +265,8 @@ def _summarise(
         "steps": fitted.work,
         "topology": None,
         "transport": "local",
-        "seeded": seeded,
+        "mode": config.mode,
+        "seeded": config.seeded,
         "data": {
             "name": data.name,
             "train": data.counts[0],
@@ -275,17 +277,17 @@ def _summarise(
         "metric": metric_of(data),
         "test_error": {
             "mean": finite(error),
-            "std": 0.0,
+            "std": None if math.isnan(error) else 0.0,
             "consensus": finite(error),
             **units,
-            "records": "public by assumption: nobody is charged for these figures",
+            "records": TEST_RECORDS if len(data.y_test) else None,
         },
-        **({"train_loss": finite(meter.training(fitted.theta)[0])} if seeded else {}),
+        **({"train_loss": finite(meter.training(fitted.theta)[0])} if simulation else {}),
         "per_agent": [entry],
         "bytes_sent": 0,
         # how long a fit takes may depend on the records: private runs say whole seconds
-        "seconds": {name: round(seconds[name], 3 if seeded else 0) for name in kept},
-        "baseline": _facts(prepared, fitted, seeded=seeded),
+        "seconds": {name: round(seconds[name], 3 if simulation else 0) for name in kept},
+        "baseline": _facts(prepared, fitted),
         "ledgers": {f"ledger/{ledger.path.name}": records.sha256(ledger.path)},
         "notes": [*prepared.notes, *_unfinished(fitted)],
         "versions": versions_of() | {name: version(name) for key, name in OURS.items() if key in sys.modules},
@@ -301,8 +303,8 @@ def _unfinished(fitted: Fitted) -> tuple[str, ...]:
     return (f"sdca stopped at a duality gap of {gap:.3g}, above {GAP:g}: raise --epochs or --regularisation",)
 
 
-def _facts(prepared: Prepared, fitted: Fitted, *, seeded: bool) -> dict[str, Any]:
-    """What the settings alone do not say: the plan's numbers, and diagnostics of seeded runs."""
+def _facts(prepared: Prepared, fitted: Fitted) -> dict[str, Any]:
+    """What the settings alone do not say: the plan's numbers, and diagnostics of simulations."""
     config, plan = prepared.config, prepared.plan
     facts = {
         "loss": config.loss,
@@ -314,4 +316,4 @@ def _facts(prepared: Prepared, fitted: Fitted, *, seeded: bool) -> dict[str, Any
         "noise_multiplier": plan.noise_multiplier,
         "pure_epsilon": plan.pure,
     }
-    return facts | ({"diagnostics": dict(fitted.diagnostics)} if seeded else {})
+    return facts | ({"diagnostics": dict(fitted.diagnostics)} if config.simulation else {})

@@ -168,7 +168,7 @@ def fit_baseline(
 
 def refuse_scaled_columns(config: RunConfig) -> None:
     """Refuse primal-dp-scd on private records unless that is accepted: its scaling is charged by nobody."""
-    accepted = not config.private or config.seed is not None or config.data_dependent
+    accepted = not config.budgeted or config.seeded or config.data_dependent
     if config.algorithm == "primal-dp-scd" and not accepted:
         raise RequestError(
             "primal-dp-scd scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
@@ -254,7 +254,7 @@ def fit(
     """
     from admmnet.config import RunConfig
     from admmnet.contradictions import BASELINE_OWNERS
-    from admmnet.defaults import baseline_settings, fixed_baseline
+    from admmnet.defaults import baseline_settings, fixed_baseline, with_delta
 
     usable = sorted((*_COMMON, *BASELINE_OWNERS))
     strangers = sorted(set(settings) - set(usable))
@@ -267,7 +267,8 @@ def fit(
         raise RequestError(
             "y holds something that is no number: labels are -1 and +1, targets numbers"
         ) from None
-    config = fixed_baseline(RunConfig(algorithm=algorithm, seed=seed, **settings), *rows.shape)
+    config = with_delta(RunConfig(algorithm=algorithm, seed=seed, **settings), rows.shape[:1])
+    config = fixed_baseline(config, *rows.shape)
     refuse_scaled_columns(config)
     plan = plan_baseline(baseline_settings(config), *rows.shape)
     streams = agent_streams(0, seed)

@@ -11,7 +11,7 @@ from admmnet.baselines.plan import BaselinePlan, epochs_of, plan_baseline
 from admmnet.config import RunConfig
 from admmnet.data import DataSettings, Records, load, load_sparse, require_classes
 from admmnet.data.settings import form_of
-from admmnet.defaults import baseline_settings, fixed_baseline
+from admmnet.defaults import baseline_settings, fixed_baseline, with_delta
 from admmnet.errors import RequestError
 from admmnet.planning import Loader, data_settings
 from admmnet.privacy.budget import Totals
@@ -90,12 +90,12 @@ def prepare_baseline(config: RunConfig, loader: Loader | None = None) -> Prepare
         If the budget affords no step.
     """
     data = (loader or load_whole)(data_settings(config), 1, [0])
-    if config.private and config.seed is None and not config.data_dependent:
+    if not config.simulation and not config.data_dependent:
         _refuse_dependent(config, data)
     if config.loss != "squared":
         require_classes(data, f"--loss {config.loss}")
     count, width = data.counts[0], len(data.feature_names)
-    config = fixed_baseline(config, count, width)
+    config = fixed_baseline(with_delta(config, [count]), count, width)
     plan = plan_baseline(baseline_settings(config), count, width)
     return Prepared(config, data, plan, _notes(config, data))
 
@@ -112,10 +112,10 @@ def _refuse_dependent(config: RunConfig, data: Records) -> None:
 
 def _notes(config: RunConfig, data: Records) -> tuple[str, ...]:
     notes = list(data.notes)
-    if not config.private:
+    if not config.budgeted:
         return tuple(notes)
     count = data.counts[0]
-    if config.delta > 0.1 / count:
+    if float(config.delta) > 0.1 / count:
         notes.append(
             f"delta = {config.delta:g} is above 0.1 / {count} records: a mechanism that leaks a whole record could "
             "satisfy it"
@@ -144,14 +144,14 @@ def plan_facts(prepared: Prepared) -> dict[str, Any]:
                 "mechanism": event.mechanism,
                 "parameters": parameters(event),
                 "rho": finite(alone.rho),
-                "epsilon_alone": finite(alone.epsilon_proven(config.delta)),
+                "epsilon_alone": finite(alone.epsilon_proven(float(config.delta))),
                 "rho_published": finite(alone.rho_published),
             }
         )
     return {
         "algorithm": config.algorithm,
         "method": config.method,
-        "accountant": config.accountant if config.private else None,
+        "accountant": config.accountant if config.budgeted else None,
         "data": data.name,
         "records": plan.records,
         "features": plan.features,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from admmnet.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
-SCHEMA = 1
+SCHEMA = 2
 FREE = (
     "transport",
     "on_loss",
@@ -90,7 +90,7 @@ class Keeper:
         folder: Path,
     ) -> None:
         self._config, self._transport, self._folder = config, transport, folder / FOLDER
-        self._seeded = config.seed is not None
+        self._seeded = config.seeded
         self._total = sum(len(own) for own in transport.layout.owners)
         self.start = 0
         self.notes: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ from admmnet.config import RunConfig
 from admmnet.config_file import load_config, parse_flag, read_values
 from admmnet.contradictions import is_random
 from admmnet.errors import RequestError, RunError
+from admmnet.modes import check_mode
 
 if TYPE_CHECKING:
     from admmnet.hosts.network import Network
@@ -77,6 +78,7 @@ def agent(
     if parent is not None:
         private, seconds = Path(network_file).parent, settings.shutdown_deadline
         threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()
+    check_mode(settings)
     secret_file = _secret(network, network_file, number, secret)
     _check_plain(network, plain=plain)
     try:

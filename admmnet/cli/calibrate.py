@@ -126,7 +126,7 @@ def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
     return {
         "algorithm": config.algorithm,
         "method": config.method,
-        "accountant": config.accountant if config.private else None,
+        "accountant": config.accountant if config.budgeted else None,
         "rounds": config.rounds,
         "eta": decision.strength.eta,
         "beta": config.beta,

@@ -20,6 +20,7 @@ from admmnet.reproduce import PAPERS
     "--ipums-brazil", metavar="FILE", help="your own IPUMS extract of Brazil, for ding2020's figure 7"
 )
 @click.option("--ipums-us", metavar="FILE", help="your own IPUMS extract of the US, for ding2020's figure 7")
+@click.option("--simulate", is_flag=True, help="take your own extracts to be public: figures show them")
 @click.option("--out", "-o", required=True, metavar="DIR", help="folder; the same again goes on with it")
 @click.option("--quiet", is_flag=True, help="print nothing but errors")
 @click.option("--debug", is_flag=True, help="show the traceback of an error")
@@ -31,6 +32,7 @@ def reproduce(
     jobs: int | None,
     ipums_brazil: str | None,
     ipums_us: str | None,
+    simulate: bool,
     out: str,
     quiet: bool,
     debug: bool,
@@ -51,6 +53,7 @@ def reproduce(
         seeds=seeds,
         ipums_brazil=ipums_brazil,
         ipums_us=ipums_us,
+        simulate=simulate,
     )
     progress = GridProgress(shown=not quiet and sys.stderr.isatty())
     try:

@@ -113,6 +113,9 @@ class _Session:
             if isinstance(answers[number], Failure):
                 raise answers[number].error()
         self.surveys = tuple(answers[number] for number in range(len(grid.data_seeds)))
+        if grid.delta is None:
+            surveys = self.surveys
+            grid.choose_delta(min(found.smallest for found in surveys), min(found.train for found in surveys))
 
     def begin(self) -> None:
         """Claim the folder: compare.json is the first file in it."""
@@ -248,9 +251,10 @@ class _Session:
             for entry in grid.entries
             if grid.candidates[entry] != ((),) and not grid.tuned(entry)
         ]
+        assert grid.delta is not None  # check came first
         result = CompareResult(
             self.folder,
-            grid.sample.delta,
+            grid.delta,
             self.surveys,
             tuple(self._sorted()),
             self.lines(),

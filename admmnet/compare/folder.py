@@ -8,11 +8,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
 from admmnet.compare.grid import Grid
 from admmnet.compare.words import said
+from admmnet.config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.version import __version__
 
@@ -96,12 +98,18 @@ def read_agreeing(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | No
 
 def _check(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
     for key in dict.fromkeys((*now, *then)):  # the version comes first
-        if key not in (*LISTS, "tune") and then.get(key) != now.get(key):
-            _refuse(folder, key, then.get(key), now.get(key))
+        before = then.get(key, _default(key))  # an older call knew fewer settings
+        if key not in (*LISTS, "tune") and before != now.get(key):
+            _refuse(folder, key, before, now.get(key))
     _check_lists(folder, then, now)
     for method in then["algorithms"]:
         if then["tune"].get(method) != now["tune"].get(method):
             _refuse(folder, f"tune of {method}", then["tune"].get(method), now["tune"].get(method))
+
+
+def _default(name: str) -> Any:
+    field = RunConfig.__dataclass_fields__.get(name)
+    return None if field is None or field.default is MISSING else field.default
 
 
 def _check_lists(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:

@@ -18,7 +18,9 @@ from admmnet.compare.words import (
     short,
 )
 from admmnet.config import BASELINES, RunConfig
+from admmnet.defaults import with_delta
 from admmnet.errors import AdmmnetError, RequestError
+from admmnet.modes import check_comparable
 
 TRIAL_SEEDS = 1_000_000
 """Seed of the first trial; the seeds compared lie below it where anything is tuned."""
@@ -106,6 +108,8 @@ class Grid:
         All settings that the runs share, by name.
     sample : RunConfig
         Settings of the first run, on the network if any method is.
+    delta : float or None
+        Of every budget; None until ``choose_delta`` where the settings leave it open.
 
     Raises
     ------
@@ -115,6 +119,7 @@ class Grid:
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
+        self.delta: float | None = None
         self._refuse_own(comparison.settings)
         self.entries = parse_entries(comparison.algorithms)
         self.epsilons = _distinct("epsilons", map(float, comparison.epsilons))
@@ -126,11 +131,24 @@ class Grid:
         cells = list(self.cells_to_check())
         network = (cell for cell in cells if cell.case.entry.algorithm not in BASELINES)
         self.sample = self.config(next(network, cells[0]))
+        check_comparable(self.sample, "compare")
+        self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
         self.common = {
             f.name: comparison.settings.get(f.name, f.default if f.default is not MISSING else {})
             for f in fields(RunConfig)
             if f.name not in OWN and not (comparison.resplit and f.name == "data_seed")
         }
+
+    def choose_delta(self, agents: int, pooled: int) -> None:
+        """Choose delta where it is open: one for all methods, from the smallest agent's records and from all.
+
+        Parameters
+        ----------
+        agents, pooled : int
+            Records of the smallest agent, and of the one holder that a baseline has.
+        """
+        baselines = any(entry.algorithm in BASELINES for entry in self.entries)
+        self.delta = float(with_delta(self.sample, [pooled if baselines else agents]).delta)
 
     def _refuse_own(self, settings: Mapping[str, Any]) -> None:
         for name in sorted(set(settings) & set(OWN)):
@@ -215,6 +233,7 @@ class Grid:
                 "accountant": case.entry.accountant,
                 "epsilon": case.epsilon,
             }
+            values |= {} if self.delta is None else {"delta": self.delta}
         try:
             return RunConfig(**values)
         except AdmmnetError as error:
@@ -239,7 +258,12 @@ REASONS = {
     "accountant": "write it behind the method, as in --algorithms pp-admm:published:proven",
     "epsilon": "name the budgets with --epsilons",
     "seed": "name the seeds with --seeds; a comparison is a simulation",
-    "account": "an account adds up runs that a person makes; a comparison is a simulation",
+    **dict.fromkeys(
+        ("account", "no_account"), "an account adds up runs that a person makes; a comparison is a simulation"
+    ),
+    "group_size": "its epsilons are a record's",
+    "no_test": "it counts errors on test records",
+    "private": "a comparison is a simulation: it shows what depends on records",
     "out": "name the comparison's folder with -o",
     **dict.fromkeys(PROCESSES, "every run is simulated in one process, which gives the same vectors"),
     "checkpoint_every": "a comparison goes on with the run that was interrupted, from its start",

@@ -21,7 +21,10 @@ PROCESSES = (
     *("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline"),
 )
 """Settings that say how agents are run, and change no vector."""
-OWN = ("algorithm", "method", "accountant", "epsilon", "seed", "account", "out", "budgets", *PROCESSES)
+OWN = (
+    *("algorithm", "method", "accountant", "epsilon", "seed", "account", "no_account", "group_size"),
+    *("no_test", "private", "out", "budgets", *PROCESSES),
+)
 """Settings of a run that a comparison fills in itself, or cannot have."""
 TUNABLE = tuple(
     name

@@ -42,6 +42,8 @@ class Survey:
         Name of the data.
     agents, train, test, features : int
         Sizes.
+    smallest : int
+        Training records of the agent that has fewest.
     digest : str
         sha256 of all records as the runs see them.
     larger_class : float or None
@@ -58,6 +60,7 @@ class Survey:
     train: int
     test: int
     features: int
+    smallest: int
     digest: str
     larger_class: float | None
     pooled: float | None
@@ -94,6 +97,7 @@ class SurveyTask:
             sum(records.counts.values()),
             len(records.y_test),
             len(records.feature_names),
+            min(records.counts.values()),
             digest(records),
             larger,
             pooled,
@@ -137,7 +141,7 @@ class CostTask:
         """Return the proven and the published epsilon; None where infinite or undefined."""
         trials = [worst_case(config, shelf, trial=True) for config in self.trials]
         finals = [worst_case(config, shelf, trial=False) for config in self.finals]
-        proven, published = tuning_cost(trials, finals, self.finals[0].delta)
+        proven, published = tuning_cost(trials, finals, float(self.finals[0].delta))
         return finite(proven), finite(published)
 
 

@@ -74,6 +74,11 @@ class Table:
         return self.read(name)
 
 
+def no_rows(names: tuple[str, ...], origin: str) -> Table:
+    """Table without records."""
+    return Table(names, 0, lambda name: column_of(()), lambda row: origin, origin)
+
+
 def column_of(values: Sequence[str]) -> Column:
     """Make a column of one text a row."""
     index = {value: code for code, value in enumerate(dict.fromkeys(values))}

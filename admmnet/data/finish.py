@@ -24,6 +24,8 @@ def every(source: Source) -> Rows:
 
 def drawn(source: Source, settings: DataSettings) -> tuple[Rows, Rows]:
     """Training and test rows of a source without a test file."""
+    if settings.no_test:
+        return every(source), every(source)[:0]
     if settings.test == "official" or (source.official_first and settings.test_fraction is None):
         return every(source)[: source.official], every(source)[source.official :]
     share = source.test_share if settings.test_fraction is None else settings.test_fraction

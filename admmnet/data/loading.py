@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from admmnet.data.columns import Rows
+import numpy as np
+
+from admmnet.data.columns import Rows, no_rows
 from admmnet.data.finish import drawn, every, finished, finished_sparse, names_of
+from admmnet.data.labels import read_answers
 from admmnet.data.records import Records, SparseRecords
 from admmnet.data.schema import to_table
 from admmnet.data.settings import DataSettings, check_settings, form_of, parse_split, path_for
 from admmnet.data.shards import deal
 from admmnet.data.source import Source
 from admmnet.data.sources import check_named, declared, read_file, read_source
+from admmnet.data.tables import encoded_table
 from admmnet.data.transform import Fitted, fit
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
@@ -63,7 +68,7 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     fitted = fit(source, train, settings, discover=True)
     parts = deal(split, train, source.y, source.column, agents, settings.data_seed)
     X_test, y_test = finished(known, test, settings, fitted.transform)
-    notes = _notes(source, fitted)
+    notes = _notes(source, fitted, settings)
     if split.kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
     return Records(
@@ -120,7 +125,7 @@ def load_sparse(settings: DataSettings) -> SparseRecords:
         y_test=y_test,
         feature_names=names_of(source, settings),
         preprocessing=_preprocessing(source, fitted),
-        notes=_notes(source, fitted),
+        notes=_notes(source, fitted, settings),
         encoding=_encoding(source, fitted, settings),
         target=fitted.transform.target,
     )
@@ -139,13 +144,17 @@ def _preprocessing(source: Source, fitted: Fitted) -> str:
     return "data-dependent" if source.dependent or fitted.dependent else "public-bounds"
 
 
-def _notes(source: Source, fitted: Fitted) -> tuple[str, ...]:
+def _notes(source: Source, fitted: Fitted, settings: DataSettings) -> tuple[str, ...]:
     read = (*source.dependent, *fitted.dependent)
     dependent = (
         f"read from the rows, not declared: {', '.join(read)}; no budget covers what was read,"
         f" and the run folder holds it ({ENCODING}): declare it in [data.schema]"
     )
-    return (*source.notes, *fitted.notes, *([dependent] if read else []), TEST_NOTE)
+    return (*source.notes, *fitted.notes, *([dependent] if read else []), *_test_notes(settings))
+
+
+def _test_notes(settings: DataSettings) -> tuple[str, ...]:
+    return () if settings.no_test else (TEST_NOTE,)
 
 
 def _encoding(source: Source, fitted: Fitted, settings: DataSettings) -> dict[str, Any] | None:
@@ -205,6 +214,8 @@ def headline(settings: DataSettings) -> str:
     kind = " (built in, synthetic)" if settings.data == "census" else ""
     split = "one file an agent" if settings.per_agent else f"split {settings.split}"
     test = f", test {settings.test}" if settings.test is not None else ""
+    if settings.no_test:
+        test = ", no test records"
     if settings.test_fraction is not None:
         test = f", test fraction {settings.test_fraction:g}"
     made = "" if settings.normalise == "rows" else f", normalise {settings.normalise}"
@@ -213,9 +224,42 @@ def headline(settings: DataSettings) -> str:
     return f"{settings.data}{kind}, {split}{test}{made}, data seed {settings.data_seed}"
 
 
+def _public(settings: DataSettings) -> Source:
+    """Test records of agents with files of their own; without any, the schema alone as a source without rows."""
+    schema = declared(settings)
+    if settings.test is not None:
+        return read_file(Path(settings.test), schema, settings.positive, discover=False)
+    form, place = (
+        form_of(settings.data),
+        "where there is no test file, nothing else says what the features are",
+    )
+    if form == ".csv":
+        if not schema.rules:
+            raise RequestError(f"{settings.data}: declare every column in [data.schema.columns]: {place}")
+        names = tuple(
+            dict.fromkeys([rule.column for rule in schema.rules] + ([schema.label] if schema.label else []))
+        )
+        return encoded_table(no_rows(names, settings.data), schema, settings.positive, discover=False)
+    if schema.features is None:
+        raise RequestError(f"{settings.data}: give the number of features with --features D: {place}")
+    features = tuple(f"x{k + 1}" for k in range(schema.features))
+    empty = no_rows((*features, "label"), settings.data)
+    labels = read_answers(
+        empty.column("label"), "label", empty.where, schema, settings.positive, discover=False
+    )
+    return Source(
+        name=settings.data,
+        y=labels.y,
+        features=features,
+        rows=lambda which: np.zeros((len(which), len(features))),
+        column=empty.column,
+        where=empty.where,
+        schema=replace(schema, labels=labels.values),
+    )
+
+
 def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
-    assert settings.test is not None  # check_settings came first
-    public = read_file(Path(settings.test), declared(settings), settings.positive, discover=False)
+    public = _public(settings)
     fitted = fit(public, every(public), settings, discover=False)
     shards: dict[int, tuple[Matrix, Vector]] = {}
     for agent in mine:
@@ -231,7 +275,7 @@ def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
         y_test=y_test,
         feature_names=names_of(public, settings),
         preprocessing="public-bounds",
-        notes=(*fitted.notes, TEST_NOTE),
+        notes=(*fitted.notes, *_test_notes(settings)),
         encoding=_encoding(public, fitted, settings),
         target=fitted.transform.target,
     )

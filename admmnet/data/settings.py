@@ -59,6 +59,8 @@ class DataSettings:
         Path of the test records, or "official" for the test part of a set of `OFFICIAL`.
     test_fraction : float or None
         Share of the records drawn as test set, above 0 and below 1; excludes `test`.
+    no_test : bool
+        Trains on all records, without test records; excludes both.
     split : str
         "iid", "dirichlet:A" or "by-column:NAME".
     label : str or None
@@ -86,6 +88,7 @@ class DataSettings:
     data_seed: int = 0
     test: str | None = None
     test_fraction: float | None = None
+    no_test: bool = False
     split: str = "iid"
     label: str | None = None
     positive: str | None = None
@@ -218,7 +221,11 @@ def _check_named(settings: DataSettings) -> None:
         )
     official = settings.data in OFFICIAL
     if settings.test is not None and not (official and settings.test == "official"):
-        allowed = "official (or --test-fraction)" if official else "no --test, only --test-fraction"
+        allowed = (
+            "official (or --test-fraction, or --no-test)"
+            if official
+            else "no --test, only --test-fraction or --no-test"
+        )
         raise RequestError(f"--test {settings.test} does not go with {settings.data!r}: it takes {allowed}")
 
 
@@ -232,6 +239,8 @@ def _check_numbers(settings: DataSettings) -> None:
         raise RequestError(
             f"--test {settings.test} and --test-fraction {fraction:g} exclude each other: drop one"
         )
+    if settings.no_test and (fraction is not None or settings.test is not None):
+        raise RequestError("--no-test excludes --test and --test-fraction: drop one")
     if settings.features is not None and settings.features < 1:
         raise RequestError(f"--features must be 1 or more, got {settings.features}")
     if settings.project is not None and settings.project < 1:
@@ -282,10 +291,10 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
         raise RequestError(f"--label {settings.label} goes with a csv file; {form} rows carry their label")
     if not settings.per_agent:
         return
-    if settings.test is None:
+    if settings.test is None and not settings.no_test:
         raise RequestError(
-            f"{settings.data!r} gives every agent its own file: name a public test file with --test PATH"
-            " (--test-fraction would need a share of every agent's records)"
+            f"{settings.data!r} gives every agent its own file: name a public test file with --test PATH, or do"
+            " without with --no-test (--test-fraction would need a share of every agent's records)"
         )
     if split.kind != "iid":
         raise RequestError(

@@ -100,7 +100,7 @@ def read_named(settings: DataSettings, labelled: bool = True) -> Source:
     if name.startswith("mnist:"):
         source = read_mnist(folder, int(name.removeprefix("mnist:")))
     elif name == "year-prediction-msd":
-        source = read_year(folder, official=settings.test_fraction is None)
+        source = read_year(folder, official=settings.test_fraction is None and not settings.no_test)
     else:
         source = _READ[name](folder)
     own = parse_schema(settings.schema)

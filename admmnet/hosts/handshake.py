@@ -13,7 +13,7 @@ from admmnet.trouble.weather import schedule_of
 from admmnet.version import __version__
 
 OWN = (
-    *("data", "data_dir", "test", "account", "out", "resume", "transport"),
+    *("data", "data_dir", "test", "account", "no_account", "out", "resume", "transport"),
     *("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline"),
 )
 """Settings in which hosts may differ: where their files are, and how long they wait."""

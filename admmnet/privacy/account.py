@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import resource
 from contextlib import suppress
 from dataclasses import replace
@@ -66,7 +67,7 @@ class AccountFile:
         *,
         since: str | None = None,
     ) -> None:
-        self.path = folder / f"agent-{agent:03d}.jsonl"
+        self.path = account_path(folder, agent)
         self._delta = delta
         self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
         self._events: list[Event] = []  # and the events in those behind it
@@ -218,6 +219,20 @@ class AccountFile:
             finally:
                 with suppress(OSError):  # said by commit
                     self._handle.close()
+
+
+def delta_of(folder: Path, agent: int) -> float | None:
+    """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
+    try:
+        with account_path(folder, agent).open("rb") as file:
+            return float(json.loads(file.readline())["budget"]["delta"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # opening it says what is wrong
+
+
+def account_path(folder: Path, agent: int) -> Path:
+    """File of one agent's account."""
+    return folder / f"agent-{agent:03d}.jsonl"
 
 
 def _open(path: Path) -> FileIO:

@@ -28,7 +28,17 @@ from admmnet.privacy.events import (
     parameters,
     shown,
 )
-from admmnet.privacy.ledger import SHARED, Header, empty, encode, event_bytes, event_line, grown, total_line
+from admmnet.privacy.ledger import (
+    SCHEMA,
+    SHARED,
+    Header,
+    empty,
+    encode,
+    event_bytes,
+    event_line,
+    grown,
+    total_line,
+)
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 TOLERANCE = 1e-9
@@ -204,10 +214,13 @@ def _resume(path: Path, number: int, line: dict[str, Any], header: dict[str, Any
 def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
     if line.get("kind") != "header":
         raise _fault(path, number, "is not a header")
-    if line.get("schema") != 1:
-        raise _fault(path, number, f"schema {shown(line.get('schema'))} is not one this version reads (1)")
+    if line.get("schema") not in (1, SCHEMA):
+        read = f"1, {SCHEMA}"
+        raise _fault(
+            path, number, f"schema {shown(line.get('schema'))} is not one this version reads ({read})"
+        )
     for name, good in _HEADER.items():
-        if (name not in line and name != "account") or not good(line.get(name)):
+        if (name not in line and name not in _ABSENT) or not good(line.get(name)):
             raise _fault(path, number, f"{name} = {shown(line.get(name))} is out of range")
     values: dict[str, Any] = {
         name: line.get(name) for name in _HEADER if name not in ("neighbours", "budget", "admmnet")
@@ -227,6 +240,8 @@ def _is_budget(value: object) -> bool:
     return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
 
 
+_ABSENT = ("account", "mode")
+"""Keys that some headers lack: of runs without an account, and of schema 1."""
 _HEADER: dict[str, Callable[[Any], bool]] = {
     "agent": lambda value: is_count(value, 0),
     "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
@@ -237,6 +252,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "order": lambda value: value is None or (is_positive(value) and value > 1),
     "account": lambda value: value is None or (isinstance(value, str) and bool(_DIGEST.fullmatch(value))),
     "noise": lambda value: value in ("private", "seeded"),
+    "mode": lambda value: value in (None, "simulation", "private"),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)
     ),

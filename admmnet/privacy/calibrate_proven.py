@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from admmnet.errors import BudgetError
 from admmnet.privacy.budget import SLACK, Budget, Totals
-from admmnet.privacy.conversion import ORDERS, allowance
+from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.events import AboveThreshold, Event, Gaussian, ObjectivePerturbation
 
 INEXACT_SHARE = 1e-3
@@ -230,11 +230,22 @@ def nominal_rho(epsilon: float, delta: float, spent: Totals | None = None, order
 
     start = epsilon * epsilon / (4.0 * math.log(1.0 / delta) + 4.0 * epsilon)
     if spent is not None and spent.rho > 0.0 and not ok(1e-6 * start):
-        raise BudgetError(
-            f"the account has spent epsilon {spent.epsilon_proven(delta):.6g} of {epsilon:g}: at the order fixed when "
-            "it was opened nothing is left for another run; raise --epsilon, or stop here"
-        )
+        raise BudgetError(_exhausted(epsilon, delta, spent, order))
     return largest(ok, start, epsilon)
+
+
+def _exhausted(epsilon: float, delta: float, spent: Totals, order: int | None) -> str:
+    """What an account has left, and the epsilon that a further run like a first one would make of it."""
+    used = spent.epsilon_proven(delta)
+    at = best_order(spent.curve, delta) if order is None else order
+    fresh = nominal_rho(epsilon, delta) * float(ORDERS[at])
+    needed = epsilon + float(spent.curve[at]) + fresh - allowance(at, epsilon, delta)  # (P2) at one order
+    return (
+        f"the account has spent epsilon {used:.6g} of {epsilon:g}, and of the {max(epsilon - used, 0.0):.2g} between "
+        "them, at the order fixed when it was opened, nothing is left for another run; raise --epsilon to "
+        f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (a record is then promised that "
+        "over all runs, and no less), or stop here"
+    )
 
 
 def calibrate_agent(

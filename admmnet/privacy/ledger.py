@@ -23,7 +23,8 @@ from admmnet.privacy.events import Event, parameters
 if TYPE_CHECKING:
     from admmnet.privacy.account import AccountFile
 
-SCHEMA = 1
+SCHEMA = 2
+"""Version of the form; headers of the first one say no mode, and are read."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Header:
     version: str
     order: float | None = None
     adjacency: str = "replace-one"
+    mode: str | None = None
+    """``simulation`` or ``private``; None in a ledger of schema 1."""
     account: str | None = None
     """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
 
@@ -50,7 +53,7 @@ class Header:
         """Return the header as the ledger keeps it."""
         line = {
             "kind": "header",
-            "schema": SCHEMA,
+            "schema": SCHEMA if self.mode else 1,
             "agent": self.agent,
             "neighbours": list(self.neighbours),
             "records": self.records,
@@ -61,6 +64,7 @@ class Header:
             "order": self.order,
             "method": self.method,
             "algorithm": self.algorithm,
+            **({"mode": self.mode} if self.mode else {}),
             "noise": self.noise,
             "preprocessing": self.preprocessing,
             "shards": "fixed",

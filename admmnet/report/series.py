@@ -13,7 +13,7 @@ from admmnet.config import OPEN
 from admmnet.config_file import read_values
 from admmnet.errors import CheckFailed
 from admmnet.privacy.audit import Account
-from admmnet.records import CLOCK_COLUMNS, PUBLIC_COLUMNS, SEEDED_COLUMNS, RunFolder, read_run
+from admmnet.records import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
 from admmnet.trouble.weather import parse_offline
 
 Floats = NDArray[np.float64]
@@ -250,8 +250,8 @@ def _metrics(path: Path, size: int, *, finished: bool) -> tuple[NDArray[np.int64
         return np.zeros(0, dtype=np.int64), np.zeros((0, 1 + size, len(names))), names
     head, *lines = text.split("\n")
     columns = tuple(head.split(","))
-    seeded = columns[len(PUBLIC_COLUMNS) :][: len(SEEDED_COLUMNS)] == SEEDED_COLUMNS
-    expected = PUBLIC_COLUMNS + (SEEDED_COLUMNS if seeded else ())
+    training = columns[len(PUBLIC_COLUMNS) :][: len(TRAINING_COLUMNS)] == TRAINING_COLUMNS
+    expected = PUBLIC_COLUMNS + (TRAINING_COLUMNS if training else ())
     if columns not in (expected, expected + CLOCK_COLUMNS):
         raise CheckFailed(f"{path}: line 1: has not the columns that admmnet writes, {','.join(expected)}")
     torn = lines.pop() if lines else ""
@@ -260,7 +260,11 @@ def _metrics(path: Path, size: int, *, finished: bool) -> tuple[NDArray[np.int64
         raise CheckFailed(f"{path}: its last round is not whole though summary.json says the run finished")
     lines = lines[: len(lines) - rest]
     try:
-        rows = np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, len(columns)))
+        rows = (
+            np.loadtxt([line.replace(",,", ",nan,") for line in lines], delimiter=",", ndmin=2)
+            if lines
+            else np.zeros((0, len(columns)))
+        )
     except ValueError as error:
         raise CheckFailed(f"{path}: cannot be read as numbers: {error}") from None
     if rows.shape[1] != len(columns):

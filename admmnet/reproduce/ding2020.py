@@ -106,6 +106,7 @@ SCALES = {
         rounds_proven=(2,),
     ),
 }
+DELTA = 1e-4
 ETA_EFFECTS = 0.02
 """Penalty of the second and third reading in figures 1 to 4: between those that figure 5 chooses."""
 
@@ -179,6 +180,7 @@ def _effect(
 ) -> RunJob:
     own: dict[str, Any] = {
         "epsilon": epsilon,
+        "delta": DELTA,
         "eta": 0.5 if reading == PAPER else ETA_EFFECTS,
         "rounds": rounds,
     }
@@ -221,7 +223,7 @@ def _compared(lab: Lab, scale: Scale, sources: Sequence[Source]) -> tuple[list[R
         case = Case(NON_PRIVATE, source, (), _candidates(scale, reading, NON_PRIVATE))
         cases[case] = (source.title, reading, None, NON_PRIVATE)
         for method, budget in product(METHODS, scale.epsilons):
-            fixed = settings(epsilon=budget)
+            fixed = settings(epsilon=budget, delta=DELTA)
             case = Case(method + form, source, fixed, _candidates(scale, reading, method))
             cases[case] = (source.title, reading, budget, method)
     chosen = choose(lab, "choosing settings", list(cases), scale.trials)

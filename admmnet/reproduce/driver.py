@@ -15,6 +15,7 @@ from admmnet.compare.folder import locked, write_whole
 from admmnet.compare.pool import Pool
 from admmnet.compare.watch import Watch
 from admmnet.errors import RequestError
+from admmnet.modes import SIMULATE
 from admmnet.reproduce import PAPERS
 from admmnet.reproduce.contests import WORDS
 from admmnet.reproduce.lab import RESULTS, Lab
@@ -67,6 +68,8 @@ class Request:
         Folder; the same again goes on with it.
     scale, data_dir, seeds, ipums_brazil, ipums_us
         As in ``Options``.
+    simulate : bool
+        Says that the user's own extracts may show: a figure shows what depends on records.
     """
 
     paper: str
@@ -76,6 +79,7 @@ class Request:
     seeds: int | None = None
     ipums_brazil: str | None = None
     ipums_us: str | None = None
+    simulate: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,10 @@ def _check(request: Request, jobs: int | None) -> None:
             raise RequestError(f"{flag} goes with ding2020 alone, whose figure 7 it is for: leave it out")
         if not Path(file).is_file():
             raise RequestError(f"{flag} {file}: there is no such file; name an extract in csv form")
+        if not request.simulate:
+            raise RequestError(
+                f"{flag} {file} is not declared public, and figures show what depends on records: {SIMULATE}"
+            )
 
 
 def _agree(folder: Path, paper: str) -> None:

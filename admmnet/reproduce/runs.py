@@ -243,7 +243,7 @@ class CostJob:
 
         final = self.final.config()
         worst = [_worst(job) for job in self.trials]
-        proven, published = tuning_cost(worst, [_worst(self.final)], final.delta)
+        proven, published = tuning_cost(worst, [_worst(self.final)], float(final.delta))
         return {"epsilon_proven": finite(proven), "epsilon_published": finite(published)}
 
 

@@ -286,7 +286,7 @@ def test_own_files_read_nothing_from_rows(
         ({"test_fraction": 1.0}, "got 1"),
         ({"test_fraction": math.nan}, "got nan"),
         ({"test": "x.csv"}, "--test x.csv does not go with 'census'"),
-        ({"data": "adult", "test": "x.csv"}, r"it takes official \(or --test-fraction\)"),
+        ({"data": "adult", "test": "x.csv"}, r"it takes official \(or --test-fraction, or --no-test\)"),
         ({"data": "adult", "test": "official", "test_fraction": 0.2}, "exclude each other"),
         ({"label": "y"}, "--label y goes with a csv"),
         ({"positive": "y"}, "--positive y goes with"),

@@ -235,7 +235,7 @@ def test_a_set_that_is_not_there_says_what_to_do(
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),
         ({"data": "kddcup99", "test": "official"}, "it takes no --test, only --test-fraction"),
-        ({"data": "mnist:1", "test": "t.csv"}, r"it takes official \(or --test-fraction\)"),
+        ({"data": "mnist:1", "test": "t.csv"}, r"it takes official \(or --test-fraction, or --no-test\)"),
         (
             {"data": "skin", "schema": {"label": "x"}},
             r"\[data\.schema\] goes with a file.*centre and scales alone",

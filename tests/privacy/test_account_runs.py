@@ -165,7 +165,7 @@ def test_a_run_that_fails_has_its_charges_in_the_account(
 
     monkeypatch.setattr(LocalSolver, "solve", solve)
     with pytest.raises(RunError, match="agent 1, round 1: the cable is cut") as kept:
-        place.run("first", seed=None)
+        place.run("first", seed=None, simulate=True)
     monkeypatch.undo()
     books = list(read_run(place.folder / "first").ledgers.values())
     for i, (account, book) in enumerate(zip(place.totals(), books, strict=True)):
@@ -173,7 +173,7 @@ def test_a_run_that_fails_has_its_charges_in_the_account(
         # the agent that failed had been charged for the round, and so had the one before it
         assert {round for round, _, _ in book.events} == ({0, 1} if i < 2 else {0})
     # the lock is free and a second run gets what is left
-    place.run("second", seed=None)
+    place.run("second", seed=None, simulate=True)
     order = opened_order(place)
     for totals in place.totals():
         assert float(totals.curve[order]) == pytest.approx(allowance(order, 1.0, 1e-4), rel=1e-9)

@@ -114,7 +114,7 @@ Change = Callable[[Lines], Any]
         (lambda lines: lines[0].update(budget=[1.0, 1e-4]), "line 1: budget = "),
         (lambda lines: lines[0].update(adjacency="zero-out"), "line 1: is not a replace-one header"),
         (lambda lines: lines[0].update(unit="person"), "line 1: is not a replace-one header"),
-        (lambda lines: lines[0].update(schema=2), "line 1: schema 2 is not one this version reads"),
+        (lambda lines: lines[0].update(schema=3), "line 1: schema 3 is not one this version reads"),
         (lambda lines: lines[0].update(records=0), "line 1: records = 0 is out of range"),
         (lambda lines: lines[0].update(records=8000), "line 2: records is 7000, the header's is 8000"),
         (lambda lines: lines[0].update(agent=-1), "line 1: agent = -1 is out of range"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -280,10 +281,13 @@ def test_an_account_with_nothing_left_is_refused() -> None:
     spent = Totals("proven")
     spent.add(Gaussian(math.sqrt(2 * nominal_rho(1.0, 1e-4)), 1.0))
     with pytest.raises(
-        BudgetError, match=r"the account has spent epsilon 0\.\d+ of 1: at the order .* nothing is left"
-    ):
+        BudgetError, match=r"the account has spent epsilon 0\.\d+ of 1, .* at the order .* nothing is left"
+    ) as caught:
         calibrate_agent(7000, 0.5, 1.0, 1e-4, PP, spent, order)
-    assert calibrate_agent(7000, 0.5, 2.0, 1e-4, PP, spent, order).sigma1 is not None
+    raised = re.search(r"raise --epsilon to (\S+) for one like a first run at 1 ", str(caught.value))
+    assert raised is not None
+    again = calibrate_agent(7000, 0.5, float(raised[1]), 1e-4, PP, spent, order)
+    assert again.worst_case.rho == pytest.approx(nominal_rho(1.0, 1e-4), rel=1e-2)
 
 
 def test_a_convexity_too_small_for_the_budget_is_refused() -> None:

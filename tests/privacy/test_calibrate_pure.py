@@ -291,7 +291,7 @@ def test_a_budget_that_affords_nothing(
 @BOTH
 def test_every_agent_keeps_its_own_budget(algorithm: str) -> None:
     budgets = {"1": {"epsilon": 0.5}, "3": {"delta": 1e-6}}
-    noise = parts(decided(algorithm=algorithm, epsilon=2.0, budgets=budgets, rounds=8))
+    noise = parts(decided(algorithm=algorithm, epsilon=2.0, budgets=budgets, rounds=8, delta=1e-4))
     for i, one in enumerate(noise):
         eps, delta = (0.5 if i == 1 else 2.0), (1e-6 if i == 3 else 1e-4)
         assert (one.budget.epsilon, one.budget.delta) == (eps, delta)
@@ -327,7 +327,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_runs_share_an_account(algorithm: str, people: str, tmp_path: Path) -> None:
     account = tmp_path / "account"
     words: dict[str, Any] = {"data": people, "topology": "path:3", "rounds": 5, "seed": 1}
-    words |= {"account": str(account)}
+    words |= {"delta": 1e-4, "account": str(account)}
     sums = np.zeros(3)
     for number, (name, epsilon) in enumerate(((algorithm, 1.0), ("pp-admm", 2.0), (algorithm, 4.0))):
         folder = tmp_path / f"run{number}"

@@ -6,7 +6,7 @@ further rows for a model that exists.
 """
 
 from admmnet.data.loading import ENCODING, headline, load, load_sparse, validate
-from admmnet.data.records import Records, SparseRecords
+from admmnet.data.records import Records, SparseRecords, check_labels
 from admmnet.data.scoring import NewRows, Part, load_new
 from admmnet.data.settings import BUILT_IN, FILE_FORMS, DataSettings
 from admmnet.data.targets import Target, Task, require_classes
@@ -22,6 +22,7 @@ __all__ = [
     "SparseRecords",
     "Target",
     "Task",
+    "check_labels",
     "headline",
     "load",
     "load_new",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.data.columns import Rows
+from admmnet.data.files import about
 from admmnet.data.finish import drawn, every, finished, finished_sparse, names_of
 from admmnet.data.records import Records, SparseRecords
 from admmnet.data.schema import to_table
@@ -61,7 +62,8 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         )
     train, known, test = _parts(source, settings)
     fitted = fit(source, train, settings, discover=True)
-    parts = deal(split, train, source.y, source.column, agents, settings.data_seed)
+    with about(source.file):
+        parts = deal(split, train, source.y, source.column, agents, settings.data_seed)
     X_test, y_test = finished(known, test, settings, fitted.transform)
     notes = _notes(source, fitted)
     if split.kind == "by-column":

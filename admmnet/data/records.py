@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from admmnet.data.targets import Target, Task
+from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
 
 
@@ -55,6 +58,24 @@ class Records:
     def task(self) -> Task:
         """Whether labels are classes or real targets; see `require_classes`."""
         return "classification" if self.target is None else "regression"
+
+
+def check_labels(records: Records) -> None:
+    """Refuse labels outside the set that every sensitivity rests on: {-1, +1}, or [-1, 1] for real targets.
+
+    ``load`` makes no others; a loader of somebody's own may.
+
+    Raises
+    ------
+    RequestError
+        Naming the agent, and none of its labels.
+    """
+    real = records.task == "regression"
+    for agent, (_, y) in records.shards.items():
+        size = np.abs(y)
+        if not np.all(size <= 1.0 if real else size == 1.0):
+            allowed = "real targets must lie in [-1, 1]" if real else "labels must be -1 or +1"
+            raise RequestError(f"{records.name}: agent {agent} has others: {allowed}; change the loader")
 
 
 @dataclass(frozen=True)

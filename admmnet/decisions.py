@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import networkx as nx
 
@@ -42,7 +42,7 @@ from admmnet.privacy.calibrate_pure import (
     least_convexity_pure,
 )
 from admmnet.privacy.conversion import best_order
-from admmnet.together import together
+from admmnet.together import owned, together
 from admmnet.transport import World
 
 ADMM_REGULARISATION = 1e-4
@@ -51,6 +51,8 @@ GATE_GAP = 0.02
 """Certified gap of the gate's query, as a share of the query's sensitivity."""
 MOST_PENALTY = 1e6
 """Largest penalty of ``m-admm`` in any round: rounding errors of a solve grow with it."""
+LEAST_LEFT = 1e-9
+"""Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
 AnyNoise = Noise | ProvenNoise | PureNoise
 Accounts = Mapping[int, AccountFile]
 Part = TypeVar("Part", ProvenNoise, PureNoise)
@@ -69,12 +71,15 @@ class Facts:
         d.
     mine : sequence of int
         Agents of this process; all by default.
+    owners : sequence of sequence of int
+        Agents of every process; by default there is one.
     """
 
     graph: nx.Graph
     counts: Mapping[int, int]
     width: int
     mine: Sequence[int] | None = None
+    owners: Sequence[Sequence[int]] | None = None
 
     @property
     def agents(self) -> Sequence[int]:
@@ -181,14 +186,22 @@ def _continuing(account: AccountFile | None, calculate: Callable[..., Part]) -> 
 
 
 def _nominal(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> list[float]:
-    """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left."""
+    """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left.
+
+    Others' budgets decide the penalty and nothing else. None is believed to be above that of the agent's public
+    epsilon and delta.
+    """
+    plain = cache(nominal_rho)
 
     def mine() -> dict[int, float]:
-        plain = cache(nominal_rho)
         return {i: plain(*budget_of(config, i), *_past(accounts.get(i))) for i in facts.agents}
 
-    known = {int(i): rho for part in world.gather(together(world, mine)) for i, rho in part.items()}
-    return [known[i] for i in range(len(known))]
+    def valid(agent: int, rho: Any) -> bool:
+        most = plain(*budget_of(config, agent))
+        return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
+
+    known = owned(world, facts.owners or (facts.agents,), together(world, mine), valid, "budget left (rho)")
+    return list(known.values())
 
 
 def _proven(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> Decision:

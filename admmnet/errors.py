@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class AdmmnetError(Exception):
     """Base of every error whose message is meant for the user: cause and remedy in one or two lines."""
@@ -9,6 +11,11 @@ class AdmmnetError(Exception):
     exit_code = 3
     shared = False
     """Whether every process of the run raises it, so that one of them reports it."""
+
+    @property
+    def public(self) -> str:
+        """The message without what was read from records: all that another process, or a private run, shows."""
+        return str(self)
 
 
 class CheckFailed(AdmmnetError):
@@ -25,6 +32,66 @@ class RequestError(AdmmnetError):
 
 class MissingDataError(RequestError):
     """A data set is not there at all, which is no fault of its files."""
+
+
+class DataError(RequestError):
+    """Records are not as declared (exit code 2). Its text quotes them; ``public`` does not.
+
+    Parameters
+    ----------
+    faults : str or iterable of str
+        What is wrong, with line, column and value, the first of a file first. At most ``KEPT`` are kept.
+    file : str, optional
+        File they were read from; whoever opens it fills it in.
+    reason : str
+        What may be said of the file in public; nothing in it comes from the file.
+
+    Attributes
+    ----------
+    faults : tuple of str
+        Those that are kept, one at least.
+    count : int
+        Number of all.
+    file, reason
+        As given.
+    """
+
+    KEPT = 1000
+
+    def __init__(
+        self, faults: str | Iterable[str], file: str | None = None, reason: str = "is not as declared"
+    ) -> None:
+        found = iter([faults] if isinstance(faults, str) else faults)
+        self.faults = tuple(fault for _, fault in zip(range(self.KEPT), found, strict=False))
+        self.count = len(self.faults) + sum(1 for _ in found)
+        self.file, self.reason = file, reason
+        super().__init__(self.faults[0])
+
+    @property
+    def public(self) -> str:
+        """Name of the file and the remedy."""
+        if self.file is None:
+            return f"a file of records {self.reason}; a simulation (--seed 0) shows more"
+        return (
+            f"{self.file} {self.reason}: `admmnet data check {self.file}`, with the run's --label or --schema, shows "
+            "more on the machine that holds the file"
+        )
+
+
+class UnfitRecords(RequestError):
+    """Records of an agent that no theorem covers (exit code 2); ``public`` does not say why."""
+
+    def __init__(self, who: str, why: str) -> None:
+        super().__init__(f"the records of {who} cannot be used: {why}")
+        self._who = who
+
+    @property
+    def public(self) -> str:
+        """Who does not start."""
+        return (
+            f"{self._who} cannot start: records are not what the proofs cover; their owner sees why with "
+            "admmnet.holder.Holder(X, y), or with `admmnet data check FILE`"
+        )
 
 
 class RunError(AdmmnetError):

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import networkx as nx
 
@@ -18,18 +18,20 @@ from admmnet.contradictions import is_random
 from admmnet.data import DataSettings, Records, load, require_classes
 from admmnet.decisions import AnyNoise, Facts, budget_of, decide
 from admmnet.defaults import Strength, fixed, with_delta
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, UnfitRecords
 from admmnet.graph import load_topology
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.privacy.account import AccountFile, delta_of
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
-from admmnet.together import together
+from admmnet.together import owned, together, withholds
 from admmnet.transport import World
 from admmnet.transport.layout import automatic_block, layout
 from admmnet.trouble.weather import Trouble, schedule_of, trouble_of
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
+MOST_RECORDS = 2**53
+"""Largest number of records or features that another process is believed: float64 counts up to here."""
 
 
 @dataclass(frozen=True)
@@ -92,36 +94,31 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     BudgetError
         If a budget affords no release.
     """
-    config, graph, data = together(world, lambda: _load(fixed(config), world, loader))
-    holders = together(world, lambda: _held(config, graph, world, data))
+    quoting = not withholds(config)
+    config, graph, data = together(world, lambda: _load(fixed(config), world, loader), quoting=quoting)
+    owners = layout(graph, int(config.block), world.size).owners
+    mine = owners[world.rank]
+    holders = together(world, lambda: _held(config, graph, world, data), quoting=quoting)
     trouble = together(world, lambda: trouble_of(config, graph))
-    known: dict[int, int] = {}
-    for counts in world.gather(data.counts):
-        known |= {int(agent): int(count) for agent, count in counts.items()}
+    known = _counts(world, owners, holders)
     data = replace(data, counts=known, shards={})
     together(world, lambda: require_classes(data, f"--algorithm {config.algorithm}"))
-    widths = sorted(set(world.gather(len(data.feature_names))))
-    if len(widths) > 1:
-        error = RequestError(f"the agents' files differ in width: {widths} features")
-        error.shared = True
-        raise error
-    config = _with_delta(config, graph, world, known)
-    accounts = together(world, lambda: _open_accounts(config, data, _mine(config, graph, world)))
+    width = _width(world, owners, data)
+    config = _with_delta(config, world, owners, known)
+    accounts = together(world, lambda: _open_accounts(config, data, mine))
     try:
-        decision = decide(
-            config, Facts(graph, known, widths[0], _mine(config, graph, world)), world, accounts
-        )
+        decision = decide(config, Facts(graph, known, width, mine, owners), world, accounts)
     except BaseException:
         for account in accounts.values():
             account.close()
         raise
-    hosts = len(set(world.gather(platform.node())))
+    hosts = len({str(name) for name in world.gather(platform.node()) if name is not None})
     own = [
         part.gate.spread
         for part in (decision.noise or {}).values()
         if isinstance(part, ProvenNoise) and part.gate
     ]
-    spread = max(float(value) for value in world.gather(max(own, default=0.0)))
+    spread = max(filter(_is_spread, world.gather(max(own, default=0.0))), default=0.0)  # for a note alone
     notes = (*_notes(decision.config, data, spread), *_host_notes(hosts))
     if trouble is not None:
         notes += tuple(trouble.notes())
@@ -130,11 +127,12 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     )
 
 
-def _with_delta(config: RunConfig, graph: nx.Graph, world: World, counts: Mapping[int, int]) -> RunConfig:
+def _with_delta(
+    config: RunConfig, world: World, owners: Sequence[Sequence[int]], counts: Mapping[int, int]
+) -> RunConfig:
     """Settings with delta as a number; what an agent's account has is taken from its owner's word alone."""
     if config.delta != "auto" or not config.budgeted:
         return config
-    owners = layout(graph, int(config.block), world.size).owners
     found: dict[int, float] = {}
     if config.account is not None or world.name == "zmq":  # each host chooses whether it has an account
         folder = None if config.account is None else Path(config.account)
@@ -142,6 +140,37 @@ def _with_delta(config: RunConfig, graph: nx.Graph, world: World, counts: Mappin
         for mine, part in zip(owners, world.gather(own), strict=True):
             found |= {i: delta for i, delta in zip(mine, part or (), strict=False) if delta is not None}
     return with_delta(config, list(counts.values()), found)
+
+
+def _counts(
+    world: World, owners: Sequence[Sequence[int]], holders: Mapping[int, tuple[Holder, int]]
+) -> dict[int, int]:
+    """n_i of all agents, each by its owner's word; of this process's agents as their holders count them."""
+    mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
+    return owned(
+        world, owners, mine, lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS, "number of records"
+    )
+
+
+def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
+    """Number of features, the same at every agent."""
+    own = len(data.feature_names)
+    mine = dict.fromkeys(owners[world.rank], own)
+    known = owned(world, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
+
+    def agreed() -> None:
+        for i, width in known.items():
+            if width != known[0]:
+                raise RequestError(
+                    f"the agents' files differ in width: agent 0 has {known[0]} features, agent {i} has {width}"
+                )
+
+    together(world, agreed)
+    return own
+
+
+def _is_spread(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan
 
 
 def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
@@ -204,17 +233,7 @@ def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunCo
         gossip_rounds(graph)  # refused here rather than after the run
     mine = _mine(config, graph, world)
     settings = data_settings(config)
-    try:
-        data = (loader or load)(settings, count, mine)
-    except RequestError as error:
-        where, colon, what = str(error).partition(": ")
-        shows = settings.per_agent and colon and ", line " in where and "not finite" not in what
-        if not config.simulation and shows:
-            # the first rank prints it, and the values are another agent's
-            raise RequestError(
-                f"{where} is not as declared; the agent's owner can see how with --simulate"
-            ) from None
-        raise
+    data = (loader or load)(settings, count, mine)
     if not config.simulation and data.preprocessing != "public-bounds" and not config.data_dependent:
         raise RequestError(
             f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "
@@ -238,7 +257,7 @@ def _held(config: RunConfig, graph: nx.Graph, world: World, data: Records) -> di
             holder = kind.of([data.shards.pop(i) for i in block], copy=False)
         except RequestError as error:
             who = f"agent {block[0]}" if len(block) == 1 else f"agents {block[0]} to {block[-1]}"
-            raise RequestError(f"the records of {who} cannot be used: {error}") from None
+            raise UnfitRecords(who, str(error)) from None
         found |= {i: (holder, place) for place, i in enumerate(block)}
     return found
 

@@ -29,7 +29,7 @@ from admmnet.privacy.ledger import Header, Ledger, Place
 from admmnet.result import RunResult
 from admmnet.rng import agent_streams
 from admmnet.summary import Seconds, summarise
-from admmnet.together import all_or_none, install_hook, together
+from admmnet.together import all_or_none, install_hook, together, withholds
 from admmnet.transport import Transport, World, is_writer, open_world
 from admmnet.transport.edge import exchange
 from admmnet.trouble.weather import taking_part
@@ -83,7 +83,7 @@ def run(
     world = world or open_world(config.transport)
     install_hook(world)
     # more threads a process than one are slower on few cores, and change the last bits
-    with all_or_none(world, debug=debug), threadpool_limits(limits=1):
+    with all_or_none(world, debug=debug, withhold=withholds(config)), threadpool_limits(limits=1):
         try:
             if config.resume is not None:
                 config = together(world, partial(resuming, config))

@@ -96,7 +96,7 @@ def test_a_bad_value_in_an_agents_own_file_is_not_shown(
     words = ["run", "run.toml", "--agents", "2", "--out", "out", "--no-account"]
     assert run_command_line(words) == 2
     told = capsys.readouterr().err
-    assert "1.csv, line 4, column 'a'" in told
+    assert "1.csv is not as declared: `admmnet data check 1.csv`" in told
     assert "HIV" not in told
     assert run_command_line([*words, "--simulate"]) == 2
     assert "HIV+" in capsys.readouterr().err

@@ -30,6 +30,7 @@ from admmnet.privacy.ledger import Header, Ledger, finite
 from admmnet.result import RunResult
 from admmnet.rng import Purpose, agent_streams
 from admmnet.summary import TEST_RECORDS, entry_of, privacy_of, versions_of
+from admmnet.together import together, withholds
 from admmnet.transport import World
 from admmnet.types import Vector
 from admmnet.version import __version__
@@ -90,7 +91,7 @@ def run_baseline(
         error.shared = True
         raise error
     start = time.perf_counter()
-    prepared = prepare_baseline(config, loader)
+    prepared = together(world, lambda: prepare_baseline(config, loader), quoting=not withholds(config))
     config, data, plan = prepared.config, prepared.data, prepared.plan
     _import_kernels(config)  # refused here if it is missing, before anything is written
     folder = Path(config.out) if config.out is not None else records.default_folder(config.algorithm)

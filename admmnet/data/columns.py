@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.errors import RequestError
+from admmnet.errors import DataError
 from admmnet.types import Vector
 
 Codes = NDArray[np.int32]
@@ -35,6 +36,29 @@ class Column:
     def first(self, level: int) -> int:
         """Row (from 0) in which a level occurs first."""
         return int(np.argmax(self.codes == level))
+
+    def refuse(self, bad: Callable[[str], str | None], place: Callable[[int], str]) -> None:
+        """Refuse levels, each in the first row that has it.
+
+        Parameters
+        ----------
+        bad : callable
+            What is wrong with a level, None if nothing is.
+        place : callable
+            Words for the place of a row (from 0), for the start of the message.
+
+        Raises
+        ------
+        DataError
+            With a fault a level, in the order of rows.
+        """
+        wrong = [(level, why) for level, text in enumerate(self.levels) if (why := bad(text)) is not None]
+        if not wrong:
+            return
+        present, rows = np.unique(self.codes, return_index=True)
+        first = dict(zip(present.tolist(), rows.tolist(), strict=True))
+        found = sorted((first.get(level, 0), why) for level, why in wrong)
+        raise DataError(f"{place(row)}: {why}" for row, why in found)
 
 
 @dataclass(frozen=True)
@@ -66,11 +90,12 @@ class Table:
 
         Raises
         ------
-        RequestError
+        DataError
             If there is none; the message lists those there are.
         """
         if name not in self.names:
-            raise RequestError(f"{self.origin} has no column {name!r}; it has {listed(self.names)}")
+            has = f"has no column {name!r}"
+            raise DataError(f"{self.origin} {has}; it has {listed(self.names)}", reason=has)
         return self.read(name)
 
 
@@ -111,26 +136,24 @@ def numbers_of(column: Column, name: str, where: Callable[[int], str]) -> Vector
 
     Raises
     ------
-    RequestError
+    DataError
         If a level is no number, NaN or infinite, naming its first row.
     """
-    values = np.empty(len(column.levels))
-    for code, text in enumerate(column.levels):
-        try:
-            values[code] = float(text)
-        except ValueError:
-            remedy = "give a number, or declare the column in [data.schema]"
-            raise RequestError(
-                f"{where(column.first(code))}, column {name!r}: {text!r} is no number; {remedy}"
-            ) from None
-    bad = np.flatnonzero(~np.isfinite(values))
-    if bad.size:
-        code = int(bad[0])
-        raise RequestError(
-            f"{where(column.first(code))}, column {name!r}: {column.levels[code]!r} is not finite;"
-            " remove the row or fill the value in"
-        )
+    try:
+        values = np.array([float(text) for text in column.levels])
+    except ValueError:
+        values = np.array([np.nan])
+    if not np.isfinite(values).all():
+        column.refuse(_no_number, lambda row: f"{where(row)}, column {name!r}")
     return values
+
+
+def _no_number(text: str) -> str | None:
+    try:
+        finite = math.isfinite(float(text))
+    except ValueError:
+        return f"{text!r} is no number; give a number, or declare the column in [data.schema]"
+    return None if finite else f"{text!r} is not finite; remove the row or fill the value in"
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

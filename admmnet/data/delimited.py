@@ -10,7 +10,7 @@ import numpy as np
 from admmnet.data.columns import Codes, Column, Table
 from admmnet.data.files import read_blocks
 from admmnet.data.tables import flat_cells
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
 
 Skip = Callable[[str], bool]
@@ -132,13 +132,13 @@ def _first_of(which: Codes, place_of: Callable[[int], str]) -> Callable[[int], s
     return lambda code: place_of(int(np.argmax(which == code)))
 
 
-def _fault(path: Path, start: int, lines: Sequence[str], width: int) -> RequestError:
+def _fault(path: Path, start: int, lines: Sequence[str], width: int) -> DataError:
     """Words for the first line of a block that is not `width` finite numbers."""
     for row, line in enumerate(lines):
         cells = line.split(",")
         if len(cells) != width:
             found = len(cells) if line else 0
-            return RequestError(
+            return DataError(
                 f"{path}, line {start + row + 1}: {found} values, expected {width}; mend or remove the line"
             )
         for k, cell in enumerate(cells):
@@ -147,10 +147,10 @@ def _fault(path: Path, start: int, lines: Sequence[str], width: int) -> RequestE
             except ValueError:
                 sound = False
             if not sound:
-                return RequestError(
+                return DataError(
                     f"{path}, line {start + row + 1}, column {k + 1}: {cell!r} is no finite number;"
                     " mend or remove the line"
                 )
-    return RequestError(
+    return DataError(
         f"{path}, lines {start + 1} to {start + len(lines)}: not {width} numbers a line; mend them"
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from admmnet.data.columns import Codes, Column, Rows, Table, listed, numbers_of
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
-from admmnet.errors import RequestError
+from admmnet.errors import DataError
 from admmnet.types import Matrix, Vector
 
 Where = Callable[[int], str]
@@ -108,7 +108,7 @@ def complete(schema: Schema, table: Table) -> tuple[Schema, tuple[str, ...]]:
             values = numbers_of(table.column(rule.column), rule.column, table.where)
             low, high = float(values.min()), float(values.max())
             if low == high:
-                raise RequestError(
+                raise DataError(
                     f"{table.origin}, column {rule.column!r} is constant ({low:g}): give low and high in"
                     " [data.schema], or drop it"
                 )
@@ -150,14 +150,14 @@ def encode(schema: Schema, table: Table) -> Encoded:
 
     Raises
     ------
-    RequestError
+    DataError
         For a column the schema names and the table lacks, an undeclared column, an undeclared category,
         a value that is no finite number; with file, line and column.
     """
     used = {rule.column for rule in schema.rules} | {schema.label} | set(schema.drop)
     unknown = [name for name in table.names if name not in used]
     if unknown and "*" not in schema.drop:
-        raise RequestError(
+        raise DataError(
             f"{table.origin}: [data.schema] does not declare {listed(unknown)};"
             " add each to data.schema.columns or to data.schema.drop"
         )
@@ -178,14 +178,16 @@ def _categorical(rule: Categorical, column: Column, where: Where) -> Block:
     features = list(dict.fromkeys(target)) + (["other"] if rule.other else [])
     place = {c: features.index(t) for c, t in zip(rule.categories, target, strict=True)}
     lookup = np.zeros((len(column.levels), len(features)))
+
+    def undeclared(level: str) -> str | None:
+        if level in place or rule.other:
+            return None
+        remedy = f"add it to the categories of {rule.prefix!r} in the schema, or set other = true there"
+        return f"undeclared category {level!r}; {remedy}"
+
+    column.refuse(undeclared, lambda row: f"{where(row)}, column {rule.column!r}")
     for code, level in enumerate(column.levels):
-        at = place.get(level, len(features) - 1 if rule.other else None)
-        if at is None:
-            raise RequestError(
-                f"{where(column.first(code))}, column {rule.column!r}: undeclared category {level!r};"
-                f" add it to the categories of {rule.prefix!r} in the schema, or set other = true there"
-            )
-        lookup[code, at] = rule.weight
+        lookup[code, place.get(level, len(features) - 1)] = rule.weight
     return Block(tuple(f"{rule.prefix}={name}" for name in features), lookup, column.codes, rule.weight)
 
 

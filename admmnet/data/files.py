@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from admmnet.errors import MissingDataError, RequestError
+from admmnet.errors import DataError, MissingDataError, RequestError
 
 ENVIRONMENT = "ADMMNET_DATA"
 """Variable that names the data folder when `--data-dir` does not."""
@@ -31,6 +31,16 @@ class Readable(Protocol):
     def read(self, size: int = -1, /) -> bytes:
         """Read up to `size` bytes, all by default."""
         ...
+
+
+@contextmanager
+def about(file: str | Path | None) -> Iterator[None]:
+    """Name the file in every `DataError` of this block that names none."""
+    try:
+        yield
+    except DataError as error:
+        error.file = error.file or (None if file is None else str(file))
+        raise
 
 
 @contextmanager
@@ -59,7 +69,7 @@ def opened(path: Path) -> Iterator[Readable]:
                 yield file
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
         name = {"gz": "gzip"}.get(kind, kind)
-        raise RequestError(f"{path} is not a sound {name} file ({error}): store it anew") from None
+        raise DataError(f"{path} is not a sound {name} file ({error}): store it anew") from None
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
 
@@ -83,8 +93,8 @@ def _empty(path: Path) -> RequestError:
     return RequestError(f"{path} is empty: give a file with at least one record")
 
 
-def _not_text(path: Path, line: int) -> RequestError:
-    return RequestError(f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8")
+def _not_text(path: Path, line: int) -> DataError:
+    return DataError(f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8")
 
 
 def read_lines(path: Path) -> list[str]:

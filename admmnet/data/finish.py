@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.columns import Rows
-from admmnet.data.rows import INTERCEPT, finish_rows
+from admmnet.data.files import about
+from admmnet.data.rows import ALL_ZERO, INTERCEPT, finish_rows
 from admmnet.data.settings import DataSettings
 from admmnet.data.shards import draw
 from admmnet.data.source import Source
 from admmnet.data.transform import Transform, steps
-from admmnet.errors import RequestError
+from admmnet.errors import DataError
 from admmnet.types import Matrix, Vector
 
 
@@ -50,11 +51,12 @@ def finished(
     X = np.empty((len(which), len(names_of(source, settings))))
     for piece in steps(len(which), len(source.features)):
         part = which[piece]
-        X[piece] = finish_rows(
-            transform.features(source.rows(part)),
-            not settings.no_intercept,
-            lambda row, part=part: source.where(int(part[row])),  # type: ignore[misc]
-        )
+        with about(source.file):
+            X[piece] = finish_rows(
+                transform.features(source.rows(part)),
+                not settings.no_intercept,
+                lambda row, part=part: source.where(int(part[row])),  # type: ignore[misc]
+            )
     return X, np.ascontiguousarray(transform.labels(source.y[which]))
 
 
@@ -80,9 +82,6 @@ def finished_sparse(
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     zero = np.flatnonzero(norms == 0)
     if zero.size:
-        raise RequestError(
-            f"{source.where(int(which[zero[0]]))}: every feature is zero, so the row cannot have norm 1;"
-            " leave --no-intercept away, or remove the row"
-        )
+        raise DataError((f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in zero), source.file)
     X.data = X.data / np.repeat(norms, np.diff(X.indptr))
     return X, np.ascontiguousarray(transform.labels(source.y[which]))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.data.files import read_bytes
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 
 _BYTES = 0x08  # type code of unsigned bytes, the only one of these files
 
@@ -37,7 +37,7 @@ def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
     data = read_bytes(path)
     start = 4 + 4 * axes
     if len(data) < start or data[:4] != bytes((0, 0, _BYTES, axes)):
-        raise RequestError(
+        raise DataError(
             f"{path} starts with {data[:4].hex()}, expected {bytes((0, 0, _BYTES, axes)).hex()}: it is no IDX file"
             f" of bytes with {axes} {'axes' if axes > 1 else 'axis'}; get the original"
         )

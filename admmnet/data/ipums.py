@@ -15,7 +15,7 @@ from admmnet.data.files import locate_first
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.source import Source
 from admmnet.data.tables import csv_table, encoded_table
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 
 ORIGIN = "ipums.org (an extract in csv form, for registered users)"
 INCOMES: dict[str, list[int]] = {"INCTOT": [9_999_998, 9_999_999], "INCEARN": [99_999_998, 99_999_999]}
@@ -155,7 +155,7 @@ def _public(path: Path, header: tuple[str, ...], declared: Schema, labelled: boo
     detailed = [name for name in left if name.removesuffix("D") in known]  # such as EDUCD beside EDUC
     strange = [name for name in left if name not in detailed]
     if strange and "*" not in declared.drop:
-        raise RequestError(
+        raise DataError(
             f"{path}: the public code lists do not declare {listed(strange)}; add each to data.schema.drop, or declare"
             " all columns in [data.schema]"
         )

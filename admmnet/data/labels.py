@@ -9,7 +9,7 @@ import numpy as np
 
 from admmnet.data.columns import Column, numbers_of
 from admmnet.data.schema import Schema
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 
 
@@ -100,8 +100,10 @@ def read_labels(
 
     Raises
     ------
+    DataError
+        For a label that is not declared, or a third value.
     RequestError
-        For a label that is not declared, a third value, or values that would have to be read from rows.
+        If values would have to be read from rows.
     """
     if declared is not None:
         values = oriented(declared, positive)
@@ -116,14 +118,14 @@ def read_labels(
     others = [level for level in column.levels if not same(level, positive)]
     spellings = {canonical(level) for level in others}
     if len(others) == len(column.levels):
-        raise RequestError(f"{where(0)}, column {name!r}: no row has the label {positive!r} of --positive")
+        raise DataError(f"{where(0)}, column {name!r}: no row has the label {positive!r} of --positive")
     if len(spellings) != 1:
         if not others:
-            raise RequestError(
+            raise DataError(
                 f"{where(0)}, column {name!r}: every row has the label {positive!r}; two are needed"
             )
         third = next(level for level in others if not same(level, others[0]))
-        raise RequestError(
+        raise DataError(
             f"{where(column.first(column.levels.index(third)))}, column {name!r}: third label value {third!r}"
             f" besides {positive!r} and {others[0]!r}; two are needed"
         )
@@ -174,31 +176,30 @@ def oriented(declared: tuple[str, str], positive: str | None) -> tuple[str, str]
 
 def _by_value(column: Column, name: str, where: Callable[[int], str], values: tuple[str, str]) -> Vector:
     signs = {canonical(values[0]): -1.0, canonical(values[1]): 1.0}
-    lookup = np.empty(len(column.levels))
-    for code, level in enumerate(column.levels):
-        sign = signs.get(canonical(level))
-        if sign is None:
-            raise RequestError(
-                f"{where(column.first(code))}, column {name!r}: undeclared label {level!r};"
-                f" the labels are {values[0]!r} and {values[1]!r}"
-            )
-        lookup[code] = sign
-    return lookup[column.codes]
+
+    def undeclared(level: str) -> str | None:
+        if canonical(level) in signs:
+            return None
+        return f"undeclared label {level!r}; the labels are {values[0]!r} and {values[1]!r}"
+
+    column.refuse(undeclared, lambda row: f"{where(row)}, column {name!r}")
+    return np.array([signs[canonical(level)] for level in column.levels])[column.codes]
 
 
 def _by_convention(column: Column, name: str, where: Callable[[int], str]) -> Vector:
-    lookup = np.empty(len(column.levels))
-    negatives: set[str] = set()
-    for code, level in enumerate(column.levels):
-        label = canonical(level)
-        if label == "-0":
-            label = "0"
-        if label not in ("-1", "0", "1") or (label != "1" and negatives - {label}):
-            raise RequestError(
-                f"{where(column.first(code))}, column {name!r}: label {level!r}; labels must be -1/+1 or 0/1,"
-                " else name them with --positive VALUE or labels = [negative, positive] in [data.schema]"
-            )
-        if label != "1":
-            negatives.add(label)
-        lookup[code] = 1.0 if label == "1" else -1.0
-    return lookup[column.codes]
+    labels = ["0" if (label := canonical(level)) == "-0" else label for level in column.levels]
+    spelt = dict(zip(column.levels, labels, strict=True))
+    negative = next(
+        (label for label in labels if label in ("-1", "0")), "-1"
+    )  # levels are in the order of rows
+
+    def odd(level: str) -> str | None:
+        if spelt[level] in (negative, "1"):
+            return None
+        return (
+            f"label {level!r}; labels must be -1/+1 or 0/1, else name them with --positive VALUE or labels ="
+            " [negative, positive] in [data.schema]"
+        )
+
+    column.refuse(odd, lambda row: f"{where(row)}, column {name!r}")
+    return np.array([1.0 if label == "1" else -1.0 for label in labels])[column.codes]

@@ -15,7 +15,7 @@ from admmnet.data.files import read_lines
 from admmnet.data.labels import no_labels, read_answers
 from admmnet.data.schema import Schema
 from admmnet.data.source import Source
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix, Vector
 
 _LINE = re.compile(r"[^\s:]+(?:\s+\d{1,9}:[^\s:]+)*")
@@ -95,22 +95,23 @@ def read_libsvm(
 
     Raises
     ------
-    RequestError
+    DataError
         With file, line and index, for malformed lines, indices that are 0, repeated, out of order or
         above the width, and values that are no finite numbers.
     """
     if schema.features is None and not discover:
         raise RequestError(f"{path}: the width must be declared, with --features D or data.schema.features")
     lines = [line.partition("#")[0].strip() for line in read_lines(path)]
-    for row, line in enumerate(lines):
-        if _LINE.fullmatch(line) is None:
-            raise RequestError(
-                f"{path}, line {row + 1}: expected a label and index:value pairs, got {line[:40]!r}; mend it"
-            )
 
     def where(row: int) -> str:
         return f"{path}, line {row + 1}"
 
+    bad = [row for row, line in enumerate(lines) if _LINE.fullmatch(line) is None]
+    if bad:
+        raise DataError(
+            f"{where(row)}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
+            for row in bad
+        )
     sparse = _sparse(path, lines, schema.features)
     if labelled:
         heads = column_of([line.split(None, 1)[0] for line in lines])
@@ -156,10 +157,10 @@ def _sparse(path: Path, lines: list[str], features: int | None) -> Sparse:
     values = np.fromiter(map(numbers.__getitem__, tokens[1::2]), dtype=np.float64, count=len(tokens) // 2)
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
-        at = int(bad[0])
-        raise RequestError(
+        raise DataError(
             f"{line_of(at)}, index {tokens[2 * at]}: {tokens[2 * at + 1]!r} is no finite number;"
             " mend or remove the line"
+            for at in bad.tolist()
         )
     places = {text: int(text) for text in set(tokens[::2])}
     indices = np.fromiter(map(places.__getitem__, tokens[::2]), dtype=np.intp, count=len(tokens) // 2)
@@ -168,19 +169,19 @@ def _sparse(path: Path, lines: list[str], features: int | None) -> Sparse:
     rising[starts[:-1][counts > 0]] = True
     bad = np.flatnonzero(~rising | (indices < 1))
     if bad.size:
-        at = int(bad[0])
-        raise RequestError(
+        raise DataError(
             f"{line_of(at)}, index {indices[at]}: indices must start at 1 and increase; mend the line"
+            for at in bad.tolist()
         )
     width = features if features is not None else int(indices.max(initial=0))
     bad = np.flatnonzero(indices > width)
     if bad.size:
-        at = int(bad[0])
-        raise RequestError(
+        raise DataError(
             f"{line_of(at)}, index {indices[at]}: above the width {width}; raise --features, or mend the line"
+            for at in bad.tolist()
         )
     if width > WIDEST:
-        raise RequestError(
+        raise DataError(
             f"{path}: width {width} is above {WIDEST}; rows are dense here, so hash or select features"
         )
     if width == 0:

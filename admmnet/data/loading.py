@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.columns import Rows, no_rows
+from admmnet.data.files import about
 from admmnet.data.finish import drawn, every, finished, finished_sparse, names_of
 from admmnet.data.labels import read_answers
 from admmnet.data.records import Records, SparseRecords
@@ -66,7 +67,8 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         )
     train, known, test = _parts(source, settings)
     fitted = fit(source, train, settings, discover=True)
-    parts = deal(split, train, source.y, source.column, agents, settings.data_seed)
+    with about(source.file):
+        parts = deal(split, train, source.y, source.column, agents, settings.data_seed)
     X_test, y_test = finished(known, test, settings, fitted.transform)
     notes = _notes(source, fitted, settings)
     if split.kind == "by-column":

@@ -11,7 +11,7 @@ from admmnet.data.files import locate_first
 from admmnet.data.idx import read_idx
 from admmnet.data.schema import Schema
 from admmnet.data.source import Source
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix, Vector
 
 PARTS = ("train", "t10k")
@@ -68,7 +68,7 @@ def read_mnist(data_dir: str | None, digit: int) -> Source:
             )
         if digits.max() > 9:
             at = int(np.argmax(digits > 9))
-            raise RequestError(f"{label_path}, record {at + 1}: label {digits[at]}, expected 0 to 9")
+            raise DataError(f"{label_path}, record {at + 1}: label {digits[at]}, expected 0 to 9")
     height, width = images[0].shape[1:]
     flat = [pictures.reshape(len(pictures), -1) for pictures in images]
     answers = np.concatenate(labels)

@@ -6,12 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from admmnet.errors import RequestError
+from admmnet.errors import DataError
 from admmnet.types import Matrix, Vector
 
 INTERCEPT = "intercept"
 """Name of the constant feature, the last one."""
 
+ALL_ZERO = (
+    "every feature is zero, so the row cannot have norm 1; leave --no-intercept away, or remove the row"
+)
+TOO_LARGE = "a feature is too large for a float64; clip the columns by low and high in [data.schema]"
 _TINY, _HUGE = 1e-140, 1e140  # beyond these the squares lose digits or overflow
 
 
@@ -34,8 +38,8 @@ def finish_rows(features: Matrix, intercept: bool, where: Callable[[int], str]) 
 
     Raises
     ------
-    RequestError
-        For a zero row when there is no intercept.
+    DataError
+        For a zero row when there is no intercept, and for numbers so large that their projection has no norm.
     """
     n, d = features.shape
     X = np.empty((n, d + 1 if intercept else d))
@@ -48,10 +52,10 @@ def finish_rows(features: Matrix, intercept: bool, where: Callable[[int], str]) 
         largest = np.abs(X[odd]).max(axis=1)
         zero = np.flatnonzero(largest == 0)
         if zero.size:
-            raise RequestError(
-                f"{where(int(odd[zero[0]]))}: every feature is zero, so the row cannot have norm 1;"
-                " leave --no-intercept away, or remove the row"
-            )
+            raise DataError(f"{where(int(odd[row]))}: {ALL_ZERO}" for row in zero)
+        endless = np.flatnonzero(~np.isfinite(largest))
+        if endless.size:
+            raise DataError(f"{where(int(odd[row]))}: {TOO_LARGE}" for row in endless)
         X[odd] /= largest[:, None]
         norms[odd] = _norms(X[odd])
     X /= norms[:, None]

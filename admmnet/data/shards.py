@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from admmnet.data.columns import Column, Rows
 from admmnet.data.settings import Split
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 
 ATTEMPTS = 100
@@ -136,7 +136,7 @@ def _by_column(column: Column, name: str, train: Rows, agents: int) -> NDArray[n
     order = sorted(range(len(sizes)), key=lambda code: (-sizes[code], column.levels[code]))
     groups = [code for code in order if sizes[code]]
     if len(groups) < agents:
-        raise RequestError(
+        raise DataError(
             f"--split by-column:{name}: {len(groups)} values among the training records for {agents} agents;"
             " use fewer agents or a column with more values"
         )

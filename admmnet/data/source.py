@@ -30,6 +30,8 @@ class Source:
         Raw column of a name, for `by-column`; raises RequestError for an unknown one.
     where : callable
         Words for the place of a row.
+    file : str or None
+        File, or name of the set, that faults are found in.
     schema : Schema
         What further files of the same data are read by; complete.
     dependent : tuple of str
@@ -54,6 +56,7 @@ class Source:
     rows: Callable[[Rows], Matrix]
     column: Callable[[str], Column]
     where: Callable[[int], str]
+    file: str | None = None
     schema: Schema = field(default_factory=Schema)
     dependent: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from admmnet.data.adult import find_adult, read_adult
 from admmnet.data.census import read_census
-from admmnet.data.files import data_folder
+from admmnet.data.files import about, data_folder
 from admmnet.data.ipums import find_ipums, read_ipums
 from admmnet.data.kddcup99 import find_kddcup99, read_kddcup99
 from admmnet.data.labels import same
@@ -93,6 +93,11 @@ def read_source(settings: DataSettings) -> Source:
 
 def read_named(settings: DataSettings, labelled: bool = True) -> Source:
     """Read a known set; scales and centre of the settings' schema are taken over."""
+    with about(settings.data):
+        return replace(_read_named(settings, labelled), file=settings.data)
+
+
+def _read_named(settings: DataSettings, labelled: bool) -> Source:
     name, folder = settings.data, settings.data_dir
     if name.startswith(IPUMS):
         file = name.removeprefix(IPUMS)
@@ -112,4 +117,5 @@ def read_file(
 ) -> Source:
     """Read a file by the form its ending names; the parameters are those of `read_csv`."""
     read = {".csv": read_csv, ".npz": read_npz}.get(form_of(str(path)), read_libsvm)
-    return read(path, schema, positive, discover, labelled)
+    with about(path):
+        return replace(read(path, schema, positive, discover, labelled), file=str(path))

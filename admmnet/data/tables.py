@@ -19,7 +19,7 @@ from admmnet.data.files import read_lines
 from admmnet.data.labels import canonical, no_labels, read_answers
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.source import Source
-from admmnet.errors import RequestError
+from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
 
 
@@ -44,12 +44,12 @@ def flat_cells(lines: Sequence[str], width: int, separator: str, where: Callable
 
     Raises
     ------
-    RequestError
-        For the first line with another number of cells.
+    DataError
+        For lines with another number of cells.
     """
-    for row, line in enumerate(lines):
-        if line.count(separator) != width - 1:
-            raise _ragged(where(row), line.count(separator) + 1 if line else 0, width)
+    ragged = [row for row, line in enumerate(lines) if line.count(separator) != width - 1]
+    if ragged:
+        raise DataError(_ragged(where(row), _cells(lines[row], separator), width) for row in ragged)
     return separator.join(lines).split(separator) if lines else []
 
 
@@ -78,8 +78,10 @@ def read_csv(
 
     Raises
     ------
-    RequestError
+    DataError
         With file, line and column.
+    RequestError
+        If the schema leaves open what may not be read from the rows.
     """
     source = encoded_table(csv_table(path), schema, positive, discover, labelled)
     return replace(source, name=path.name)
@@ -91,8 +93,9 @@ def encoded_table(
     """Check and encode a table; parameters and errors are those of `read_csv`."""
     path = table.origin
     if labelled and schema.label is None:
-        raise RequestError(
-            f"{path}: name the label column with --label NAME; the header has {', '.join(table.names)}"
+        raise DataError(
+            f"{path}: name the label column with --label NAME; the header has {', '.join(table.names)}",
+            reason="needs the name of its label column, --label NAME",
         )
     if labelled and schema.label is not None:
         table = without(table, schema.label, schema.leave_out)
@@ -130,7 +133,7 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
 
     Raises
     ------
-    RequestError
+    DataError
         If there is no such column, or no record is left.
     """
     if not values:
@@ -139,7 +142,7 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
     out = {canonical(value) for value in values}
     keep = np.array([canonical(level) not in out for level in column.levels])[column.codes]
     if not keep.any():
-        raise RequestError(
+        raise DataError(
             f"{table.origin}: every record has a label of leave_out, {list(values)!r}; none is left"
         )
     kept = np.flatnonzero(keep)
@@ -157,8 +160,10 @@ def csv_table(path: Path) -> Table:
 
     Raises
     ------
+    DataError
+        For a header without names or with one twice, or a ragged row.
     RequestError
-        For a header without names or with one twice, a ragged row, a file without records.
+        For a file without records.
     """
     lines = read_lines(path)
     if any('"' in line for line in lines):
@@ -177,12 +182,12 @@ def _quoted_table(path: Path, text: str) -> Table:
         start = reader.line_num + 1
         for record in reader:
             if len(record) != len(names):
-                raise _ragged(f"{path}, line {start}", len(record), len(names))
+                raise DataError(_ragged(f"{path}, line {start}", len(record), len(names)))
             cells.extend(record)
             starts.append(start)
             start = reader.line_num + 1
     except csv.Error as error:
-        raise RequestError(f"{path}, line {reader.line_num}: {error}; mend the quotes") from None
+        raise DataError(f"{path}, line {reader.line_num}: {error}; mend the quotes") from None
     return _table(path, names, cells, lambda row: f"{path}, line {starts[row]}")
 
 
@@ -202,14 +207,16 @@ def _header(path: Path, fields: Sequence[str]) -> tuple[str, ...]:
     for k, name in enumerate(names):
         if not name or name in names[:k]:
             fault = f"{name!r} twice" if name else f"no name for column {k + 1}"
-            raise RequestError(
-                f"{path}, line 1: the header holds {fault}; every column needs a name of its own"
-            )
+            raise DataError(f"{path}, line 1: the header holds {fault}; every column needs a name of its own")
     return names
 
 
-def _ragged(place: str, cells: int, width: int) -> RequestError:
-    return RequestError(f"{place}: {cells} values, expected {width}; mend or remove the line")
+def _cells(line: str, separator: str) -> int:
+    return line.count(separator) + 1 if line else 0
+
+
+def _ragged(place: str, cells: int, width: int) -> str:
+    return f"{place}: {cells} values, expected {width}; mend or remove the line"
 
 
 def read_npz(
@@ -229,13 +236,13 @@ def read_npz(
 
     Raises
     ------
-    RequestError
+    DataError
         For other keys, types or shapes, and for values that are not finite, with row (from 1) and column.
     """
     X, y = _arrays(path, labelled)
     d = X.shape[1]
     if schema.features is not None and schema.features != d:
-        raise RequestError(
+        raise DataError(
             f"{path}: X has {d} columns, expected {schema.features}; correct --features or the file"
         )
 
@@ -244,9 +251,9 @@ def read_npz(
 
     bad = np.argwhere(~np.isfinite(X))
     if bad.size:
-        row, k = (int(v) for v in bad[0])
-        raise RequestError(
+        raise DataError(
             f"{where(row)}, column x{k + 1}: {X[row, k]:g} is not finite; remove the row or fill it in"
+            for row, k in bad.tolist()
         )
     if labelled:
         texts = column_of([str(v) for v in y.tolist()])
@@ -280,25 +287,19 @@ def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
         with np.load(path, allow_pickle=False) as archive:
             if not ({"X", "y"} if labelled else {"X"}) <= set(archive.files):
                 keys, wanted = ", ".join(archive.files) or "none", "arrays X and y" if labelled else "array X"
-                raise RequestError(f"{path} must hold the {wanted}, its keys are: {keys}")
+                raise DataError(f"{path} must hold the {wanted}, its keys are: {keys}")
             X = archive["X"]
             y = archive["y"] if labelled else np.zeros(len(X) if X.ndim else 0)
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise RequestError(
-            f"{path} is not a sound npz file ({error}): store it anew with numpy.savez"
-        ) from None
+        raise DataError(f"{path} is not a sound npz file ({error}): store it anew with numpy.savez") from None
     except OSError as error:
-        raise RequestError(f"cannot read {path}: {error.strerror or error}") from None
+        raise RequestError(f"cannot read {path}: {error.strerror or 'it is cut off'}") from None
     except ValueError as error:
-        raise RequestError(
-            f"{path}: {error}; X must be numeric, y numbers or text, without objects"
-        ) from None
+        raise DataError(f"{path}: {error}; X must be numeric, y numbers or text, without objects") from None
     if X.ndim != 2 or X.dtype.kind not in "fiub":
-        raise RequestError(f"{path}: X must be a numeric (n, d) array, got {X.dtype} of shape {X.shape}")
+        raise DataError(f"{path}: X must be a numeric (n, d) array, got {X.dtype} of shape {X.shape}")
     if y.shape != X.shape[:1] or y.dtype.kind not in "fiubU":
-        raise RequestError(
-            f"{path}: y must be {X.shape[0]} numbers or texts, got {y.dtype} of shape {y.shape}"
-        )
+        raise DataError(f"{path}: y must be {X.shape[0]} numbers or texts, got {y.dtype} of shape {y.shape}")
     if 0 in X.shape:
         raise RequestError(f"{path}: X of shape {X.shape} is empty: give at least one record and one feature")
     if y.dtype.kind == "b":

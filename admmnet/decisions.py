@@ -42,13 +42,12 @@ from admmnet.privacy.calibrate_pure import (
     least_convexity_pure,
 )
 from admmnet.privacy.conversion import best_order
+from admmnet.radius import LossFacts, gate_gap
 from admmnet.together import owned, together
 from admmnet.transport import World
 
 ADMM_REGULARISATION = 1e-4
 """Default of the methods that need none for privacy, other than the proven ones (0)."""
-GATE_GAP = 0.02
-"""Certified gap of the gate's query, as a share of the query's sensitivity."""
 MOST_PENALTY = 1e6
 """Largest penalty of ``m-admm`` in any round: rounding errors of a solve grow with it."""
 LEAST_LEFT = 1e-9
@@ -220,8 +219,10 @@ def _proven(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -
         noise: dict[int, AnyNoise] = {}
         for i in facts.agents:
             m = share + 2.0 * chosen.eta * degrees[i] + chosen.proximal[i]
-            gap = GATE_GAP * 2.0 * setting.lipschitz * config.gate_radius / facts.counts[i]
-            own = replace(setting, gate_gap=gap)
+            own = setting
+            if setting.gate != "off":
+                known = LossFacts.of(facts.counts[i], facts.width, loss_of(config))
+                own = replace(setting, gate_gap=gate_gap(known, config.gate_radius))
             facts_of = (facts.counts[i], m, *budget_of(config, i), own)
             noise[i] = _continuing(accounts.get(i), partial(calculated, *facts_of))
         return noise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -16,11 +17,13 @@ from admmnet.checkpoint.resume import begun_at
 from admmnet.config import RunConfig
 from admmnet.contradictions import is_random
 from admmnet.data import DataSettings, Records, load, require_classes
-from admmnet.decisions import AnyNoise, Facts, budget_of, decide
+from admmnet.decisions import AnyNoise, Facts, budget_of, decide, loss_of
 from admmnet.defaults import Strength, fixed, with_delta
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.graph import load_topology
 from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.holder.measurements.base import Known
+from admmnet.methods import METHODS, Agent, AgentPlan, Method
 from admmnet.privacy.account import AccountFile, delta_of
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.together import owned, together, withholds
@@ -122,9 +125,50 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     notes = (*_notes(decision.config, data, spread), *_host_notes(hosts))
     if trouble is not None:
         notes += tuple(trouble.notes())
-    return Plan(
+    plan = Plan(
         decision.config, graph, data, holders, decision.strength, decision.noise, accounts, trouble, notes
     )
+    try:
+        together(world, lambda: rehearse(plan))
+    except BaseException:
+        for account in accounts.values():
+            account.close()
+        raise
+    return plan
+
+
+def rehearse(plan: Plan) -> None:
+    """Ask every own agent's method what it would ask first and last: what no radius allows is refused here.
+
+    Raises
+    ------
+    RequestError
+        If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius").
+    """
+    config, rounds = plan.config, int(plan.config.rounds)
+    method, width, loss = METHODS[config.algorithm](config), len(plan.data.feature_names), loss_of(config)
+    seen = set()
+    for i, (holder, member) in plan.holders.items():
+        known = Known(holder.counts[member], width, loss, frozenset())
+        for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
+            agent = agent_of(plan, method, i)
+            kind = known.records, agent.degree, id(agent.plan.noise), round
+            if kind in seen:
+                continue
+            seen.add(kind)
+            with suppress(StopIteration):
+                ask = next(method.propose(agent, round))
+                for measurement in (ask.measurement, *ask.reserve):
+                    measurement.within(known)
+
+
+def agent_of(plan: Plan, method: Method, i: int) -> Agent:
+    """Agent before the first round."""
+    noise = None if plan.noise is None else plan.noise[i]
+    own = AgentPlan(plan.strength.eta, plan.regularisation, plan.strength.proximal[i], noise)
+    agent = Agent(i, tuple(sorted(plan.graph[i])), own)
+    agent.state = method.start(agent, len(plan.data.feature_names))
+    return agent
 
 
 def _with_delta(

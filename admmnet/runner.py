@@ -20,11 +20,11 @@ from admmnet.decisions import loss_of
 from admmnet.drive import abreast
 from admmnet.errors import RequestError, RunError
 from admmnet.holder.door import Door
-from admmnet.methods import METHODS, Agent, AgentPlan, Method
+from admmnet.methods import METHODS, Method
 from admmnet.modes import check_mode
 from admmnet.node import Node
 from admmnet.observer import Observer
-from admmnet.planning import Loader, Plan, prepare
+from admmnet.planning import Loader, Plan, agent_of, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
 from admmnet.result import RunResult
 from admmnet.rng import agent_streams
@@ -247,10 +247,7 @@ def _nodes(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> li
 
 
 def _node(plan: Plan, method: Method, folder: Path, i: int, since: Place | None) -> Node:
-    noise = None if plan.noise is None else plan.noise[i]
-    own = AgentPlan(plan.strength.eta, plan.regularisation, plan.strength.proximal[i], noise)
-    agent = Agent(i, tuple(sorted(plan.graph[i])), own)
-    agent.state = method.start(agent, len(plan.data.feature_names))
+    agent = agent_of(plan, method, i)
     ledger, streams = _ledger(plan, folder, i, since), agent_streams(i, plan.config.seed)
     holder, member = plan.holders[i]
     return Node(agent, method, Door(holder, member, loss_of(plan.config), ledger, streams), ledger)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.accurate import minimise
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.losses import Loss
 from admmnet.types import Matrix, Vector
@@ -35,8 +36,13 @@ class Solution(NamedTuple):
     refreshes: int  # Hessians
 
 
+def block_size(d: int) -> int:
+    """Most rows of d numbers that are worked on at once."""
+    return max(1, _BLOCK // d)
+
+
 def _block_rows(n: int, d: int) -> int:
-    count = -(-n // max(1, _BLOCK // d))
+    count = -(-n // block_size(d))
     return -(-n // count)
 
 
@@ -124,7 +130,9 @@ def rounding_margin(
        c-Lipschitz, also where phi'' jumps); evaluating phi' adds 8 u |w_k| (the contract of `Loss`).
     2. |fl(sum w_k x_k) - sum w_k x_k|_j <= gamma_{b+K} sum_k |w_k| |x_kj|, in norm <= gamma_{b+K} n R rms.
        Dividing by n rounds once more: data error <= R (c gamma_d R ||theta|| + (gamma_{b+K+1} + 8 u) rms).
-    3. fl(data + m theta + g) adds at most gamma_3 (R rms + m ||theta|| + ||g||).
+    3. fl(data + m theta + g) adds at most gamma_3 (R rms + m ||theta|| + ||g||). g goes through one of these three
+       roundings, so another is allowed that made it: the J of the certificate has the real sum of a public linear
+       term and noise, or the real -mu c, where g is that rounded.
     4. The norm's own relative error is at most gamma_{d+2}.
 
     1.01 covers the denominators 1 - k u and the rounding of R, rms and this sum while n + d < 1e12; 1e-150
@@ -214,9 +222,12 @@ class LocalSolver:
         """Gradient of the mean loss at theta, shape (d,)."""
         return gradient(self.X, self.y, theta, self.loss)[0]
 
-    @np.errstate(over="ignore", invalid="ignore")  # a norm that is not finite is an error below
+    @np.errstate(all="ignore")  # a norm that is not finite is an error below
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
         """Minimise J with linear term g and quadratic coefficient m > 0 until certainly ||grad J||_2 <= beta.
+
+        Where ||g|| is at most `admmnet.radius.linear_radius` and rows have norm at most 1, there is an answer
+        whatever the records (docs/privacy.md, Theorem 15).
 
         Raises
         ------
@@ -230,6 +241,47 @@ class LocalSolver:
             )
         if not (0 < m < math.inf and 0 < beta < math.inf):
             raise RunError(f"m and beta must be positive and finite, got m={m:.3g}, beta={beta:.3g}")
+        try:
+            reached = self._quickly(g, m, beta)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            reached = math.nan, math.nan, 0
+        if isinstance(reached, Solution):
+            return reached
+        norm, margin, before = reached
+        found, passes = self._surely(g, m, beta)
+        if found is None:
+            raise CertificateError(
+                f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
+                f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
+            )
+        self._theta, self._data, self._passes = found.theta.copy(), None, 0
+        self._inverse, self._m = np.eye(len(g)), math.nan
+        return found._replace(passes=before + passes)
+
+    def _surely(self, g: Vector, m: float, beta: float) -> tuple[Solution | None, int]:
+        """Solve where `_quickly` gave up, slowly; what it counts are runs over all records."""
+
+        def certify(theta: Vector) -> Solution | None:
+            data, rms = gradient(self.X, self.y, theta, self.loss)
+            norm, size, c = _norm(data + m * theta + g), _norm(theta), self.loss.curvature_bound()
+            margin = rounding_margin(self.X.shape, self.row_norm, c, rms, size, m * size + _norm(g), norm)
+            return Solution(theta, norm + margin, 0, 0) if norm + margin <= beta else None
+
+        return minimise(
+            self.X,
+            self.y,
+            self.loss,
+            g,
+            m,
+            beta,
+            row_norm=self.row_norm,
+            rows=_block_rows(*self.X.shape),
+            certify=certify,
+            hessian=lambda theta: hessian(self.X, self.y, theta, self.loss),
+        )
+
+    def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
+        """Solve by quasi-Newton steps; else return the gradient norm reached, its margin, and the passes spent."""
         passes = refreshes = 0
         if self._data is None:
             self._data, passes = gradient(self.X, self.y, self._theta, self.loss), 1
@@ -273,10 +325,7 @@ class LocalSolver:
                 least, search, fresh = min(least, norm), False, False
             else:
                 search = True
-        raise CertificateError(
-            f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
-            f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
-        )
+        return norm, margin, passes
 
     def _refresh(self, theta: Vector, m: float, spread: float) -> None:
         """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from admmnet.ball import BallQuery
 from admmnet.drive import AnySolver
-from admmnet.privacy.mechanisms import gamma_norm_noise, gaussian_noise, laplace_noise
+from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_noise, laplace_noise
 from admmnet.rng import Purpose
 from admmnet.types import Vector
 
@@ -36,12 +36,12 @@ class Secret:
         self.kept: dict[str, Any] = {}
 
     def gaussian(self, purpose: Purpose, sigma: float, size: int) -> Vector:
-        """N(0, sigma^2 I) of shape (size,)."""
-        return gaussian_noise(self.streams[purpose], sigma, size)
+        """N(0, sigma^2 I) of shape (size,), of norm at most ``gaussian_tail``."""
+        return clipped_gaussian_noise(self.streams[purpose], sigma, size)
 
     def gamma_norm(self, purpose: Purpose, rate: float, size: int) -> Vector:
-        """Density ~ exp(-rate ||z||), shape (size,)."""
-        return gamma_norm_noise(self.streams[purpose], rate, size)
+        """Density ~ exp(-rate ||z||), shape (size,), of norm at most ``gamma_norm_tail``."""
+        return clipped_gamma_norm_noise(self.streams[purpose], rate, size)
 
     def laplace(self, purpose: Purpose, scale: float) -> float:
         """Laplace(0, scale)."""

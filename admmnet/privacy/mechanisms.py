@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from admmnet.radius import clip, gamma_norm_tail, gaussian_tail
 from admmnet.types import Vector
 
 GRID_BITS = 20
@@ -23,6 +24,14 @@ def gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
     if not 0.0 < sigma < math.inf:
         raise ValueError(f"sigma must be positive and finite, got sigma={sigma}")
     return sigma * rng.standard_normal(size)
+
+
+def clipped_gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
+    """`gaussian_noise` of norm at most `gaussian_tail`: scaled back with probability 2^-128 at most.
+
+    Noise that enters a local problem is drawn so; what it adds to delta: `admmnet.radius.tail_delta`.
+    """
+    return clip(gaussian_noise(rng, sigma, size), gaussian_tail(sigma, size))
 
 
 def laplace_noise(rng: np.random.Generator, scale: float) -> float:
@@ -53,6 +62,11 @@ def gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector
     radius = rng.standard_gamma(size) / rate
     direction = rng.standard_normal(size)
     return np.asarray(direction * (radius / math.sqrt(float(direction @ direction))))
+
+
+def clipped_gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector:
+    """`gamma_norm_noise` of norm at most `gamma_norm_tail`: scaled back with probability 2^-128 at most."""
+    return clip(gamma_norm_noise(rng, rate, size), gamma_norm_tail(rate, size))
 
 
 def round_to_grid(x: Vector, sigma: float) -> Vector:

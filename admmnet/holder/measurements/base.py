@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Cost, Work
 from admmnet.losses import Loss
+from admmnet.radius import LossFacts
 from admmnet.rng import Purpose
 
 if TYPE_CHECKING:
@@ -42,6 +44,16 @@ class Known(NamedTuple):
     width: int
     loss: Loss
     marks: frozenset[str]
+
+    @property
+    def facts(self) -> LossFacts:
+        """What public radii follow from."""
+        return _facts(self.records, self.width, self.loss)  # type: ignore[arg-type]  # losses are frozen
+
+
+@lru_cache(maxsize=4096)
+def _facts(records: int, width: int, loss: Loss) -> LossFacts:
+    return LossFacts.of(records, width, loss)
 
 
 class Measurement(Protocol):

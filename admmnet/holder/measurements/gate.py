@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import LATER, NO, Cost, Released, Work
 from admmnet.holder.measurements.base import Known, Plain, key_of, measurement
 from admmnet.holder.measurements.minimiser import candidate, held, noisy, objective_event
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
-from admmnet.radius import centre_radius, clip, gaussian_tail
+from admmnet.radius import LossFacts, centre_radius, clip, gaussian_tail
 from admmnet.rng import Purpose
 from admmnet.types import Vector
 
@@ -40,10 +42,7 @@ class _Fall(Plain):
 
     def within(self, known: Known) -> Self:
         """Hold the centre to the radius within which every query is certified."""
-        loss = known.loss
-        constants = (loss.lipschitz(), loss.curvature_bound())
-        bound = centre_radius(known.records, known.width, self.radius, self.gap, *constants)
-        return replace(self, centre=clip(self.centre, bound))
+        return replace(self, centre=clip(self.centre, _bound(known.facts, self.radius, self.gap)))
 
     def sensitivity(self, known: Known) -> float:
         """Most that replacing one record moves the certified fall: Theorem 8."""
@@ -53,6 +52,24 @@ class _Fall(Plain):
         """Ask the records, warm started."""
         query = secret.ball(key_of("ball", self.radius, self.gap), self.radius, self.gap)
         return (yield from query.asks(self.centre))
+
+
+@lru_cache(maxsize=4096)
+def _bound(facts: LossFacts, radius: float, gap: float) -> float:
+    """Norm up to which a centre is accepted.
+
+    Raises
+    ------
+    RequestError
+        If the gap is too small to be certified at any.
+    """
+    bound = centre_radius(facts, radius, gap)
+    if not bound > 0.0:
+        raise RequestError(
+            f"a gap of {gap:.3g} cannot be certified for {facts.n:,} records of {facts.d:,} features: "
+            "admmnet.radius.gate_gap gives the least that can"
+        )
+    return bound
 
 
 @measurement

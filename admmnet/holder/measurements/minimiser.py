@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
+
+import numpy as np
 
 from admmnet.drive import Solve
 from admmnet.errors import RequestError
@@ -17,7 +20,7 @@ from admmnet.holder.measurements.base import Known, Plain, measurement
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
-from admmnet.radius import clip, gamma_tail, gaussian_tail, linear_radius
+from admmnet.radius import LossFacts, clip, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.rng import Purpose
 from admmnet.types import Vector
 
@@ -37,9 +40,14 @@ def held(linear: Vector, known: Known, convexity: float, beta: float, tail: floa
     """
     if linear.shape != (known.width,):
         raise RequestError(f"the linear term has {linear.size} numbers, the records have {known.width}")
-    loss = known.loss
-    constants = (loss.lipschitz(), loss.curvature_bound())
-    return clip(linear, linear_radius(known.records, known.width, convexity, beta, *constants, tail))
+    if not np.isfinite(linear).all():
+        raise RequestError("the linear term is not finite: a step before diverged")
+    return clip(linear, _radius(known.facts, convexity, beta, tail))
+
+
+@lru_cache(maxsize=4096)
+def _radius(facts: LossFacts, convexity: float, beta: float, tail: float) -> float:
+    return linear_radius(facts, convexity, beta, tail)
 
 
 def booked_convexity(convexity: float, booked: float | None) -> float:
@@ -171,7 +179,7 @@ class GammaMinimiser(Plain):
 
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
-        tail = gamma_tail(self.rate, known.width)
+        tail = gamma_norm_tail(self.rate, known.width)
         return replace(self, linear=held(self.linear, known, self.convexity, self.beta, tail))
 
     def cost(self, known: Known) -> Cost:

@@ -11,6 +11,15 @@ SIMULATE = (
 )
 
 
+def mode_words(mode: str, *, seeded: bool) -> str:
+    """Say in a line what a run's mode means, for tables and reports."""
+    if mode == "private":
+        return "private: what the records decide leaves with noise alone"
+    if seeded:
+        return "simulation: protects nothing, the seed makes the noise again"
+    return "simulation: the records count as public, and figures computed from them are shown"
+
+
 def check_mode(config: RunConfig) -> None:
     """Refuse a private run that leaves open what it must say; simulations need say nothing.
 

@@ -81,6 +81,10 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
         If settings contradict the model, features differ in name or order, or rows are wrong.
     """
     settings = _settings(model, new)
+    if part == "test" and settings.no_test:
+        raise RequestError(
+            f"--part test: the run in {model.folder} had no test records: name a file of others with --data"
+        )
     if part != "all" and new.data not in BUILT_IN:
         if _relation(model.config, new.data) != "pool":
             raise RequestError(
@@ -121,6 +125,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         data_seed=run.data_seed,
         test=run.test if own else None,
         test_fraction=run.test_fraction if own else None,
+        no_test=run.no_test and own,
         label=new.label or (base.label if csv else None),
         positive=new.positive or (None if built_in else positive),
         features=None if csv or built_in else new.features or base.features,
@@ -176,7 +181,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         Rows of the run's own data; by default "test" of a built-in set and "all" of a file.
     public : bool
         Says that the run's training records are public: needed for figures computed from them, unless the
-        run was seeded.
+        run was a simulation.
 
     Returns
     -------
@@ -189,7 +194,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         As `rows_for`, or if figures would be computed from private training records.
     """
     chosen: Part = part or ("test" if new.data in BUILT_IN else "all")
-    if chosen != "test" and model.config.seed is None and not public:
+    if chosen != "test" and not model.config.simulation and not public:
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
     assert rows.y is not None  # labels were asked for
@@ -277,6 +282,7 @@ def _refuse_training_records(model: Model, new: NewData, part: Part) -> None:
         return
     what = f"--part {part}" if new.data in BUILT_IN else f"--data {new.data}"
     drawn = relation == "pool" and (new.data in BUILT_IN or model.config.test is None)
+    drawn = drawn and not model.config.no_test
     raise RequestError(
         f"{what} takes in records that the run was trained on: their errors are computed from the records, and no"
         f" budget pays for that; {'take --part test, or ' if drawn else ''}pass --public if the records are public"

@@ -19,6 +19,7 @@ from admmnet.decisions import AnyNoise
 from admmnet.node import Node
 from admmnet.observer import Observer
 from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger import Ledger, finite
 from admmnet.transport import Transport
 from admmnet.version import __version__
@@ -75,6 +76,7 @@ def summarise(
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max([answer["seconds"] for answer in answers], axis=0).tolist()
     errors = observer.rows[:, 0]
+    privacy = privacy_of(config, living, "replace-one", planned=not transport.lost)
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -90,7 +92,7 @@ def summarise(
             "test": len(data.y_test),
             "features": len(data.feature_names),
         },
-        "privacy": privacy_of(config, living, "replace-one"),
+        "privacy": privacy,
         "metric": "error",
         "test_error": {
             "mean": finite(float(errors.mean())),
@@ -109,7 +111,7 @@ def summarise(
         },
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
         "ledgers": digests,
-        "notes": [*notes, *_lost_notes(transport)],
+        "notes": [*notes, *_lost_notes(transport), *group_notes(privacy)],
         "versions": {**versions_of(), "networkx": nx.__version__},
     }
 
@@ -119,13 +121,24 @@ def versions_of() -> dict[str, str]:
     return {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
 
 
-def privacy_of(config: RunConfig, entries: Sequence[Mapping[str, Any]], adjacency: str) -> dict[str, Any]:
-    """What a run promises and has spent: the largest figures of its agents' entries."""
+def privacy_of(
+    config: RunConfig, entries: Sequence[Mapping[str, Any]], adjacency: str, *, planned: bool = True
+) -> dict[str, Any]:
+    """What a run promises and has spent: the largest figures of its agents' entries.
+
+    ``planned`` says that ``entries`` are those of all agents. A private run that was resumed charges rounds twice,
+    so that its plan bounds no group's cost either.
+    """
 
     def largest(key: str) -> float | None:
         values = [entry[key] for entry in entries]
         return None if any(value is None for value in values) else max(values)
 
+    group, rho, delta = None, largest("rho_proven"), largest("delta")
+    resumed = config.resume is not None and not config.seeded
+    if config.group_size > 1 and planned and not resumed and rho is not None and delta is not None:
+        proven = largest("epsilon_proven") is not None
+        group = finite(group_epsilon(rho, delta, config.group_size)) if proven else None
     return {
         "epsilon_target": largest("epsilon_target"),
         "delta": largest("delta"),
@@ -135,12 +148,25 @@ def privacy_of(config: RunConfig, entries: Sequence[Mapping[str, Any]], adjacenc
         "adjacency": adjacency,
         "unit": "record",
         "epsilon_proven": largest("epsilon_proven"),
+        "group_size": config.group_size,
+        "epsilon_group": group,
         "epsilon_spent": largest("epsilon_spent"),
         "epsilon_published": largest("epsilon_published"),
         "rho_proven": largest("rho_proven"),
         "rho_spent": largest("rho"),
         "rho_published": largest("rho_published"),
     }
+
+
+def group_notes(privacy: Mapping[str, Any]) -> list[str]:
+    """Why there is no figure for a person with several records, where one was asked for."""
+    size = privacy["group_size"]
+    if size == 1 or privacy["epsilon_group"] is not None or privacy["epsilon_target"] is None:
+        return []
+    return [
+        f"no epsilon is proven for a person with {size} records: an agent was lost, rounds were charged again, or "
+        "nothing is proven of this run at all"
+    ]
 
 
 def entry_of(

@@ -116,7 +116,7 @@ def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, c
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.usefixtures("_no_data")
 def test_the_charges_are_the_worst_case(name: str, calibrate: Calibrate) -> None:
-    answer = calibrate.json("--records", "7000", *METHODS[name], "--epsilon", "2")
+    answer = calibrate.json("--records", "7000", *METHODS[name], "--epsilon", "2", "--delta", "1e-4")
     assert len(answer["agents"]) == 5
     for entry in answer["agents"]:
         total = Totals(answer["method"])

@@ -25,7 +25,8 @@ from admmnet.transport.local import LocalWorld
 def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, **settings: Any) -> Decision:
     sizes = [records] * len(graph) if isinstance(records, int) else records
     facts = Facts(graph, dict(enumerate(sizes)), width)
-    return decide(fixed(RunConfig(**({"algorithm": "pp-admm"} | settings))), facts, LocalWorld())
+    values: dict[str, Any] = {"algorithm": "pp-admm", "delta": 1e-4} | settings
+    return decide(fixed(RunConfig(**values)), facts, LocalWorld())
 
 
 def convexities(decision: Decision) -> list[float]:

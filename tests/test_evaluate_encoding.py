@@ -21,18 +21,18 @@ from tests.trained_models import (
     Refused,
     by_hand,
     people,
-    private_census,
     refusals,
     summary_of,
     table_of,
     trained,
     trained_on_people,
+    unseeded_census,
 )
 
 
 @pytest.fixture(scope="module")
 def census_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return private_census(tmp_path_factory.mktemp("census"))
+    return unseeded_census(tmp_path_factory.mktemp("census"))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,8 @@ def test_the_run_folder_says_what_was_discovered(open_run: Path, people_run: Pat
 def test_a_private_run_discovers_with_consent_alone(tmp_path: Path) -> None:
     data = people(tmp_path / "train.csv", 120, 0, 20, 90)
     private: dict[str, Any] = {"data": str(data), "schema": OPEN, "positive": "yes", "algorithm": "pp-admm",
-                               "epsilon": 100.0, "rounds": 1, "seed": None}  # fmt: skip
+                               "epsilon": 100.0, "rounds": 1, "seed": None, "no_test": True,
+                               "no_account": True}  # fmt: skip
     with pytest.raises(RequestError, match="--data-dependent"):
         trained(tmp_path / "refused", **private)
     assert not (tmp_path / "refused").exists()

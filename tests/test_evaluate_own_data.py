@@ -17,22 +17,29 @@ from tests.trained_models import (
     SCHEMA,
     Refused,
     people,
-    private_census,
     refusals,
     summary_of,
     trained,
     trained_on_people,
+    unseeded_census,
 )
 
 
 @pytest.fixture(scope="module")
 def census_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return private_census(tmp_path_factory.mktemp("census"))
+    return unseeded_census(tmp_path_factory.mktemp("census"))
 
 
 @pytest.fixture(scope="module")
 def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained_on_people(tmp_path_factory.mktemp("people"), schema=SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def private_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    settings: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 1, "seed": None}
+    folder = tmp_path_factory.mktemp("private") / "run"
+    return trained(folder, **settings, private=True, no_test=True, no_account=True)
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ def test_the_test_part_gives_the_errors_of_the_summary(answer: str, tmp_path: Pa
     assert found["error"]["std"] > 0 or answer == "gossip"
 
 
-def test_a_private_run_too(census_run: Path) -> None:
+def test_an_unseeded_run_too(census_run: Path) -> None:
     found, said = evaluate(read_model(census_run), NewData(data="census")), summary_of(census_run)
     assert {key: said["test_error"][key] for key in ("consensus", "mean", "std")} == found["error"]
 
@@ -77,18 +84,25 @@ def test_every_figure_from_its_definition(census_run: Path) -> None:
     assert (found["data"]["negative"], found["data"]["positive"]) == ("low", "high")
 
 
-@pytest.mark.parametrize(("part", "rows"), [("train", 35_000), ("all", 48_842)])
-def test_training_records_of_an_unseeded_run_must_be_public(
-    part: str, rows: int, census_run: Path, refused: Refused, capsys: CAPTURE
+@pytest.mark.parametrize("part", ["train", "all"])
+def test_training_records_of_a_private_run_must_be_public(
+    part: str, private_run: Path, refused: Refused, capsys: CAPTURE
 ) -> None:
-    words = ("evaluate", census_run, "--data", "census", "--part", part)
+    words = ("evaluate", private_run, "--data", "census", "--part", part)
     message = refused(*words)
     assert f"--part {part} takes in records that the run was trained on" in message
-    assert "take --part test, or pass --public if the records are public" in message
+    assert "pays for that; pass --public if the records are public" in message  # there is no test part
     assert run_command_line([*map(str, words), "--public", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["data"] | {"part": part, "rows": rows} == {
-        "name": "census", "part": part, "rows": rows, "negative": "low", "positive": "high"
+    assert json.loads(capsys.readouterr().out)["data"] | {"part": part} == {
+        "name": "census", "part": part, "rows": 48_842, "negative": "low", "positive": "high"
     }  # fmt: skip
+
+
+def test_a_run_without_test_records_has_no_test_part(private_run: Path, refused: Refused) -> None:
+    for words in ((), ("--part", "test")):
+        assert "had no test records: name a file of others" in refused(
+            "evaluate", private_run, "--data", "census", *words
+        )
 
 
 def test_a_seeded_run_may_look_at_its_training_records(people_run: Path) -> None:
@@ -102,7 +116,17 @@ def test_a_seeded_run_may_look_at_its_training_records(people_run: Path) -> None
 
 def test_the_training_file_is_known_under_other_names(tmp_path: Path, refused: Refused) -> None:
     data = people(tmp_path / "train.csv", 60, 0, 20, 90)
-    folder = trained(tmp_path / "run", data=str(data), schema=SCHEMA, seed=None)
+    private: dict[str, Any] = {
+        "algorithm": "pp-admm",
+        "seed": None,
+        "no_test": True,
+        "no_account": True,
+        "epsilon": 50.0,
+    }
+    folder = trained(tmp_path / "run", data=str(data), schema=SCHEMA, **private)
+    config = folder / "config.toml"
+    older = config.read_text(encoding="utf-8").replace("no_test = true\n", "")  # from before there were modes
+    config.write_text(older, encoding="utf-8")
     (tmp_path / "link.csv").symlink_to(data)
     (tmp_path / "hard.csv").hardlink_to(data)
     (tmp_path / "sub").mkdir()
@@ -120,7 +144,8 @@ def test_files_of_one_agent_each(tmp_path: Path, refused: Refused) -> None:
         people(tmp_path / f"site-{agent}.csv", 30, agent, 20, 90)
     test = people(tmp_path / "test.csv", 40, 2, 20, 90)
     pattern = str(tmp_path / "site-{agent}.csv")
-    folder = trained(tmp_path / "run", data=pattern, test=str(test), schema=SCHEMA, seed=None)
+    private: dict[str, Any] = {"algorithm": "pp-admm", "seed": None, "no_account": True, "epsilon": 50.0}
+    folder = trained(tmp_path / "run", data=pattern, test=str(test), schema=SCHEMA, **private)
     error = evaluate(read_model(folder), NewData(data=str(test)))["error"]
     assert error == {key: summary_of(folder)["test_error"][key] for key in error}
     message = refused("evaluate", folder, "--data", tmp_path / "site-1.csv")

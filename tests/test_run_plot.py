@@ -49,7 +49,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 HAVE = {
     "seeded": PANELS,
     "published": PANELS,
-    "private": ("error", "privacy", "broadcasts", "graph"),
+    "private": ("privacy", "broadcasts", "graph"),
     "open": ("error", "loss", "gap", "broadcasts", "graph"),
     "baseline": ("error", "loss", "privacy"),
     "many": PANELS,
@@ -245,11 +245,11 @@ def test_headings_say_what_a_run_is(folders: dict[str, Path]) -> None:
     def said(kind: str) -> str:
         return heading(read_series(folders[kind])).replace("\u00a0", " ")
 
-    assert said("seeded") == "pp-admm on census, 5 agents, epsilon 5, delta 0.0001"
+    assert said("seeded") == "pp-admm on census, 5 agents, epsilon 5, delta 1e-05"
     assert said("unfinished") == said("seeded") + ", unfinished: 3 of 6 rounds"
     assert said("open") == "admm on census, 5 agents"
-    assert said("part") == "ipp-admm, published on census, 5 agents, epsilon 5, delta 0.0001, agent 2's part"
-    assert said("baseline") == "seq-dp-scd on census, epsilon 5, delta 0.0001"
+    assert said("part") == "ipp-admm, published on census, 5 agents, epsilon 5, delta 1e-05, agent 2's part"
+    assert said("baseline") == "seq-dp-scd on census, epsilon 5, delta 2.85714e-06"
 
 
 def test_the_heading_names_the_records_that_were_used(folders: dict[str, Path], tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def trained(folder: Path, **settings: Any) -> Path:
     return folder
 
 
-def private_census(folder: Path) -> Path:
-    """Unseeded, so that its records count as private."""
+def unseeded_census(folder: Path) -> Path:
+    """A simulation with secret noise."""
     return trained(folder / "run", algorithm="pp-admm", topology="path:3", rounds=2, seed=None, data_seed=4)
 
 

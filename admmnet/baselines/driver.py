@@ -29,7 +29,7 @@ from admmnet.planning import Loader
 from admmnet.privacy.ledger import Header, Ledger, finite
 from admmnet.result import RunResult
 from admmnet.rng import Purpose, agent_streams
-from admmnet.summary import TEST_RECORDS, entry_of, privacy_of, versions_of
+from admmnet.summary import TEST_RECORDS, entry_of, group_notes, privacy_of, versions_of
 from admmnet.together import together, withholds
 from admmnet.transport import World
 from admmnet.types import Vector
@@ -258,6 +258,7 @@ def _summarise(
     if data.target is not None:
         units["root_in_units"] = finite(math.sqrt(error) * data.target.reach)
     kept = ("total", "solve", "exchange") if simulation else ("total", "exchange")
+    privacy = privacy_of(config, [entry], plan.adjacency)
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -274,7 +275,7 @@ def _summarise(
             "test": len(data.y_test),
             "features": len(data.feature_names),
         },
-        "privacy": privacy_of(config, [entry], plan.adjacency),
+        "privacy": privacy,
         "metric": metric_of(data),
         "test_error": {
             "mean": finite(error),
@@ -290,7 +291,7 @@ def _summarise(
         "seconds": {name: round(seconds[name], 3 if simulation else 0) for name in kept},
         "baseline": _facts(prepared, fitted),
         "ledgers": {f"ledger/{ledger.path.name}": records.sha256(ledger.path)},
-        "notes": [*prepared.notes, *_unfinished(fitted)],
+        "notes": [*prepared.notes, *_unfinished(fitted), *group_notes(privacy)],
         "versions": versions_of() | {name: version(name) for key, name in OURS.items() if key in sys.modules},
     }
 

@@ -13,6 +13,7 @@ from admmnet.cli.run import setting_flags, settings_of
 from admmnet.config import BASELINE_LOSSES, BASELINES, RunConfig
 from admmnet.contradictions import kind_of
 from admmnet.errors import RequestError
+from admmnet.modes import check_mode
 from admmnet.transport import World
 from admmnet.transport.local import LocalWorld
 
@@ -24,6 +25,8 @@ _WORDS = {
     "data_seed": "seed of the train/test draw",
     "regularisation": "weight lambda of ||theta||^2/2 beside the mean loss; auto: 1e-4, 1e-5 for hinge",
     "epsilon": "privacy budget epsilon",
+    "delta": "privacy budget delta; auto: 0.1 over the records, at most 1e-5",
+    "group_size": "also report what a person with this many records is promised",
 }
 """Help where that of `run` speaks of a network."""
 
@@ -117,6 +120,7 @@ class _Bar:
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
     from admmnet.baselines.prepare import plan_facts, prepare_baseline
 
+    check_mode(settings)
     prepared = prepare_baseline(settings)
     facts = plan_facts(prepared)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ class Progress:
     def advance(self, round: int, error: float) -> None:
         """Count a round."""
         if self._bar is not None:
-            self._bar.update(self._task, advance=1, error=f"test error {error:.1%}")
+            self._bar.update(self._task, advance=1, error="" if isnan(error) else f"test error {error:.1%}")
 
     def __enter__(self) -> Progress:
         return self

@@ -13,10 +13,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from admmnet.modes import mode_words
 from admmnet.privacy.audit import Account
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger import finite
 
+NO_TEST = "test error: none, there are no test records"
 FEW = 40
 """Agents shown one by one; of more, the first ones."""
 
@@ -81,6 +83,7 @@ def _tell_run(out: Console, summary: Mapping[str, Any], folder: Path) -> None:
     else:
         _tell_network(out, summary)
     _say(out, f"run folder: {folder}   (admmnet ledger show {folder})")
+    _say(out, f"mode:       {mode_words(summary['mode'], seeded=summary['seeded'])}")
 
 
 def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
@@ -135,26 +138,39 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
     _say(
         out,
         f"test error: {percent(error['consensus'])} of the consensus (the agents' average vector), "
-        f"{percent(error['mean'])} +- {percent(error['std'])} over agents",
+        f"{percent(error['mean'])} +- {percent(error['std'])} over agents"
+        if summary["data"]["test"]
+        else NO_TEST,
     )
-    _tell_privacy(out, privacy, "none; vectors are sent as they are")
+    _tell_privacy(out, summary, "none; vectors are sent as they are")
     if privacy["account"] is not None:
         spent = epsilon(privacy["account_epsilon_spent"])
         _say(out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs")
 
 
-def _tell_privacy(out: Console, privacy: Mapping[str, Any], none: str) -> None:
+def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:
+    privacy = summary["privacy"]
     if privacy["epsilon_target"] is None:
         _say(out, f"privacy:    {none}")
         return
     proven = "nothing is proven"
     if privacy["epsilon_proven"] is not None:
-        proven = f"proven for the worst case: epsilon {epsilon(privacy['epsilon_proven'])} a record"
+        figure = epsilon(privacy["epsilon_proven"])
+        proven = f"proven for the worst case: epsilon {figure} a record"
+        if summary["seeded"]:
+            proven = f"with secret noise it would be proven for the worst case: epsilon {figure} a record"
     _say(
         out,
         f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
         f"accountant; {proven}, {privacy['adjacency']}",
     )
+    if privacy["epsilon_group"] is not None:
+        be = "would be" if summary["seeded"] else "is"
+        _say(
+            out,
+            f"group:      a person with {privacy['group_size']} records, wherever they are held, {be} promised "
+            f"epsilon {epsilon(privacy['epsilon_group'])} of this run",
+        )
 
 
 def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
@@ -188,7 +204,9 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
         percent(error["consensus"]) if wrong else number(error["consensus"]),
     )
     out.print(grid)
-    if wrong:
+    if not summary["data"]["test"]:
+        _say(out, NO_TEST)
+    elif wrong:
         _say(out, f"test error: {percent(error['consensus'])} of {summary['data']['test']:,} test records")
     else:
         _say(
@@ -196,7 +214,7 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
             f"test error: mean square {number(error['consensus'])} of the targets scaled to [-1, 1]; root mean square "
             f"{number(error['root_in_units'])} in the target's own unit",
         )
-    _tell_privacy(out, privacy, "none; the model is a function of the records without noise")
+    _tell_privacy(out, summary, "none; the model is a function of the records without noise")
 
 
 def print_plan(facts: Mapping[str, Any]) -> None:

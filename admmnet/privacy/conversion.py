@@ -54,6 +54,11 @@ def loose_rho(epsilon: float, delta: float) -> float:
     return epsilon * epsilon / (4.0 * math.log(1.0 / delta))
 
 
+def group_epsilon(rho: float, delta: float, size: int) -> float:
+    """Epsilon of a person with ``size`` records, docs/privacy.md Theorem 14: (P2) of size^2 rho, plain zCDP."""
+    return epsilon(size * size * rho * ORDERS, delta)
+
+
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Exact delta of Gaussian releases with sum of (Delta/sigma)^2 = mu^2, docs/privacy.md eq. (P5).
 

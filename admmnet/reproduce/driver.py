@@ -135,7 +135,9 @@ def reproduce(request: Request, *, jobs: int | None = None, watch: Watch | None 
         If a run failed, or a process was ended from outside; what has finished is kept.
     """
     _check(request, jobs)
-    words = {name: value for name, value in asdict(request).items() if name not in ("paper", "out")}
+    words = {
+        name: value for name, value in asdict(request).items() if name not in ("paper", "out", "simulate")
+    }
     options, folder = Options(**words), Path(request.out)
     _agree(folder, request.paper)
     module = import_module(f"admmnet.reproduce.{request.paper}")

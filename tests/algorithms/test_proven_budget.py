@@ -40,7 +40,14 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_agent_keeps_its_own_budget(problem: Path, tmp_path: Path) -> None:
     budgets = {"1": {"epsilon": 0.5}, "3": {"delta": 1e-6}}
-    words = {"algorithm": "pp-admm", "rounds": 4, "epsilon": 2.0, "eta": 0.1, "budgets": budgets}
+    words = {
+        "algorithm": "pp-admm",
+        "rounds": 4,
+        "epsilon": 2.0,
+        "eta": 0.1,
+        "budgets": budgets,
+        "delta": 1e-4,
+    }
     result, plan, said = play(problem, tmp_path / "run", **words)
     Replay(problem, plan).check(said)
     books = read_run(tmp_path / "run").ledgers.values()
@@ -208,6 +215,7 @@ def test_the_promise_is_kept_and_used(algorithm: str, release: str, gate: str) -
     for epsilon, n in product((0.1, 0.5, 1.0, 4.0, 20.0), (50, 1500, 10**6)):
         # convexity enough that the budget affords a release at all
         words: dict[str, Any] = {"release": release, "gate": gate, "epsilon": epsilon, "eta": 1000.0 / n}
+        words["delta"] = 1e-4
         config = RunConfig(algorithm=algorithm, **words)
         decision = decide(fixed(config), Facts(graph, dict.fromkeys(graph, n), 20), LocalWorld())
         for noise in (decision.noise or {}).values():

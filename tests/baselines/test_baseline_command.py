@@ -127,7 +127,11 @@ def test_help_shows_its_own_flags_alone(admmnet: Admmnet) -> None:
             "accountant = 'published' goes with",
         ),
         (("dp-scd", "--data", "people-{agent}.npz"), 2, "name one file"),
-        (("dp-sgd", "--epsilon", "1e-9", "--delta", "1e-12"), 4, "epsilon = 1e-09 affords no step at all"),
+        (
+            ("dp-sgd", "--epsilon", "1e-9", "--delta", "1e-12", "--simulate"),
+            4,
+            "epsilon = 1e-09 affords no step at all",
+        ),
     ],
 )
 def test_refusals(
@@ -206,7 +210,7 @@ def test_a_dry_run_writes_nothing(
     assert facts["noise_multiplier"] == summary["baseline"]["noise_multiplier"]
     assert facts["epsilon_proven"] == summary["privacy"]["epsilon_proven"]
     assert facts["charges"][0]["parameters"]["steps"] == summary["steps"]
-    assert "no privacy" in admmnet.ok("baseline", "sgd", "--data", people, "--dry-run")
+    assert "no privacy" in admmnet.ok("baseline", "sgd", "--data", people, "--simulate", "--dry-run")
     assert list(tmp_path.iterdir()) == []
 
 

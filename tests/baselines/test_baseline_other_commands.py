@@ -103,7 +103,7 @@ def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) 
         "-o",
         out,
     )
-    grid = ("--epsilons", "8", "--seeds", "0:2", "--data", people, "--delta", "1e-3")
+    grid = ("--epsilons", "8", "--seeds", "0:2", "--data", people, "--simulate", "--delta", "1e-3")
     mixed = ("--topology", "ring:4", "--rounds", "3", "--epochs", "2")
     tune = (
         "--tune",
@@ -141,7 +141,7 @@ def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) 
 
 def test_compare_of_baselines_alone(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     words = ("compare", "--jobs", "1", "--algorithms", "dp-sgd,sdca", "--epsilons", "8", "--seeds", "0")
-    told = admmnet.ok(*words, "--data", people, "--loss", "hinge", "-o", tmp_path / "grid")
+    told = admmnet.ok(*words, "--data", people, "--simulate", "--loss", "hinge", "-o", tmp_path / "grid")
     content: dict[str, Any] = json.loads((tmp_path / "grid/compare.json").read_text())
     (survey,) = content["data"]
     assert survey["agents"] == 1
@@ -170,7 +170,7 @@ def test_compare_refuses_what_no_method_has(
     words: tuple[str, ...], what: str, people: str, tmp_path: Path, admmnet: Admmnet
 ) -> None:
     out = tmp_path / "grid"
-    common = ("--epsilons", "8", "--seeds", "0", "--data", people, "--jobs", "1", "-o", out)
+    common = ("--epsilons", "8", "--seeds", "0", "--data", people, "--simulate", "--jobs", "1", "-o", out)
     printed = admmnet("compare", *words, *common)
     assert (printed.code, printed.out) == (2, "")
     assert what in printed.err

@@ -8,7 +8,7 @@ import pytest
 
 from admmnet.compare import CompareResult, Comparison, compare
 
-COMMON: dict[str, Any] = {"topology": "ring:4", "rounds": 3}
+COMMON: dict[str, Any] = {"topology": "ring:4", "rounds": 3, "simulate": True}
 METHODS = ("admm", "pp-admm", "ipp-admm:published")
 GRID: dict[str, Any] = {"algorithms": METHODS, "epsilons": (5.0, 50.0), "seeds": (0, 1)}
 

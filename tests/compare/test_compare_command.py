@@ -17,7 +17,8 @@ from tests.test_imports import HEAVY, HELP, loaded_by
 
 from .conftest import COMMON
 
-FLAGS = [word for name, value in COMMON.items() for word in (f"--{name}", str(value))]
+FLAGS = ["--simulate", "--delta", "1e-4"]
+FLAGS += [word for name in ("topology", "rounds") for word in (f"--{name}", str(COMMON[name]))]
 
 
 class Printed(NamedTuple):
@@ -85,7 +86,9 @@ def test_json_and_quiet(command: Compare, people: str, tmp_path: Path) -> None:
 
 def test_a_config_file_and_flags_over_it(command: Compare, people: str, tmp_path: Path) -> None:
     config = tmp_path / "common.toml"
-    config.write_text(f'[data]\ndata = "{people}"\n[network]\ntopology = "ring:4"\n[algorithm]\nrounds = 9\n')
+    config.write_text(
+        f'[data]\ndata = "{people}"\n[network]\ntopology = "ring:4"\n[algorithm]\nrounds = 9\n[run]\nsimulate = true\n'
+    )
     words = ["--algorithms", "admm", "--seeds", "3", "--rounds", "2", "-o", str(tmp_path / "grid")]
     assert command(str(config), *words, "--quiet").code == 0
     summary = json.loads((tmp_path / "grid/runs/admm-3/summary.json").read_text())

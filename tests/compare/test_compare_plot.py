@@ -61,7 +61,7 @@ def test_a_line_for_each_method_and_rule_of_a_comparison(made: CompareResult) ->
     assert texts[:2] == methods
     assert f"no privacy, pooled {100 * float(made.pooled or 0.0):.2f} %" in texts
     words = " ".join(text.get_text() for text in figure.texts)
-    assert all(word in words for word in ("people", "180 training", "4 agents", "0.0001", "2 seeds"))
+    assert all(word in words for word in ("people", "180 training", "4 agents", "1e-05", "2 seeds"))
 
 
 def test_bars_are_the_deviation_and_stand_apart() -> None:

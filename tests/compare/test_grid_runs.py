@@ -222,7 +222,7 @@ def test_lists_may_grow(made: CompareResult, people: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("others", "what"),
     [
-        ({"settings": {"delta": 1e-5}}, "delta was 0.0001, this call has 1e-05"),
+        ({"settings": {"delta": 1e-5}}, 'delta was "auto", this call has 1e-05'),
         ({"settings": {"rounds": 4}}, "rounds was 3, this call has 4"),
         ({"settings": {"topology": "ring:5"}}, 'topology was "ring:4", this call has "ring:5"'),
         ({"resplit": True}, "resplit was false, this call has true"),

@@ -34,7 +34,7 @@ WANTED: dict[str, Any] = {
     "tune": TUNE,
     "tune_seeds": 2,
 }
-SETTINGS: dict[str, Any] = {"topology": "ring:4"}
+SETTINGS: dict[str, Any] = {"topology": "ring:4", "delta": 1e-4, "simulate": True}
 
 
 def tuned(folder: Path, data: str, test: str, **others: Any) -> CompareResult:

@@ -96,6 +96,7 @@ def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, A
     first = headers[0]
     private = first["budget"]["delta"] is not None
     return [
+        (("mode",), "mode", first.get("mode")),
         (("seeded",), "seeded", first["noise"] == "seeded"),
         (("algorithm",), "algorithm", first["algorithm"]),
         (("method",), "method", first["method"]),

@@ -62,6 +62,7 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
         ("Epsilon spent (odometer)", [_sure(run, run.largest("spent")) for run in runs]),
         ("Relation", [str(run.header["adjacency"]) if run.private else sections.DASH for run in runs]),
         ("Noise", [_noise(run) for run in runs]),
+        ("Mode", [run.mode or sections.DASH for run in runs]),
         ("Error of the average", [_error(run, "consensus") for run in runs]),
         ("Error of single agents, mean", [_error(run, "mean") for run in runs]),
         ("The same, standard deviation", [_error(run, "std") for run in runs]),

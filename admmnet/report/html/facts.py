@@ -137,6 +137,12 @@ class RunFacts:
         noise = self.header.get("noise")
         return None if noise is None else noise == "seeded"
 
+    @property
+    def mode(self) -> str | None:
+        """``simulation`` or ``private``; None of ledgers that do not say, whose noise was secret."""
+        told: str | None = self.header.get("mode")
+        return "simulation" if told is None and self.seeded else told
+
     def largest(self, key: str) -> float | None:
         """Largest figure over the agents of which it is known."""
         values = [getattr(agent, key) for agent in self.agents]

@@ -145,6 +145,7 @@ def _body(runs: tuple[RunFacts, ...]) -> Raw:
         tag("p", "admmnet report", class_="kicker"),
         tag("h1", heading),
         tag("p", sections.subtitle(runs[0]), class_="lead") if one else None,
+        tag("p", words.mode_of(runs[0]), class_="lead") if one else None,
         sections.banner(runs),
     )
     parts = [] if one else [_comparison(runs)]
@@ -212,7 +213,11 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
     inside = tag("div", links, *content, class_="run", data_run=place)
     if alone:
         return tag("div", inside, id=prefix)
-    head = tag("summary", tag("h2", run.name), tag("span", sections.subtitle(run), class_="lead"))
+    head = tag(
+        "summary",
+        tag("h2", run.name),
+        tag("span", f"{sections.subtitle(run)} · {words.mode_of(run)}", class_="lead"),
+    )
     return tag("details", head, inside, id=prefix, class_="whole")
 
 
@@ -221,7 +226,7 @@ def _charts(run: RunFacts) -> Raw:
         return tag("p", "There are no charts: they are drawn of folders that verify.")
     seen = (
         "Error and loss belong to released vectors."
-        if not run.private or run.seeded
+        if not run.private or run.mode == "simulation"
         else "Losses and the consensus gap are computed from training records; a private run does not tell them."
     )
     return join((_script_only(), tag("p", seen), tag("div", class_="charts")))

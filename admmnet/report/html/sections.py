@@ -130,9 +130,10 @@ def cards(run: RunFacts) -> Raw:
     elif not run.private:
         privacy = [("Privacy", "none", "records are used without noise")]
     else:
+        proven = "would be proven with secret noise" if run.seeded else "proven"
         delta = f"delta {promise.delta:g}, {run.header['adjacency']}, a record"
         privacy = (
-            [("Epsilon promised", above(promise.epsilon), f"proven; {delta}")]
+            [("Epsilon promised", above(promise.epsilon), f"{proven}; {delta}")]
             if promise.claimed is None
             else [
                 ("Epsilon claimed", above(promise.claimed), f"the paper's arithmetic, not proven; {delta}"),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from admmnet.modes import mode_words
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.values import real, whole
 
@@ -45,6 +46,13 @@ def above(value: float | None) -> str:
     nearest = round(value, 3)
     raised = nearest if math.isclose(nearest, value, rel_tol=1e-9) else math.ceil(value * 1000) / 1000
     return f"{raised:.3f}".rstrip("0").rstrip(".")
+
+
+def mode_of(run: RunFacts) -> str:
+    """Return the run's mode, and what it means; older ledgers do not say it."""
+    if run.mode is None:
+        return "mode not told by these ledgers"
+    return mode_words(run.mode, seeded=bool(run.seeded))
 
 
 def promise_of(run: RunFacts) -> Promise:
@@ -103,11 +111,20 @@ def meaning(run: RunFacts) -> list[tuple[str, str]]:
                 "for comparison with private runs, and for nothing that concerns privacy.",
             ),
         ]
-    found = [*warning, *_simulation(run), *_promised(run), _relation(run), _unit()]
+    found = [*warning, *_simulation(run), *_promised(run), _relation(run), _unit(run)]
     return [*found, *_reading(run), *_network(run), *_account(run)]
 
 
 def _simulation(run: RunFacts) -> list[tuple[str, str]]:
+    if run.mode == "simulation" and not run.seeded:
+        return [
+            (
+                "A simulation on public records",
+                "The records were taken to be public. Training losses were computed from them and are shown, here "
+                "and in the run folder. The figures below are about what was sent and the model, and about nothing "
+                "else.",
+            )
+        ]
     if not run.seeded:
         return []
     return [
@@ -160,11 +177,13 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
         else ""
         if run.faults
         else "This is the figure to quote."
+        if run.mode != "simulation"
+        else "The training figures of a simulation are not covered."
     )
     return [
         (
             "The promise",
-            f"{start} {whose} is (epsilon, delta)-differentially private in "
+            f"{start} {whose} {'would be' if run.seeded else 'is'} (epsilon, delta)-differentially private in "
             f"{'the' if run.baseline else 'its'} records, with epsilon {at_most}{above(promise.epsilon)} and delta "
             f"{at_most}{promise.delta:g}. A filter kept it while the run went on: what did not fit was not drawn. It "
             f"holds within the limits under Not covered. {quote}"
@@ -221,11 +240,15 @@ def _relation(run: RunFacts) -> tuple[str, str]:
     )
 
 
-def _unit() -> tuple[str, str]:
+def _unit(run: RunFacts) -> tuple[str, str]:
+    size, figure_ = whole(run.said("privacy", "group_size")), real(run.said("privacy", "epsilon_group"))
+    group = ""
+    if size is not None and figure_ is not None:
+        group = f" With {size} records that is epsilon {above(figure_)} in this run, by summary.json."
     return (
         "Unit: a record",
-        "What is protected is one record, not a person. A person with k records has, roughly, k times the epsilon at "
-        "a much larger delta. Records that depend on each other tell about each other.",
+        "What is protected is one record, not a person. A person with k records, at one agent or at several, pays "
+        f"for all of them together: k^2 times the rho.{group} Records that depend on each other tell about each other.",
     )
 
 
@@ -302,6 +325,10 @@ def uncovered(run: RunFacts) -> list[str]:
     found = []
     if run.seeded and run.private:
         found.append("This run is a simulation: its seed makes the noise again. It protects no record.")
+    elif run.mode == "simulation":
+        found.append(
+            "This run is a simulation: training losses were computed from the records, and are shown."
+        )
     if whole(run.said("data", "test")) != 0:
         found.append(
             "Test records are taken to be public. Every error on this page was measured on them, and nobody was "

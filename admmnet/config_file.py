@@ -34,6 +34,23 @@ def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None)
     return RunConfig(**values)
 
 
+def read_toml(path: Path) -> dict[str, Any]:
+    """Content of a TOML file.
+
+    Raises
+    ------
+    RequestError
+        If it is missing or not TOML.
+    """
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise RequestError(f"cannot read the config file {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise RequestError(f"{path} is not a TOML file: {error}") from None
+
+
 def read_values(path: Path) -> dict[str, Any]:
     """Return the settings of a TOML file by name, unchecked but for their tables and keys.
 
@@ -42,13 +59,7 @@ def read_values(path: Path) -> dict[str, Any]:
     RequestError
         If the file is missing or not TOML, or a key is unknown or in the wrong table.
     """
-    try:
-        with path.open("rb") as file:
-            tables = tomllib.load(file)
-    except OSError as error:
-        raise RequestError(f"cannot read the config file {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise RequestError(f"{path} is not a TOML file: {error}") from None
+    tables = read_toml(path)
     names = {(meta["table"], _key(name)): name for name, (_, meta) in metadata().items()}
     values: dict[str, Any] = {}
     for table, content in tables.items():

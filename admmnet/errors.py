@@ -108,3 +108,8 @@ class BudgetError(AdmmnetError):
     """The budget affords no round at all (exit code 4)."""
 
     exit_code = 4
+
+
+def printable(text: str, most: int = 2000) -> str:
+    """Text of another process, at most so long, without what steers a terminal."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:most])

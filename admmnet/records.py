@@ -6,19 +6,23 @@ import errno
 import fcntl
 import hashlib
 import json
+import re
 import time
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy import audit
 from admmnet.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from admmnet.transport import World
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
 TRAINING_COLUMNS = ("train_loss", "objective", "consensus_gap")
@@ -38,6 +42,24 @@ def default_folder(algorithm: str) -> Path:
     while folder.exists():
         folder, number = Path("runs") / f"{name}-{number}", number + 1
     return folder
+
+
+def agreed_folder(world: World, algorithm: str) -> Path:
+    """Name of a new run folder: the first process's where all write one folder, else this process's own.
+
+    Raises
+    ------
+    RequestError
+        If the first process names anything but a folder such as ``default_folder`` does.
+    """
+    own = default_folder(algorithm)
+    if not world.shared_folder:
+        return own
+    said = world.gather(str(own))[0]
+    pattern = rf"runs/\d{{8}}-\d{{6}}-{re.escape(algorithm)}(-\d+)?"
+    if not isinstance(said, str) or re.fullmatch(pattern, Path(said).as_posix()) is None:
+        raise RequestError("the first process names no new folder in runs/: name one with --out")
+    return Path(said)
 
 
 def create_folder(folder: Path) -> None:

@@ -218,7 +218,7 @@ def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
     """Run folder, made if the run is new; no other run can have it until ``opened`` is closed."""
     out = plan.config.out
     if out is None:
-        out = str(world.gather(str(records.default_folder(plan.config.algorithm)))[0])
+        out = str(records.agreed_folder(world, plan.config.algorithm))
     folder, first = Path(out), world.rank == 0 or not world.shared_folder
 
     def create() -> None:

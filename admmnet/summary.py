@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,29 +53,32 @@ def summarise(
     simulation = config.simulation
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
-    solve = seconds.solve if simulation else 0.0
-    living: list[dict[str, Any]] = []
-    digests: dict[str, str] = {}
-    gathered = transport.world.gather(
-        {
-            "agents": [_agent_entry(agent, noise, observer) for agent in agents],
-            "digests": [
-                [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
-            ],
-            "seconds": [round(spent, digits) for spent in (seconds.total, solve, seconds.exchange)],
-            "frames": getattr(transport.world, "counts", {}),
-        }
-    )
-    answers = [answer for answer in gathered if answer is not None]
-    for answer in answers:
-        living += [entry for entry in answer["agents"] if entry["agent"] not in transport.lost]
-        digests |= dict(answer["digests"])
+    times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
+    mine = {
+        "agents": [_agent_entry(agent, noise, observer) for agent in agents],
+        "digests": [
+            [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
+        ],
+        "seconds": [round(value, digits) for value in times],
+        "frames": getattr(transport.world, "counts", {}),
+    }
+    said = Said()
+    said.hear(mine, transport.agents, folder, len(graph))
+    for rank, (own, answer) in enumerate(
+        zip(transport.layout.owners, transport.world.gather(mine), strict=True)
+    ):
+        if rank != transport.world.rank and answer is not None:
+            said.hear(answer, own, folder, len(graph))
+    for i in transport.lost:
+        said.entries.pop(i, None)
+    living = [said.entries[i] for i in sorted(said.entries)]
+    silent = [i for i in sorted(graph) if i not in said.entries]
     missing = [
-        dict.fromkeys(living[0]) | _lost_entry(i, round, graph, data, observer)
-        for i, round in transport.lost.items()
+        dict.fromkeys(living[0]) | _lost_entry(i, transport.lost.get(i), graph, data, observer)
+        for i in silent
     ]
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
-    slowest = np.max([answer["seconds"] for answer in answers], axis=0).tolist()
+    slowest = np.max(said.seconds, axis=0).tolist()
     errors = observer.rows[:, 0]
     privacy = privacy_of(config, living, "replace-one", planned=not transport.lost)
     return {
@@ -103,17 +107,75 @@ def summarise(
         **({"train_loss": finite(float(observer.network[3]))} if simulation else {}),
         "per_agent": entries,
         "bytes_sent": int(observer.network[2]),
-        **_frames(answer["frames"] for answer in answers),
+        **_frames(said.frames),
         "seconds": {
             "total": slowest[0],
             **({"solve": slowest[1]} if simulation else {}),
             "exchange": slowest[2],
         },
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
-        "ledgers": digests,
-        "notes": [*notes, *_lost_notes(transport), *group_notes(privacy)],
+        "ledgers": said.digests,
+        "notes": [*notes, *_lost_notes(transport, silent), *group_notes(privacy)],
         "versions": {**versions_of(), "networkx": nx.__version__},
     }
+
+
+class Said:
+    """What the processes say of their own agents, once it is found to have the right names and types.
+
+    Attributes
+    ----------
+    entries : dict of int to dict
+        Figures of every agent that gave some.
+    digests : dict of str to str
+        sha256 of ledgers.
+    seconds : list of list of float
+        As of ``Seconds``, one a process.
+    frames : list of dict
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[int, dict[str, Any]] = {}
+        self.digests: dict[str, str] = {}
+        self.seconds: list[list[float]] = []
+        self.frames: list[dict[str, int]] = []
+
+    def hear(self, answer: Any, own: Sequence[int], folder: Path, agents: int) -> None:
+        """Take in the word of a process whose agents are ``own``; this process's own comes first."""
+        if not isinstance(answer, dict):
+            return
+        mine, names = set(own), {f"ledger/{records.ledger_path(folder, i, agents).name}" for i in own}
+        for entry in _items(answer.get("agents")):
+            if self._is_entry(entry) and entry["agent"] in mine:
+                self.entries[entry["agent"]] = entry
+        for item in _items(answer.get("digests")):
+            if _is_pair_of_texts(item) and item[0] in names and re.fullmatch("[0-9a-f]{64}", item[1]):
+                self.digests[item[0]] = item[1]
+        times = _items(answer.get("seconds"))
+        if len(times) == 3 and all(_is_figure(value) and value is not None for value in times):
+            self.seconds.append(times)
+        frames = answer.get("frames")
+        if isinstance(frames, dict):
+            known = self.frames[0] if self.frames else frames
+            self.frames.append({k: v for k, v in frames.items() if k in known and type(v) is int})
+
+    def _is_entry(self, value: Any) -> bool:
+        if not isinstance(value, dict) or type(value.get("agent")) is not int:
+            return False
+        keys = next(iter(self.entries.values()), value).keys()
+        return value.keys() == keys and all(map(_is_figure, value.values()))
+
+
+def _is_pair_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_figure(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and abs(value) <= 1e300)
 
 
 def versions_of() -> dict[str, str]:
@@ -201,8 +263,10 @@ def entry_of(
     }
 
 
-def _lost_entry(agent: int, round: int, graph: nx.Graph, data: Records, observer: Observer) -> dict[str, Any]:
-    """What the others know of an agent that they have lost."""
+def _lost_entry(
+    agent: int, round: int | None, graph: nx.Graph, data: Records, observer: Observer
+) -> dict[str, Any]:
+    """What is known of an agent that was lost, or that gave no figures of its own."""
     return {
         "agent": agent,
         "records": data.counts[agent],
@@ -221,10 +285,15 @@ def _frames(counts: Iterable[Mapping[str, int]]) -> dict[str, dict[str, int]]:
     return {"frames": dict(total)} if total else {}
 
 
-def _lost_notes(transport: Transport) -> list[str]:
+def _lost_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
     return [
-        f"agent {i} was lost in round {round}: what it spent is in its own ledger, and not in these figures"
-        for i, round in sorted(transport.lost.items())
+        (
+            f"agent {i} was lost in round {transport.lost[i]}"
+            if i in transport.lost
+            else f"agent {i} gave no figures that can be read"
+        )
+        + ": what it spent is in its own ledger, and not in these figures"
+        for i in silent
     ]
 
 

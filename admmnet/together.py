@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, printable
 from admmnet.transport import World
 
 if TYPE_CHECKING:
@@ -69,11 +69,6 @@ def _shared(rank: int, answer: Any) -> AdmmnetError:
         error = kind(printable(answer[1]))
     error.shared = True
     return error
-
-
-def printable(text: str, most: int = 2000) -> str:
-    """Text of another process, at most so long, without what steers a terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:most])
 
 
 def owned(

@@ -43,7 +43,7 @@ def test_no_function_has_access_to_a_record() -> None:
     for function in (fixed, wanted_convexity, strength, decide):
         words = str(inspect.signature(function))
         assert not any(word in words for word in ("Records", "Matrix", "Vector", "ndarray", "LocalSolver"))
-    assert [field.name for field in fields(Facts)] == ["graph", "counts", "width", "mine"]
+    assert [field.name for field in fields(Facts)] == ["graph", "counts", "width", "mine", "owners"]
     imported = {value.__name__ for _, value in inspect.getmembers(defaults, inspect.ismodule)}
     assert imported <= {"math"}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
@@ -103,7 +104,7 @@ class Keeper:
         if self._seeded:
             self._prints = {str(i): _fingerprint(*holders[i]) for i in transport.agents}
         # parts that different starts of a run have written never make one checkpoint
-        self._token = str(transport.world.gather(secrets.token_hex(8))[0])
+        self._token = _token(transport.world.gather(secrets.token_hex(8))[0])
         if config.resume is not None:
             self._load()
 
@@ -197,11 +198,10 @@ class Keeper:
     def _load(self) -> None:
         world, transport = self._transport.world, self._transport
         mine = together(world, self._candidates)
-        offered = [
-            part for part in world.gather([max(self._generations(), default=-1), sorted(mine)]) if part
-        ]
+        offers = world.gather([max(self._generations(), default=-1), sorted(mine)])
+        offered = [_offer(part) for part in offers if part is not None]
         newest = max(own for own, _ in offered)
-        common = set.intersection(*({(int(done), str(token)) for done, token in part} for _, part in offered))
+        common = set(mine).intersection(*(part for _, part in offered))
         if not common:
             error = RequestError(
                 f"{self._folder} holds no checkpoint that is whole"
@@ -292,6 +292,23 @@ class Keeper:
                 f"the checkpoint {path} belongs to other settings: config.toml, the topology or the data set was "
                 "changed since; put it back, or run anew"
             )
+
+
+def _token(said: Any) -> str:
+    """Mark of this start, by the first process."""
+    if not isinstance(said, str) or re.fullmatch("[0-9a-f]{16}", said) is None:
+        raise RequestError("the first process gives checkpoints no mark: all must run the same version")
+    return said
+
+
+def _offer(part: Any) -> tuple[int, set[tuple[int, str]]]:
+    """Newest checkpoint of a process, and those that it has whole; nothing where it says neither."""
+    try:
+        newest, whole = part
+        found = {(done, token) for done, token in whole if type(done) is int and isinstance(token, str)}
+    except (TypeError, ValueError):
+        return -1, set()
+    return (newest if type(newest) is int else -1), found
 
 
 def _block_of(block: Sequence[Node]) -> BlockSolver | None:

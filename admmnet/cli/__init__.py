@@ -12,6 +12,7 @@ from admmnet.cli.agent import agent
 from admmnet.cli.baseline import baseline
 from admmnet.cli.calibrate import calibrate
 from admmnet.cli.compare import compare
+from admmnet.cli.data import data
 from admmnet.cli.evaluate import evaluate, predict
 from admmnet.cli.ledger import ledger
 from admmnet.cli.network import network
@@ -38,7 +39,7 @@ def command_line() -> None:
 
 _COMMANDS = (
     *(run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology),
-    *(network, agent, plot, report, reproduce),
+    *(network, agent, data, plot, report, reproduce),
 )
 for command in _COMMANDS:
     command_line.add_command(command)

@@ -55,10 +55,13 @@ class Column:
         wrong = [(level, why) for level, text in enumerate(self.levels) if (why := bad(text)) is not None]
         if not wrong:
             return
-        present, rows = np.unique(self.codes, return_index=True)
-        first = dict(zip(present.tolist(), rows.tolist(), strict=True))
-        found = sorted((first.get(level, 0), why) for level, why in wrong)
-        raise DataError(f"{place(row)}: {why}" for row, why in found)
+        present, rows, counts = np.unique(self.codes, return_index=True, return_counts=True)
+        first = dict(zip(present.tolist(), zip(rows.tolist(), counts.tolist(), strict=True), strict=True))
+        found = sorted((*first.get(level, (0, 1)), why) for level, why in wrong)
+        raise DataError(
+            f"{place(row)}: {why}" + (f" ({count} rows have it)" if count > 1 else "")
+            for row, count, why in found
+        )
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,19 @@ def encode(schema: Schema, table: Table) -> Encoded:
         For a column the schema names and the table lacks, an undeclared column, an undeclared category,
         a value that is no finite number; with file, line and column.
     """
+    check_columns(schema, table)
+    columns = {name: table.column(name) for name in dict.fromkeys(rule.column for rule in schema.rules)}
+    return Encoded(tuple(block_of(rule, columns[rule.column], table.where) for rule in schema.rules))
+
+
+def check_columns(schema: Schema, table: Table) -> None:
+    """Refuse columns that the schema does not declare.
+
+    Raises
+    ------
+    DataError
+        Listing them.
+    """
     used = {rule.column for rule in schema.rules} | {schema.label} | set(schema.drop)
     unknown = [name for name in table.names if name not in used]
     if unknown and "*" not in schema.drop:
@@ -161,15 +174,13 @@ def encode(schema: Schema, table: Table) -> Encoded:
             f"{table.origin}: [data.schema] does not declare {listed(unknown)};"
             " add each to data.schema.columns or to data.schema.drop"
         )
-    columns = {name: table.column(name) for name in dict.fromkeys(rule.column for rule in schema.rules)}
-    blocks = []
-    for rule in schema.rules:
-        column = columns[rule.column]
-        if isinstance(rule, Categorical):
-            blocks.append(_categorical(rule, column, table.where))
-        else:
-            blocks.append(_numeric(rule, column, table.where))
-    return Encoded(tuple(blocks))
+
+
+def block_of(rule: Rule, column: Column, where: Where) -> Block:
+    """Features that a complete rule makes of its column; errors are those of `encode`."""
+    if isinstance(rule, Categorical):
+        return _categorical(rule, column, where)
+    return _numeric(rule, column, where)
 
 
 def _categorical(rule: Categorical, column: Column, where: Where) -> Block:

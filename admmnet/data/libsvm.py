@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,18 +102,14 @@ def read_libsvm(
     """
     if schema.features is None and not discover:
         raise RequestError(f"{path}: the width must be declared, with --features D or data.schema.features")
-    lines = [line.partition("#")[0].strip() for line in read_lines(path)]
+    lines = libsvm_lines(path)
 
     def where(row: int) -> str:
         return f"{path}, line {row + 1}"
 
-    bad = [row for row, line in enumerate(lines) if _LINE.fullmatch(line) is None]
-    if bad:
-        raise DataError(
-            f"{where(row)}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
-            for row in bad
-        )
-    sparse = _sparse(path, lines, schema.features)
+    if faults := malformed(lines, where):
+        raise DataError(faults.values())
+    sparse = sparse_of(path, lines, schema.features)
     if labelled:
         heads = column_of([line.split(None, 1)[0] for line in lines])
         labels = read_answers(heads, "label", where, schema, positive, discover)
@@ -140,7 +137,22 @@ def read_libsvm(
     )
 
 
-def _sparse(path: Path, lines: list[str], features: int | None) -> Sparse:
+def libsvm_lines(path: Path) -> list[str]:
+    """Lines of a file without their comments."""
+    return [line.partition("#")[0].strip() for line in read_lines(path)]
+
+
+def malformed(lines: Sequence[str], where: Callable[[int], str]) -> dict[int, str]:
+    """Number (from 0) of every line that is no label with index:value pairs, and words for it."""
+    return {
+        row: f"{where(row)}: expected a label and index:value pairs, got {line[:40]!r}; mend it"
+        for row, line in enumerate(lines)
+        if _LINE.fullmatch(line) is None
+    }
+
+
+def sparse_of(path: Path, lines: Sequence[str], features: int | None) -> Sparse:
+    """Pairs of well-formed lines; errors are those of `read_libsvm`."""
     counts = np.fromiter((line.count(":") for line in lines), dtype=np.intp, count=len(lines))
     starts = np.concatenate(([0], np.cumsum(counts)))
     tokens = " ".join(line.split(None, 1)[1] for line in lines if ":" in line).replace(":", " ").split()

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -155,8 +156,15 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
     return Table(table.names, len(kept), read, lambda row: table.where(int(kept[row])), table.origin)
 
 
-def csv_table(path: Path) -> Table:
+def csv_table(path: Path, ragged: list[str] | None = None) -> Table:
     """Read the cells of a csv file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    ragged : list of str, optional
+        Takes faults of lines with another number of cells, which are left out then; without it they are refused.
 
     Raises
     ------
@@ -167,13 +175,25 @@ def csv_table(path: Path) -> Table:
     """
     lines = read_lines(path)
     if any('"' in line for line in lines):
-        return _quoted_table(path, "\n".join(lines))
-    names = _header(path, lines[0].split(","))
-    cells = flat_cells(lines[1:], len(names), ",", lambda row: f"{path}, line {row + 2}")
-    return _table(path, names, cells, lambda row: f"{path}, line {row + 2}")
+        return _quoted_table(path, "\n".join(lines), ragged)
+    names, body = _header(path, lines[0].split(",")), lines[1:]
+    numbers = list(range(2, len(lines) + 1))
+    if ragged is not None:
+        whole = [line.count(",") == len(names) - 1 for line in body]
+        ragged += [
+            _ragged(f"{path}, line {number}", _cells(line, ","), len(names))
+            for line, number, good in zip(body, numbers, whole, strict=True)
+            if not good
+        ]
+        body, numbers = list(compress(body, whole)), list(compress(numbers, whole))
+
+    def where(row: int) -> str:
+        return f"{path}, line {numbers[row]}"
+
+    return _table(path, names, flat_cells(body, len(names), ",", where), where)
 
 
-def _quoted_table(path: Path, text: str) -> Table:
+def _quoted_table(path: Path, text: str, ragged: list[str] | None) -> Table:
     reader = csv.reader(io.StringIO(text), strict=True)
     cells: list[str] = []
     starts: list[int] = []
@@ -181,10 +201,14 @@ def _quoted_table(path: Path, text: str) -> Table:
         names = _header(path, next(reader))
         start = reader.line_num + 1
         for record in reader:
-            if len(record) != len(names):
-                raise DataError(_ragged(f"{path}, line {start}", len(record), len(names)))
-            cells.extend(record)
-            starts.append(start)
+            if len(record) == len(names):
+                cells.extend(record)
+                starts.append(start)
+            else:
+                fault = _ragged(f"{path}, line {start}", len(record), len(names))
+                if ragged is None:
+                    raise DataError(fault)
+                ragged.append(fault)
             start = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: {error}; mend the quotes") from None
@@ -239,7 +263,7 @@ def read_npz(
     DataError
         For other keys, types or shapes, and for values that are not finite, with row (from 1) and column.
     """
-    X, y = _arrays(path, labelled)
+    X, y = arrays_of(path, labelled)
     d = X.shape[1]
     if schema.features is not None and schema.features != d:
         raise DataError(
@@ -249,12 +273,7 @@ def read_npz(
     def where(row: int) -> str:
         return f"{path}, row {row + 1}"
 
-    bad = np.argwhere(~np.isfinite(X))
-    if bad.size:
-        raise DataError(
-            f"{where(row)}, column x{k + 1}: {X[row, k]:g} is not finite; remove the row or fill it in"
-            for row, k in bad.tolist()
-        )
+    check_finite(X, where)
     if labelled:
         texts = column_of([str(v) for v in y.tolist()])
         labels = read_answers(texts, "y", where, schema, positive, discover)
@@ -279,7 +298,24 @@ def read_npz(
     )
 
 
-def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
+def check_finite(X: Matrix, where: Callable[[int], str]) -> None:
+    """Refuse numbers that are not finite, each with its row and column.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    bad = np.argwhere(~np.isfinite(X))
+    if bad.size:
+        raise DataError(
+            f"{where(row)}, column x{k + 1}: {X[row, k]:g} is not finite; remove the row or fill it in"
+            for row, k in bad.tolist()
+        )
+
+
+def arrays_of(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
+    """X (n, d) and y (n,) of an npz file, unchecked but for keys, types and shapes; errors are those of `read_npz`."""
     try:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):

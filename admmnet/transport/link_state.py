@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from admmnet.errors import printable
 from admmnet.hosts.network import Network
 from admmnet.transport.wire import NO_LINK, BadFrame, Kind
 
@@ -145,14 +146,14 @@ def difference(mine: Greeting, theirs: Greeting, name: str) -> str | None:
     """
     if mine.network != theirs.network:
         return (
-            f"{name} has another network file (digest {theirs.network}, here {mine.network}): "
+            f"{name} has another network file (digest {printable(theirs.network, 60)}, here {mine.network}): "
             "graph or keys differ; copy one network.toml to every host"
         )
     for key in sorted(mine.settings.keys() | theirs.settings.keys()):
         here, there = mine.settings.get(key), theirs.settings.get(key)
         if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
             return (
-                f"{name} runs with {key} = {_shown(there)}, this process with {_shown(here)}; "
+                f"{name} runs with {printable(key, 60)} = {_shown(there)}, this process with {_shown(here)}; "
                 "start all agents with the same settings"
             )
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from admmnet.errors import RunError
+from admmnet.errors import RunError, printable
 from admmnet.transport.wire import BadFrame
 
 
@@ -52,4 +52,4 @@ def text_of(value: Any, key: str) -> str:
     """
     if not isinstance(value, dict) or not isinstance(value.get(key), str):
         raise BadFrame("payload")
-    return str(value[key])[:1000]
+    return printable(value[key], 1000)

@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
-from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.errors import AdmmnetError, RequestError, RunError, printable
 from admmnet.hosts.network import Keys, Network
 from admmnet.transport.links import Deadlines
 from admmnet.transport.wire import BadFrame, Frame, Kind, as_json
 from admmnet.transport.zmq_lines import Lines
 from admmnet.transport.zmq_losses import Lost, RunEnded, reachable, text_of
 
+ENDS = (2, 3, 4, 130)
+"""Exit codes with which another process can end this one; it cannot make it look as if all were well."""
 STANDSTILL = 2.0
 """Seconds by which a process may look at the clock too late before it takes itself for stopped meanwhile."""
 
@@ -263,14 +265,15 @@ class Post:
             self.lines.spread(Kind.ABORT, origin=self.rank, payload=as_json(value))
 
     def _ended_by(self, frame: Frame, value: Any) -> None:
-        if not isinstance(value, dict) or not isinstance(value.get("code"), int):
+        if not isinstance(value, dict) or type(value.get("code")) is not int:
             raise BadFrame("payload")
         if self._closing or self.lines.fault is not None:  # has a reason of its own
             return
         self.lines.pass_on(frame)
         who = self.names.get(frame.origin, self.names[frame.sender])
-        said = str(value.get("reason") or "its own output says why")[:1000]
-        self._end(RunEnded(f"{who} has ended the run: {said}", value["code"]))
+        said = printable(str(value.get("reason") or "its own output says why"), 1000)
+        code = value["code"] if value["code"] in ENDS else RunError.exit_code
+        self._end(RunEnded(f"{who} has ended the run: {said}", code))
 
     def _end(self, error: AdmmnetError) -> None:
         """Close after a last word, and raise the error here and from now on."""

@@ -70,9 +70,13 @@ def own_files(folder: Path, spoiled: int | None) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("spoiled", [0, 2])
 def test_one_agents_file_is_spoiled(spoiled: int, tmp_path: Path) -> None:
-    message = refused(3, *own_files(tmp_path, spoiled), "-o", str(tmp_path / "run"))
+    words = (*own_files(tmp_path, spoiled), "-o", str(tmp_path / "run"))
+    message = refused(3, *words, "--seed", "0")
     assert f"{spoiled}.csv, line 6, column 'b'" in message
     assert "not finite" in message
+    message = refused(3, *words)  # a private run
+    assert f"{spoiled}.csv is not as declared: `admmnet data check" in message
+    assert "line" not in message.replace("admmnet data check", "")
 
 
 def test_own_files_give_what_one_process_gives(tmp_path: Path) -> None:

@@ -180,10 +180,16 @@ def test_an_agent_that_leaves_early(tmp_path: Path) -> None:
             assert "agent 0 is lost in round 2: it has left the run" in crew.error(rank)
 
 
-def test_abort_ends_all_with_its_code(tmp_path: Path) -> None:
-    with Crew(tmp_path, path(4), 4, own={0: {"acts": {"2": [["abort", 7]]}}}) as crew:
+@pytest.mark.parametrize(("code", "heard"), [(4, 4), (7, 3), (0, 3)])
+def test_abort_ends_all_with_its_code(code: int, heard: int, tmp_path: Path) -> None:
+    with Crew(tmp_path, path(4), 4, own={0: {"acts": {"2": [["abort", code]]}}}) as crew:
         codes = crew.start().finish()
-        assert set(codes.values()) == {7}
+        assert codes == {
+            0: code,
+            1: heard,
+            2: heard,
+            3: heard,
+        }  # no process can end others as if all were well
         for rank in (1, 2, 3):
             assert crew.error(rank) == "agent 0 has ended the run: its own output says why"
 
@@ -191,16 +197,16 @@ def test_abort_ends_all_with_its_code(tmp_path: Path) -> None:
 def test_an_abort_is_read_when_who_aborted_has_long_left(tmp_path: Path) -> None:
     # all are in round 3 when 0 aborts: one that is behind could read of it in round 2
     own: dict[int, dict[str, Any]] = {
-        0: {"acts": {"3": [["wait"], ["abort", 7]]}},
+        0: {"acts": {"3": [["wait"], ["abort", 4]]}},
         1: {"acts": {"3": [["wait"]]}},
     }
     with Crew(tmp_path, path(3), 3, own=own) as crew:
         crew.start().said(0, "waiting")
         crew.said(1, "waiting")
         crew.members[0].tell()
-        assert crew.finish(0) == {0: 7}
+        assert crew.finish(0) == {0: 4}
         crew.members[1].tell()
-        assert set(crew.finish().values()) == {7}
+        assert set(crew.finish().values()) == {4}
         assert "agent 0 has ended the run" in crew.error(2)
 
 

@@ -1,0 +1,82 @@
+"""The command line with one dishonest process or broken reader, for every process of a run.
+
+ADMMNET_ATTACK names the attack; ADMMNET_DEFENCE = off puts back what the product did before it was mended.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from admmnet import planning, runner
+from admmnet.cli import run_command_line
+from admmnet.data import sources
+from admmnet.errors import DataError
+from admmnet.transport import World, spawn
+
+LIAR = 4
+"""Process, and its one agent."""
+MANY = 10**9
+SECRET = "HIV-positive"
+
+
+def lie(claim: Callable[[int, int], list[list[Any]]]) -> None:
+    """Let process LIAR claim other numbers of records, in the first facts that it tells of its agents."""
+
+    def armed(gather: Callable[[World, Any], list[Any]]) -> Callable[[World, Any], list[Any]]:
+        told: list[bool] = []
+
+        def gathering(self: World, value: Any) -> list[Any]:
+            if self.rank == LIAR and isinstance(value, list) and not told:
+                told.append(True)
+                ((agent, count),) = value
+                value = claim(agent, count)
+            return gather(self, value)
+
+        return gathering
+
+    for module, name in (("admmnet.transport.mpi", "MPIWorld"), ("admmnet.transport.zmq", "ZmqWorld")):
+        world = getattr(import_module(module), name)
+        world.gather = armed(world.gather)
+
+
+def merged(
+    world: World, owners: Sequence[Sequence[int]], mine: Mapping[int, int], valid: object, what: str
+) -> dict[int, int]:
+    """What planning did before: everybody is believed of everybody, the last one most."""
+    known: dict[int, int] = {}
+    for answer in world.gather([[agent, value] for agent, value in mine.items()]):
+        known |= dict(answer)
+    return known
+
+
+def broken(*arguments: object, **settings: object) -> None:
+    """Stand in for a reader with a bug: NumPy and Python quote what they cannot convert."""
+    float(SECRET)
+
+
+def attack(name: str, *, defended: bool) -> None:
+    if name.startswith("counts"):
+        claims: dict[str, Callable[[int, int], list[list[Any]]]] = {
+            "counts of others": lambda agent, count: [[i, MANY] for i in range(LIAR)] + [[agent, count]],
+            "counts of its own": lambda agent, count: [[agent, MANY]],
+            "counts that cannot be": lambda agent, count: [[agent, -count]],
+        }
+        lie(claims[name])
+        if not defended:
+            planning.owned = merged  # type: ignore[assignment, attr-defined]
+    if name == "bug":
+        sources.read_npz = broken  # type: ignore[assignment, attr-defined]
+        if not defended:
+            runner.withholds = lambda config: False  # type: ignore[attr-defined]
+    if name == "values" and not defended:
+        DataError.public = property(str)  # type: ignore[assignment, method-assign]
+
+
+if __name__ == "__main__":
+    spawn.MODULE = "tests.attacks.attacked_run"
+    attack(os.environ["ADMMNET_ATTACK"], defended=os.environ["ADMMNET_DEFENCE"] == "on")
+    sys.exit(run_command_line(sys.argv[1:]))

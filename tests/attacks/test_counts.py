@@ -1,0 +1,77 @@
+"""A member that lies about numbers of records: no agent's noise, ledger or proof follows its word."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet.cli import run_command_line
+from tests.attacks.attacked_run import LIAR, MANY
+from tests.attacks.launched import AGENTS, attacked, records_of, write_npz_files
+
+pytestmark = pytest.mark.processes
+
+HONEST = [agent for agent in range(AGENTS) if agent != LIAR]
+
+
+def ledgers(folder: Path) -> list[list[dict[str, Any]]]:
+    paths = sorted((folder / "ledger").iterdir())
+    assert len(paths) == AGENTS
+    return [[json.loads(line) for line in path.read_text().splitlines()] for path in paths]
+
+
+def true_rho(lines: list[dict[str, Any]], records: int) -> float:
+    """Cost of an agent's objective perturbations to a record when it has this many: (2 G/n)^2 / (2 sigma^2) each."""
+    events = [line["parameters"] for line in lines if line.get("mechanism") == "objective-perturbation"]
+    assert events
+    return float(sum((2.0 * e["lipschitz"] / records / e["sigma"]) ** 2 / 2.0 for e in events))
+
+
+def spent(lines: list[dict[str, Any]]) -> float:
+    *_, last = (line for line in lines if line["kind"] == "event")
+    return float(last["total"]["rho"])
+
+
+def settings(tmp_path: Path) -> tuple[str, ...]:
+    words = ("run", *write_npz_files(tmp_path), "--algorithm", "pp-admm", "--epsilon", "5", "--rounds", "3")
+    # seeded, for what is asked is the scale of the noise
+    return (*words, "--topology", f"complete:{AGENTS}", "--seed", "0", "--quiet", "-o", str(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("transport", ["mpi", "zmq"])
+@pytest.mark.parametrize("attack", ["counts of others", "counts of its own"])
+def test_noise_is_made_for_the_records_that_are_there(
+    attack: str, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = attacked(monkeypatch, transport, attack, *settings(tmp_path), defended=True)
+    assert ended.code == 0, ended.err
+    for agent, lines in enumerate(ledgers(tmp_path / "run")):
+        assert lines[0]["records"] == records_of(agent)
+        assert true_rho(lines, records_of(agent)) <= spent(lines) * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("transport", ["mpi", "zmq"])
+def test_the_attack_works_where_everybody_is_believed_of_everybody(
+    transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = attacked(monkeypatch, transport, "counts of others", *settings(tmp_path), defended=False)
+    assert ended.code == 0, ended.err
+    found = ledgers(tmp_path / "run")
+    for agent in HONEST:
+        assert found[agent][0]["records"] == MANY
+        assert true_rho(found[agent], records_of(agent)) > 1e12 * spent(found[agent])
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0  # and nothing shows
+
+
+@pytest.mark.parametrize("transport", ["mpi", "zmq"])
+def test_a_number_that_cannot_be_names_its_sender(
+    transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = attacked(monkeypatch, transport, "counts that cannot be", *settings(tmp_path), defended=True)
+    assert ended.code == 2, ended.err
+    told = f"agent {LIAR} says that its number of records is -{records_of(LIAR)}, which cannot be"
+    assert [told in message for message in ended.messages] == [True]
+    assert not (tmp_path / "run").exists()

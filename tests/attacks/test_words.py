@@ -1,0 +1,203 @@
+"""What comes back from a gather: of whom it is believed, and what it may be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NoReturn
+
+import networkx as nx
+import pytest
+
+from admmnet import records
+from admmnet.checkpoint.keeper import _offer, _token
+from admmnet.config import RunConfig
+from admmnet.decisions import Facts, _nominal
+from admmnet.defaults import fixed
+from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.privacy.calibrate_proven import nominal_rho
+from admmnet.summary import Said
+from admmnet.together import owned, together
+from admmnet.transport import Transport
+from admmnet.transport.link_state import Greeting, difference
+
+OWNERS = ((0, 1), (2,))
+JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b[2J", [[2, [2]]], [[[2], 2]]]
+
+
+class Heard:
+    """Process 0 of two; what the other says is given, one answer a gather, then nothing."""
+
+    name, shared_folder, graph, rank, size = "mpi", True, None, 0, 2
+
+    def __init__(self, *said: Any) -> None:
+        self.said = list(said)
+
+    def gather(self, value: Any) -> list[Any]:
+        return list(json.loads(json.dumps([value, self.said.pop(0) if self.said else None])))
+
+    def abort(self, code: int) -> NoReturn:
+        raise NotImplementedError
+
+    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
+        raise NotImplementedError
+
+
+def positive(agent: int, value: Any) -> bool:
+    return type(value) is int and 1 <= value <= 2**53
+
+
+def test_a_process_is_believed_of_its_own_agents_alone() -> None:
+    world = Heard([[0, 99], [2, 7], [1, 99], [3, 99]])
+    assert owned(world, OWNERS, {0: 5, 1: 6}, positive, "size") == {0: 5, 1: 6, 2: 7}
+
+
+@pytest.mark.parametrize("junk", [junk for junk in JUNK if junk is not None], ids=repr)
+def test_a_wrong_answer_names_the_agent(junk: Any) -> None:
+    with pytest.raises(RequestError, match=r"agent 2 says that its size is .*, which cannot be") as caught:
+        owned(Heard(junk), OWNERS, {0: 5, 1: 6}, positive, "size")
+    assert caught.value.shared
+    assert str(caught.value).isprintable()
+    with pytest.raises(RequestError, match="agent 2 says that its size is "):
+        owned(Heard([[2, junk]]), OWNERS, {0: 5, 1: 6}, positive, "size")
+
+
+def test_a_lost_process_is_not_waited_for() -> None:
+    with pytest.raises(RunError, match="agent 2 was lost before the first round"):
+        owned(Heard(None), OWNERS, {0: 5, 1: 6}, positive, "size")
+
+
+@pytest.mark.parametrize("junk", [junk for junk in JUNK if junk is not None], ids=repr)
+def test_an_error_elsewhere_that_is_none_ends_the_run_all_the_same(junk: Any) -> None:
+    with pytest.raises(AdmmnetError, match="process 1 ended the run"):
+        together(Heard(junk), lambda: 7)
+
+
+def test_another_process_steers_no_terminal() -> None:
+    with pytest.raises(RunError) as caught:
+        together(Heard([3, "done\x1b[2J\x07"]), lambda: 7)
+    assert str(caught.value) == "done?[2J?"
+    with pytest.raises(RunError):  # an exit code that is none of ours
+        together(Heard([0, "all is well"]), lambda: 7)
+
+
+def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> None:
+    config = fixed(RunConfig(algorithm="pp-admm"))
+    facts = Facts(nx.path_graph(3), {0: 900, 1: 900, 2: 900}, 5, OWNERS[0], OWNERS)
+    most = nominal_rho(float(config.epsilon), float(config.delta))
+
+    def told(*pairs: list[Any]) -> list[float]:
+        return _nominal(config, facts, Heard(None, list(pairs)), {})
+
+    assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == [most, most, 0.25 * most]
+    for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):
+        with pytest.raises(RequestError, match=r"agent 2 says that its budget left \(rho\)"):
+            told([2, rho])
+
+
+def entry(agent: int, **figures: Any) -> dict[str, Any]:
+    return {"agent": agent, "records": 9, "rho": 0.5, "refused_at": None, **figures}
+
+
+def word(*entries: Any, **other: Any) -> dict[str, Any]:
+    return {
+        "agents": list(entries),
+        "digests": [],
+        "seconds": [1.0, 0.0, 1.0],
+        "frames": {"late": 1},
+        **other,
+    }
+
+
+def summary_of(answer: Any) -> Said:
+    said = Said()
+    digests = [["ledger/agent-000.jsonl", "0" * 64], ["ledger/agent-001.jsonl", "1" * 64]]
+    said.hear(word(entry(0), entry(1), digests=digests), (0, 1), Path("run"), 3)
+    said.hear(answer, (2,), Path("run"), 3)
+    return said
+
+
+def test_a_process_speaks_for_its_own_agents_in_the_summary() -> None:
+    digests = [[f"ledger/agent-00{i}.jsonl", "a" * 64] for i in range(3)] + [["../secret", "a" * 64]]
+    said = summary_of(word(entry(2, rho=0.7), entry(0, rho=9.0), entry(1, rho=9.0), digests=digests))
+    assert {i: figures["rho"] for i, figures in said.entries.items()} == {0: 0.5, 1: 0.5, 2: 0.7}
+    assert {name: digest[0] for name, digest in said.digests.items()} == {
+        "ledger/agent-000.jsonl": "0",
+        "ledger/agent-001.jsonl": "1",
+        "ledger/agent-002.jsonl": "a",
+    }
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *JUNK,
+        *(word(junk, digests=[junk], seconds=junk, frames=junk) for junk in JUNK),
+        *(
+            word(entry(2, rho=junk), digests=[[junk, junk]], seconds=[junk] * 3, frames={"late": junk})
+            for junk in JUNK[4:]
+        ),
+        word(entry(2, more=1), digests=[["ledger/agent-002.jsonl", "a" * 65]], frames={"x": 1}),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_figures_that_cannot_be_read_are_left_out(answer: Any) -> None:
+    said = summary_of(answer)
+    assert set(said.digests) == {"ledger/agent-000.jsonl", "ledger/agent-001.jsonl"}
+    assert {name for frames in said.frames for name in frames} == {"late"}
+    assert all(abs(value) <= 1e300 for times in said.seconds for value in times)
+    for figures in said.entries.values():
+        assert figures.keys() == entry(0).keys()
+        assert all(value is None or type(value) in (int, float) for value in figures.values())
+
+
+@pytest.mark.parametrize(
+    "said", ["/etc", "runs/../../x", "../runs/20260101-101010-pp-admm", "runs/x", 7, None]
+)
+def test_the_first_process_chooses_no_other_folder(said: Any) -> None:
+    class Second(Heard):
+        rank = 1
+
+        def gather(self, value: Any) -> list[Any]:
+            return [said, value]
+
+    with pytest.raises(RequestError, match="names no new folder"):
+        records.agreed_folder(Second(), "pp-admm")
+    own = Second()
+    own.shared_folder = False  # several hosts: each chooses its own
+    assert records.agreed_folder(own, "pp-admm") == records.default_folder("pp-admm")
+
+
+def test_the_first_process_chooses_the_name_of_a_shared_folder() -> None:
+    class Second(Heard):
+        rank = 1
+
+        def gather(self, value: Any) -> list[Any]:
+            return ["runs/20260101-101010-pp-admm-2", value]
+
+    assert str(records.agreed_folder(Second(), "pp-admm")) == "runs/20260101-101010-pp-admm-2"
+
+
+def test_offers_of_checkpoints_are_read_with_care() -> None:
+    assert _offer([7, [[7, "ab"], [5, "cd"]]]) == (7, {(7, "ab"), (5, "cd")})
+    assert _offer([7, [["7", "ab"], [5, None]]]) == (7, set())
+    for junk in JUNK:
+        assert _offer([junk, junk])[1] == set()
+        assert _offer(junk) == (-1, set())
+    for said in (*JUNK, "0" * 17, "../../../../../x"):
+        with pytest.raises(RequestError, match="gives checkpoints no mark"):
+            _token(said)
+
+
+def test_a_neighbours_greeting_steers_no_terminal() -> None:
+    mine = Greeting("", "", True, "abc", {"seed": 0})
+
+    for theirs in (
+        Greeting("", "", True, "\x1b[2J" * 99, {"seed": 0}),
+        Greeting("", "", True, "abc", {"seed": 0, "\x1b[2J" * 99: 1}),
+        Greeting("", "", True, "abc", {"seed": "\x1b[2J"}),
+    ):
+        text = difference(mine, theirs, "agent 1")
+        assert text is not None
+        assert text.isprintable()
+        assert len(text) < 400

@@ -103,7 +103,7 @@ class Audit:
 
     @property
     def holds(self) -> bool:
-        """Whether no bound exceeds what is proven; false for a true claim with probability 2 (1 - confidence) at most."""
+        """Whether no bound exceeds what is proven: of a true claim False with probability 2 (1 - confidence)."""
         return max(self.lower, self.lower_gaussian or 0.0) <= self.proven
 
 

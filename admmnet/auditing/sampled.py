@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class SampledSteps:
     def _moves(self, world: World, sigma: float, rng: np.random.Generator) -> Vector:
         """Noisy sums of all steps along the canary, over C: N(0, sigma^2), or N(1, sigma^2) where it is drawn."""
         seen, before = list[float](), 0.0
-        common = {
+        common: dict[str, Any] = {
             "batch": round(self.rate * RECORDS),
             "clip": CLIP,
             "noise_multiplier": sigma,

@@ -13,10 +13,10 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import LATER, NO, Cost, Released, Work
 from admmnet.holder.measurements.base import Known, Plain, key_of, measurement
-from admmnet.holder.measurements.minimiser import candidate, held, noisy, objective_event
+from admmnet.holder.measurements.minimiser import candidate, checked, held, noisy, objective_event
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
-from admmnet.radius import LossFacts, centre_radius, clip, gaussian_tail
+from admmnet.radius import MOST, LossFacts, centre_radius, clip, gaussian_tail
 from admmnet.rng import Purpose
 from admmnet.types import Vector
 
@@ -42,6 +42,7 @@ class _Fall(Plain):
 
     def within(self, known: Known) -> Self:
         """Hold the centre to the radius within which every query is certified."""
+        checked(self.centre, known, "gate's centre")
         return replace(self, centre=clip(self.centre, _bound(known.facts, self.radius, self.gap)))
 
     def sensitivity(self, known: Known) -> float:
@@ -179,9 +180,11 @@ class PublishedComparison(Plain):
     MARK = "PublishedComparison"
 
     def within(self, known: Known) -> Self:
-        """Hold the linear term to the public radius."""
+        """Hold the linear term to the public radius, and the last broadcast to the bound of all releases."""
+        checked(self.before, known, "last broadcast")
         tail = gaussian_tail(self.sigma1, known.width)
-        return replace(self, linear=held(self.linear, known, self.convexity, self.beta, tail))
+        linear = held(self.linear, known, self.convexity, self.beta, tail)
+        return replace(self, linear=linear, before=clip(self.before, MOST))
 
     def cost(self, known: Known) -> Cost:
         """Candidate and comparison now, the broadcast on a yes."""

@@ -25,6 +25,20 @@ from admmnet.rng import Purpose
 from admmnet.types import Vector
 
 
+def checked(vector: Vector, known: Known, what: str) -> None:
+    """Refuse a public vector of another length than the records, or not finite.
+
+    Raises
+    ------
+    RequestError
+        It is a fault of the method, not of a neighbour, whose words are checked where they come in.
+    """
+    if vector.shape != (known.width,):
+        raise RequestError(f"the {what} has {vector.size} numbers, the records have {known.width}")
+    if not np.isfinite(vector).all():
+        raise RequestError(f"the {what} is not finite: a step before diverged")
+
+
 def held(linear: Vector, known: Known, convexity: float, beta: float, tail: float) -> Vector:
     """Linear term scaled back to the public radius, within which every solve is certified: docs/privacy.md (B4).
 
@@ -36,12 +50,9 @@ def held(linear: Vector, known: Known, convexity: float, beta: float, tail: floa
     Raises
     ------
     RequestError
-        If it has another length than the records, or is not finite: a fault of the method, not of a neighbour.
+        As ``checked``.
     """
-    if linear.shape != (known.width,):
-        raise RequestError(f"the linear term has {linear.size} numbers, the records have {known.width}")
-    if not np.isfinite(linear).all():
-        raise RequestError("the linear term is not finite: a step before diverged")
+    checked(linear, known, "linear term")
     return clip(linear, _radius(known.facts, convexity, beta, tail))
 
 

@@ -1,0 +1,110 @@
+"""An agent behind its door, and a neighbour that sends whatever it likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from admmnet import RunConfig
+from admmnet.auditing.ledger import MemoryLedger
+from admmnet.decisions import Decision, Facts, decide, loss_of
+from admmnet.defaults import fixed
+from admmnet.drive import alone
+from admmnet.errors import AdmmnetError
+from admmnet.holder import Ask, Door, Holder
+from admmnet.holder.measurements import gate, minimiser
+from admmnet.holder.measurements.base import Measurement
+from admmnet.losses import LOSSES
+from admmnet.methods import METHODS, Agent, AgentPlan
+from admmnet.node import Node
+from admmnet.rng import agent_streams
+from admmnet.transport.edge import exchange
+from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.types import Matrix, Vector
+
+GRAPH = nx.path_graph(2)
+Patch = Callable[[Any, str, Any], None]
+
+
+def unclipped(patch: Patch) -> None:
+    """Take out what holds public inputs to their radius."""
+    for module in (minimiser, gate):
+        patch(module, "clip", lambda vector, radius: vector)
+
+
+def records(n: int, d: int, seed: int = 0) -> tuple[Matrix, Vector]:
+    """Rows of norm 1 and labels without a pattern."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    return X / np.linalg.norm(X, axis=1, keepdims=True) * (1.0 - 2.0**-50), rng.choice([-1.0, 1.0], n)
+
+
+def swapped(X: Matrix, row: Vector) -> Matrix:
+    """The same records but for the first."""
+    other = X.copy()
+    other[0] = row / np.linalg.norm(row) * (1.0 - 2.0**-50)
+    return other
+
+
+@dataclass(frozen=True)
+class Target:
+    """Agent 0 of two; the other one attacks.
+
+    Parameters
+    ----------
+    n, d : int
+        Records of either agent, and their width.
+    settings : dict
+        Of the run.
+    """
+
+    n: int
+    d: int
+    settings: dict[str, Any]
+
+    @cached_property
+    def decision(self) -> Decision:
+        """What is decided from public facts."""
+        config = fixed(RunConfig(topology="path:2", seed=0, **self.settings))
+        return decide(config, Facts(GRAPH, {0: self.n, 1: self.n}, self.d), LocalWorld())
+
+    def node(self, X: Matrix, y: Vector, seed: int) -> Node:
+        """Agent 0 with these records, whose holder is private."""
+        config, strength, noise = self.decision.config, self.decision.strength, self.decision.noise
+        assert noise is not None
+        method = METHODS[config.algorithm](config)
+        share = float(config.regularisation) / len(GRAPH)
+        agent = Agent(0, (1,), AgentPlan(strength.eta, share, strength.proximal[0], noise[0]))
+        agent.state = method.start(agent, self.d)
+        ledger = MemoryLedger(noise[0].budget, str(config.method))
+        door = Door(Holder(X, y), 0, loss_of(config), ledger, agent_streams(0, seed))
+        return Node(agent, method, door, ledger)
+
+    def ending(self, X: Matrix, y: Vector, seed: int, messages: Sequence[Vector]) -> tuple[int, str]:
+        """Round and words in which a run ends whose neighbour sends these messages, "" if by itself."""
+        node, transport = self.node(X, y, seed), LocalTransport(LocalWorld(), GRAPH)
+        round = 0
+        try:
+            for round, message in enumerate(messages):
+                said = {0: node.propose(round), 1: message}
+                node.absorb(exchange(transport, said, round, self.d)[0])
+            round = len(messages)
+            node.propose(round)
+        except AdmmnetError as error:
+            return round, f"{type(error).__name__}: {error}"
+        return round, ""
+
+
+def ending(X: Matrix, y: Vector, seed: int, measurement: Measurement) -> str:
+    """In which words a single question to private records ends, "" if by an answer; the budget affords everything."""
+    door = Door(Holder(X, y), 0, LOSSES["logistic"], MemoryLedger(None, "proven"), agent_streams(0, seed))
+    try:
+        alone(door.answer(Ask(measurement), 0))
+    except (AdmmnetError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""

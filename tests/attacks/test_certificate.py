@@ -1,0 +1,77 @@
+"""A neighbour's message makes a solve miss its certificate or not, depending on one record: the way a run ends tells.
+
+Its vector is orthogonal to the record and so long that the solver's rounding margin comes near beta. All other scores
+are then far out, where the loss is straight; the margin of the one that stays near 0 decides. Whoever holds the linear
+term to the public radius ends every solve with its certificate, whatever the record. Noise is seeded: each test here
+has one outcome.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from admmnet.auditing.bounds import Event, epsilon_gain, event_bound
+from admmnet.types import Matrix, Vector
+
+from .doors import Target, records, swapped, unclipped
+
+RELEASES = 200 * int(os.environ.get("ADMMNET_AUDIT_TRIALS", "1"))
+SIZE, WIDTH, CONVEXITY, LENGTH = 300, 105, 0.06, 1.33e7
+EPSILON = 0.25
+"""What the release with the record in it is promised to cost."""
+TARGET = Target(
+    SIZE,
+    WIDTH,
+    {
+        "algorithm": "pp-admm",
+        "epsilon": 2.0 * EPSILON,
+        "rounds": 2,
+        "eta": 0.5 * CONVEXITY,
+        "proximal": 0.0,
+        "regularisation": 0.0,
+        "beta": 1e-8,
+    },
+)
+
+
+def worlds() -> tuple[list[tuple[Matrix, Vector]], Vector]:
+    """Records of both worlds, world 1 with the record that is looked for, and the message that does so."""
+    X, y = records(SIZE, WIDTH)
+    v = np.random.default_rng(1).standard_normal(WIDTH)
+    v -= (v @ X[0]) / (X[0] @ X[0]) * X[0]
+    v /= np.linalg.norm(v)
+    # the linear term of the next round is -2 eta times the message, besides the little that is the agent's own
+    return [(swapped(X, v), y), (X, y)], v * (LENGTH / CONVEXITY)
+
+
+def endings() -> list[list[tuple[int, str]]]:
+    """How every run ended, in either world, with the same noise in both."""
+    both, message = worlds()
+    return [[TARGET.ending(X, y, seed, [message]) for seed in range(RELEASES)] for X, y in both]
+
+
+def test_the_message_has_the_length_that_the_attack_needs() -> None:
+    both, message = worlds()
+    node = TARGET.node(*both[0], 0)
+    node.propose(0)
+    node.absorb({1: message})
+    linear = node.method.linear_term(node.agent)  # type: ignore[attr-defined]
+    assert float(np.linalg.norm(linear)) == pytest.approx(LENGTH, rel=1e-3)
+    assert node.agent.convexity == pytest.approx(CONVEXITY)
+    assert abs(float(both[1][0][0] @ message)) < 1e-9 * LENGTH
+
+
+def test_no_run_ends_and_nothing_is_told() -> None:
+    assert endings() == [[(1, "")] * RELEASES] * 2
+
+
+def test_without_the_public_radius_the_ending_tells_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    unclipped(monkeypatch.setattr)
+    out, inside = (np.array([float(text != "") for _, text in one]) for one in endings())
+    assert out.sum() == 0
+    assert inside.mean() > 0.8
+    found = event_bound(Event(1.0, above=True, inside=True), out, inside, epsilon_gain(1e-5), 0.01)
+    assert found > 3.4 > 10 * EPSILON

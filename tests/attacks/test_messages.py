@@ -1,0 +1,148 @@
+"""Random and extreme messages to one agent: whether and how its run ends never depends on one of its records.
+
+Every message is sent in two worlds that differ in one record, with the same noise. ``ADMMNET_AUDIT_TRIALS=N`` takes N
+times as many random ones.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.holder.measurements import (
+    GammaMinimiser,
+    HeldFall,
+    NoisyFall,
+    PerturbedMinimiser,
+    PublishedComparison,
+)
+from admmnet.holder.measurements.base import Measurement
+from admmnet.types import Vector
+
+from .doors import Target, ending, records, swapped, unclipped
+
+TIMES = int(os.environ.get("ADMMNET_AUDIT_TRIALS", "1"))
+SIZE, WIDTH = 30, 8
+MOST = 2.0**40
+X, Y = records(SIZE, WIDTH)
+METHODS: dict[str, dict[str, Any]] = {
+    "pp-admm": {"algorithm": "pp-admm"},
+    "pp-admm-output": {"algorithm": "pp-admm", "release": "output"},
+    "pp-admm-published": {"algorithm": "pp-admm", "method": "published"},
+    "held-gate": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_share": 0.5},
+    "noisy-gate": {"algorithm": "ipp-admm", "gate": "gaussian", "gate_share": 0.5},
+    "ipp-admm-published": {"algorithm": "ipp-admm", "method": "published"},
+    "dvp": {"algorithm": "dvp"},
+    "m-admm": {"algorithm": "m-admm"},
+    "r-admm": {"algorithm": "r-admm"},
+}
+
+
+def target(name: str) -> Target:
+    return Target(SIZE, WIDTH, {"rounds": 6, "epsilon": 20.0, **METHODS[name]})
+
+
+def directions(rng: np.random.Generator) -> list[Vector]:
+    """Along the record, across it, and any."""
+    row = X[0] / np.linalg.norm(X[0])
+    free = rng.standard_normal((2, WIDTH))
+    free[0] -= (free[0] @ row) * row
+    return [row, *(free / np.linalg.norm(free, axis=1, keepdims=True))]
+
+
+def lengths(rng: np.random.Generator) -> list[float]:
+    """From denormal to the bound of all messages, denser where margins come near beta."""
+    fixed = [0.0, 5e-324, 1e-310, 1e-160, 1e-8, 1.0, 1e3, 1e5, 1e9, 1e10, 1e11, MOST]
+    return [*fixed, *np.geomspace(1.1e7, 1.5e7, 6), *(10.0 ** rng.uniform(4.0, 12.0, 8 * TIMES))]
+
+
+def messages() -> Iterator[Vector]:
+    rng = np.random.default_rng(4)
+    for length in lengths(rng):
+        for direction in directions(rng):
+            yield direction * length
+
+
+def strange() -> Iterator[Vector]:
+    """What no agent sends."""
+    for value in (np.nan, np.inf, -np.inf, 1e300, 1.01 * MOST):
+        one = np.zeros(WIDTH)
+        one[3] = value
+        yield one
+        yield X[0] * value
+    for count in (0, 1, WIDTH - 1, WIDTH + 1, 5000):
+        yield np.zeros(count)
+    yield np.zeros((WIDTH, 1))
+    yield np.zeros((1, WIDTH))
+
+
+WORLDS = [X, swapped(X, -X[0]), swapped(X, np.random.default_rng(8).standard_normal(WIDTH))]
+"""With the record, and with two others in its place."""
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_message_ends_a_run(name: str) -> None:
+    attacked = target(name)
+    for number, message in enumerate(messages()):
+        for rows in (X, WORLDS[1 + number % 2]):
+            ended = attacked.ending(rows, Y, number, [message, -message, message])
+            assert ended == (3, ""), (number, float(np.linalg.norm(message)))
+
+
+@pytest.mark.parametrize("name", ["pp-admm", "held-gate", "dvp"])
+def test_the_sender_of_what_is_no_message_is_named(name: str) -> None:
+    attacked = target(name)
+    for number, message in enumerate(strange()):
+        said = {attacked.ending(rows, Y, number, [np.zeros(WIDTH), message]) for rows in WORLDS}
+        assert len(said) == 1, said
+        ((round, words),) = said
+        assert round == 1
+        assert words.startswith("RunError: agent 0: neighbour 1 sent "), words
+
+
+def questions(v: Vector) -> Iterator[Measurement]:
+    """Every measurement with a vector of public numbers, at usual settings."""
+    for m in (0.05, 2.0):
+        yield PerturbedMinimiser(v, m, 1e-8, 0.5, 1e-3)
+        yield PerturbedMinimiser(v, m, 1e-8, None, 1.0)
+        yield GammaMinimiser(v, m, 1e-8, 5.0, 1e-3)
+        yield PublishedComparison(v, m, 1e-8, 0.5, 1e-3, v, 0.1, 2.0, 0.0, 1.0, 1.0, 0.1)
+    for gap in (0.02, 1e-4):
+        yield NoisyFall(v, 5.0, gap * 5.0 / SIZE, 0.1, 0.2)
+        yield HeldFall(v, 5.0, gap * 5.0 / SIZE, 0.1, 0.5, 0.5)
+
+
+def answers(v: Vector, seed: int) -> Iterator[tuple[str, set[str]]]:
+    """Kind of every question and how it ends in all worlds."""
+    for one in questions(v):
+        yield type(one).__name__, {ending(rows, Y, seed, one) for rows in WORLDS}
+
+
+def test_no_public_input_leaves_a_question_without_an_answer() -> None:
+    for number, v in enumerate(messages()):
+        for kind, ends in answers(v, number):
+            assert ends == {""}, (kind, float(np.linalg.norm(v)), ends)
+
+
+def test_public_inputs_that_make_no_sense_are_refused_before_records_are_touched() -> None:
+    for number, v in enumerate(strange()):
+        if not np.isfinite(v).all() or v.shape != (WIDTH,):
+            for kind, ends in answers(v, number):
+                assert len(ends) == 1, (kind, ends)
+                assert ends != {""}, kind
+                assert next(iter(ends)).startswith("RequestError"), (kind, ends)
+
+
+def test_without_the_radii_messages_end_questions_in_one_world_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    unclipped(monkeypatch.setattr)
+    told, ended = set(), set()
+    for number, v in enumerate(messages()):
+        for kind, ends in answers(v, number):
+            told |= {kind} if len(ends) > 1 else set()
+            ended |= {kind} if ends != {""} else set()
+    assert {"PerturbedMinimiser", "GammaMinimiser", "PublishedComparison"} <= told
+    assert {"NoisyFall", "HeldFall"} <= ended

@@ -1,0 +1,195 @@
+"""The auditor's statistics on plain noise: how often bounds are wrong, and how close they come.
+
+A bound at error 0.1 may be wrong in 10 % of repetitions. One that is wrong that often exceeds ``MOST`` of 400 with
+probability below 1e-6; there are 7 such counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from admmnet.auditing import audit
+from admmnet.auditing.audit import Reading, Trial, World
+from admmnet.auditing.bounds import (
+    Event,
+    Gain,
+    choose_event,
+    clopper_pearson,
+    epsilon_gain,
+    event_bound,
+    mu_gain,
+    mu_of_scores,
+)
+from admmnet.errors import RequestError
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.conversion import gaussian_epsilon
+from admmnet.types import Vector
+
+from .plain import Plain
+
+ERROR, REPEATS = 0.1, 400
+MOST = int(stats.binom.isf(1e-6, REPEATS, ERROR))
+
+
+def samples(plain: Plain, count: int) -> Iterator[tuple[Vector, Vector]]:
+    """Scores of both worlds, again and again."""
+    rng = np.random.default_rng(5)
+    for _ in range(REPEATS):
+        noise = rng.standard_normal((2, count)) if plain.law == "normal" else rng.laplace(size=(2, count))
+        yield plain.scale * noise[0], 1.0 + plain.scale * noise[1]
+
+
+def shown(plain: Plain, event: Event, gain: Gain) -> float:
+    """What an event shows with its true probabilities."""
+    p = [plain.probability(event.threshold, world) for world in (0, 1)]
+    p = p if event.above else [1.0 - one for one in p]
+    return float(gain(p[event.inside], p[not event.inside]))
+
+
+@pytest.mark.parametrize("error", [0.1, 1e-6])
+@pytest.mark.parametrize("n", [1, 7, 60])
+def test_clopper_pearson_is_wrong_no_more_often_than_it_says(n: int, error: float) -> None:
+    counts = np.arange(n + 1)
+    low, high = clopper_pearson(counts, n, error)
+    worst = 0.0
+    near = np.concatenate((low * (1.0 - 1e-8), np.minimum(high * (1.0 + 1e-8), 1.0)))
+    for p in np.concatenate((np.linspace(0.0, 1.0, 301), near)).tolist():
+        mass = stats.binom.pmf(counts, n, p)
+        wrong = max(float(mass[low > p].sum()), float(mass[high < p].sum()))
+        assert wrong <= error * (1.0 + 1e-6)
+        worst = max(worst, wrong)
+    assert worst > 0.5 * error
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+@pytest.mark.parametrize("gain", [epsilon_gain(0.01), mu_gain], ids=["epsilon", "mu"])
+def test_an_event_chosen_elsewhere_is_overrated_no_more_often_than_stated(law: str, gain: Gain) -> None:
+    plain, first, wrong = Plain(law, 1.0, 1.0), 40, 0
+    for out, inside in samples(plain, 200):
+        event = choose_event(out[:first], inside[:first], gain, ERROR)
+        bound = event_bound(event, out[first:], inside[first:], gain, ERROR)
+        wrong += bound > max(0.0, shown(plain, event, gain))
+    assert wrong <= MOST
+
+
+def test_an_event_chosen_on_the_tested_scores_is_overrated() -> None:
+    # two worlds that are alike, at error 0.5
+    error, most, gain = 0.5, stats.binom.isf(1e-6, REPEATS, 0.5), epsilon_gain(0.0)
+    wrong = reused = 0
+    for out, inside in samples(Plain("normal", 1.0, 1.0), 80):
+        alike, first = inside - 1.0, 20
+        event = choose_event(out[:first], alike[:first], gain, error)
+        wrong += event_bound(event, out[first:], alike[first:], gain, error) > 0.0
+        event = choose_event(out, alike, gain, error)
+        reused += event_bound(event, out, alike, gain, error) > 0.0
+    assert 0 < wrong <= most < reused
+
+
+def test_the_gaussian_reading_exceeds_mu_no_more_often_than_stated() -> None:
+    wrong, bounds = 0, []
+    for out, inside in samples(Plain("normal", 1.0, 2.0), 200):
+        bounds.append(mu_of_scores(out, inside, ERROR))
+        wrong += bounds[-1] > 0.5
+    assert 0 < wrong <= MOST
+    # half the standard deviation is as wrong as the test is strong
+    assert sum(bound > 0.25 for bound in bounds) > 2 * MOST
+
+
+def test_the_answers_of_a_gaussian_give_no_more_than_its_mu() -> None:
+    wrong, bounds = 0, []
+    for out, inside in samples(Plain("normal", 1.0, 1.0), 200):
+        event = choose_event(out[:50], inside[:50], mu_gain, ERROR)
+        bounds.append(event_bound(event, out[50:], inside[50:], mu_gain, ERROR))
+        wrong += bounds[-1] > 1.0
+    assert wrong <= MOST
+    assert sum(bound > 0.5 for bound in bounds) > 2 * MOST
+
+
+DELTA = 1e-3
+
+
+def test_many_trials_of_plain_noise_come_close_to_what_it_costs() -> None:
+    gaussian = audit(Plain("normal", 1.0, 1.0), 4000, DELTA, 2)
+    exact = gaussian_epsilon(1.0, DELTA)
+    assert gaussian.holds
+    assert gaussian.proven == pytest.approx(exact)
+    assert gaussian.lower > 0.3 * exact
+    assert gaussian.lower_gaussian is not None
+    assert gaussian.lower_gaussian > 0.85 * exact
+    laplace = audit(Plain("laplace", 1.0, 1.0, "none"), 4000, DELTA, 2)
+    assert laplace.holds
+    assert laplace.lower > 0.75
+    assert laplace.lower_gaussian is None
+
+
+@pytest.mark.parametrize(("law", "trials"), [("normal", 400), ("laplace", 1500)])
+def test_half_of_the_noise_that_is_booked_is_found(law: str, trials: int) -> None:
+    reading: Reading = "scores" if law == "normal" else "none"
+    right, half = (audit(Plain(law, 1.0, scale, reading), trials, DELTA, 3) for scale in (1.0, 0.5))
+    assert right.holds
+    assert not half.holds
+
+
+class Scored:
+    """Scores from a function of world and trial, without noise."""
+
+    name = "scored"
+    reading: Reading = "none"
+
+    def __init__(self, score: Callable[[int, int], float]) -> None:
+        self.score = score
+        self.drawn = [0, 0]
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        self.drawn[world] += 1
+        return Trial(self.score(world, self.drawn[world] - 1), Totals())
+
+
+def test_trials_that_choose_the_event_are_not_tested() -> None:
+    # worlds apart on the first quarter, alike on the rest
+    told = audit(Scored(lambda world, k: float(world if k < 100 else k % 2)), 400, DELTA, 0)
+    assert told.lower == 0.0
+    assert audit(Scored(lambda world, k: float(world)), 400, DELTA, 0).lower > 4.0
+
+
+@pytest.mark.parametrize("common", [0, 1])
+def test_worlds_may_be_told_apart_in_either_direction(common: World) -> None:
+    # an outcome of one trial in ten in one world, of none in the other: the other three inequalities show ln 2 at most
+    found = audit(Scored(lambda world, k: float(world == common and k % 10 == 0)), 2000, DELTA, 0)
+    assert found.event.above
+    assert found.event.inside == common
+    assert found.lower > 2.5
+
+
+def test_scores_that_never_vary_tell_nothing() -> None:
+    same = np.ones(50)
+    assert mu_of_scores(same, same, 0.01) == 0.0
+    assert audit(Scored(lambda world, k: 1.0), 40, DELTA, 0).lower == 0.0
+
+
+def test_the_same_seed_gives_the_same_audit() -> None:
+    plain = Plain("normal", 1.0, 1.0)
+    assert audit(plain, 40, DELTA, 7) == audit(plain, 40, DELTA, 7)
+    assert audit(plain, 40, DELTA, 7).event != audit(plain, 40, DELTA, 8).event
+
+
+@pytest.mark.parametrize(
+    ("trials", "delta", "more", "named"),
+    [
+        (19, 0.1, {}, "trials"),
+        (40, 0.0, {}, "delta"),
+        (40, math.nan, {}, "delta"),
+        (40, 0.1, {"confidence": 1.0}, "confidence"),
+        (40, 0.1, {"held_out": 0.0}, "held_out"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(
+    trials: int, delta: float, more: dict[str, float], named: str
+) -> None:
+    with pytest.raises(RequestError, match=named):
+        audit(Plain("normal", 1.0, 1.0), trials, delta, 0, **more)

@@ -15,7 +15,7 @@ from admmnet import RunConfig, run
 from admmnet.answer import AGREEMENT, Tail, gossip
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix
-from tests.algorithms.recording import RecordingWorld, play, write_problem
+from tests.methods.recording import RecordingWorld, play, write_problem
 from tests.processes.launch import admmnet
 
 GRAPHS = {

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, defaults, run
-from admmnet.algorithms import ALGORITHMS
 from admmnet.decisions import Decision, Facts, decide
 from admmnet.defaults import PURE_ROUNDS, fixed, strength, wanted_convexity
+from admmnet.holder import SimulatedHolder
+from admmnet.methods import METHODS
 from admmnet.planning import Plan
 from admmnet.privacy.calibrate_proven import ProvenNoise
 from admmnet.transport.local import LocalWorld
@@ -101,7 +102,8 @@ def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_
     assert ledgers[0] == ledgers[1], "headers, parameters of every event, totals"
     texts = [(tmp_path / f"run{seed}" / "config.toml").read_text() for seed in (0, 1)]
     assert texts[0].replace("0.npz", "1.npz") == texts[1]
-    assert len({tuple(plan.data.shards[0][0][0]) for plan in plans}) == 2
+    holders = [plan.holders[0][0] for plan in plans]
+    assert len({holder.fingerprint() for holder in holders if isinstance(holder, SimulatedHolder)}) == 2
 
 
 # explicit settings
@@ -153,7 +155,9 @@ def test_fixed_replaces_what_depends_on_settings_alone() -> None:
 
 
 def test_fixed_leaves_nothing_automatic_that_a_method_would_read() -> None:
-    for algorithm, method in ALGORITHMS:
+    pairs = [(name, form) for name, method in METHODS.items() for form in method.forms]
+    assert len(pairs) == 11
+    for algorithm, method in pairs:
         config = fixed(RunConfig(algorithm=algorithm, method=None if algorithm == "admm" else method))
         gate, growth = ("max_releases", "gate_share"), ("growth",)
         own = {"ipp-admm": gate, "m-admm": growth}.get(algorithm, ())

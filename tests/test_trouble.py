@@ -14,9 +14,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.algorithms.consensus import Mask
 from admmnet.config import RunConfig
 from admmnet.errors import RequestError
+from admmnet.methods.consensus import Mask
 from admmnet.rng import agent_streams
 from admmnet.trouble.clock import COMPUTE, LATENCY, STRAGGLERS, Delays, trouble_stream
 from admmnet.trouble.links import Links

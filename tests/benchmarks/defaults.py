@@ -23,11 +23,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from admmnet import RunConfig, defaults
-from admmnet.algorithms.consensus import Consensus
 from admmnet.data import DataSettings, load
 from admmnet.decisions import Facts, decide
 from admmnet.graph import load_topology
 from admmnet.losses import get_loss
+from admmnet.methods.consensus import ConsensusState
 from admmnet.privacy.calibrate_proven import ProvenNoise
 from admmnet.solve import LocalSolver
 from admmnet.transport.local import LocalWorld
@@ -98,7 +98,8 @@ def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
     with patch.multiple(defaults, RADIUS=rule.radius, GROWTH=rule.growth, COUPLING=rule.coupling):
         decision = decide(config, facts, LocalWorld())
     eta, proximal = decision.strength.eta, decision.strength.proximal
-    states = [Consensus(sorted(case.graph[i]), facts.width) for i in sorted(case.graph)]
+    around = [sorted(case.graph[i]) for i in sorted(case.graph)]
+    states = [ConsensusState.zero(len(neighbours), facts.width) for neighbours in around]
     rng = np.random.default_rng([2, seed])
     assert decision.noise is not None
     for _ in range(rule.rounds):
@@ -112,7 +113,7 @@ def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
             theta = case.solvers[i].solve(linear, noise.convexity, float(config.beta)).theta
             said[i] = theta + noise.sigma2 * b2
         for i, state in enumerate(states):
-            state.absorb(said[i], said, eta)
+            state.absorb(around[i], said[i], said, eta)
     consensus = np.mean([state.theta for state in states], axis=0)
     return 100.0 * float(np.mean(np.sign(case.X @ consensus) != case.y))
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from admmnet.trouble.schedule import read_schedule
 from admmnet.trouble.weather import Absence, Trouble
-from tests.algorithms.recording import Shards, shards_of, write_problem
-from tests.algorithms.test_consensus import EagerConsensus, gaps
+from tests.methods.recording import Shards, shards_of, write_problem
+from tests.methods.test_consensus import EagerConsensus, gaps
 
 ROUNDS, SEEDS = 600, 3
 LEVELS = (1e-3, 1e-6, 1e-9)

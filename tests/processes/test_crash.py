@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
-from admmnet.agent import Agent
+from admmnet.node import Node
 from admmnet.privacy import audit
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
@@ -104,10 +104,10 @@ def main(point: str, round: str, algorithm: str, folder: str) -> None:
 
 
 def _patch(killer: Killer) -> None:
-    propose, solve, ledger_commit = Agent.proposal, LocalSolver.solve, Ledger.commit
+    propose, solve, ledger_commit = Node.proposal, LocalSolver.solve, Ledger.commit
     account_commit, account_charge, account_begin = AccountFile.commit, AccountFile.charge, AccountFile.begin
 
-    def proposing(self: Agent, round: int) -> Any:
+    def proposing(self: Node, round: int) -> Any:
         killer.begin(round)
         return propose(self, round)
 
@@ -139,7 +139,7 @@ def _patch(killer: Killer) -> None:
         killer.at("before an account begins")
         account_begin(self, header)
 
-    Agent.proposal = proposing  # type: ignore[method-assign]
+    Node.proposal = proposing  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
     Ledger.commit = committing  # type: ignore[method-assign]
     AccountFile.commit = committing_account  # type: ignore[method-assign]

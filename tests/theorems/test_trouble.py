@@ -19,7 +19,7 @@ from admmnet.agent import Agent
 from admmnet.drive import Steps
 from admmnet.records import read_run
 from admmnet.types import Vector
-from tests.algorithms.recording import write_problem
+from tests.methods.recording import write_problem
 
 METHODS = [
     ("pp-admm", "proven", {}),

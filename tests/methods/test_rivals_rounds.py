@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, decisions, run
-from admmnet.agent import Agent
 from admmnet.cli import run_command_line
 from admmnet.drive import Steps
+from admmnet.errors import RunError
+from admmnet.node import Node
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_pure import PureNoise, calibrate_pure
 from admmnet.privacy.conversion import allowance
@@ -26,7 +27,7 @@ from admmnet.types import Vector
 from .recording import RecordingWorld, write_problem
 
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
-Propose = Callable[[Agent, int], Steps[Vector | None]]
+Propose = Callable[[Node, int], Steps[Vector | None]]
 
 
 class Unreadable:
@@ -55,18 +56,19 @@ def lines(folder: Path) -> list[list[dict[str, Any]]]:
     return [[json.loads(line) for line in book.read_text().splitlines()] for book in books]
 
 
-def unreadable_between(propose: Propose) -> Propose:
-    """Propose with neither records nor streams in rounds 1, 3, 5, ..."""
+def unreadable(propose: Propose, *, also_even: bool = False) -> Propose:
+    """Propose with neither records nor streams in rounds 1, 3, 5, ..., or in all."""
 
-    def proposing(self: Agent, round: int) -> Steps[Vector | None]:
-        if round % 2 == 0:
+    def proposing(self: Node, round: int) -> Steps[Vector | None]:
+        if round % 2 == 0 and not also_even:
             return (yield from propose(self, round))
-        solver, streams = self.solver, self.streams
-        self.solver, self.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
+        secret = self.door.secret
+        solver, streams = secret.solver, secret.streams
+        secret.solver, secret.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
         try:
             return (yield from propose(self, round))
         finally:
-            self.solver, self.streams = solver, streams
+            secret.solver, secret.streams = solver, streams
 
     return proposing
 
@@ -77,7 +79,7 @@ def test_rounds_between_read_no_record_and_draw_nothing(
 ) -> None:
     words = {"algorithm": "r-admm", "method": method}
     plain, said = play(problem, tmp_path / "plain", **words)
-    monkeypatch.setattr(Agent, "proposal", unreadable_between(Agent.proposal))
+    monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal))
     blind, blind_said = play(problem, tmp_path / "blind", **words)
     assert plain.theta.tobytes() == blind.theta.tobytes()
     assert lines(tmp_path / "plain") == lines(tmp_path / "blind")
@@ -93,9 +95,9 @@ def test_rounds_between_read_no_record_and_draw_nothing(
 
 
 def test_the_blindfold_is_noticed(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Agent, "proposal", unreadable_between(Agent.proposal))
+    monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal))
     for algorithm in ("dvp", "m-admm"):
-        with pytest.raises(AssertionError, match="in a round that touches no record"):
+        with pytest.raises(RunError, match="in a round that touches no record"):
             play(problem, tmp_path / algorithm, algorithm=algorithm)
 
 
@@ -183,17 +185,7 @@ def test_a_rival_that_cannot_pay_solves_and_draws_nothing(
     algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions, "calibrate_pure", ending_after(0.5))
-    real = Agent.proposal
-
-    def blindfolded(self: Agent, round: int) -> Steps[Vector | None]:
-        solver, streams = self.solver, self.streams
-        self.solver, self.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
-        try:
-            return (yield from real(self, round))
-        finally:
-            self.solver, self.streams = solver, streams
-
-    monkeypatch.setattr(Agent, "proposal", blindfolded)
+    monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal, also_even=True))
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     assert all(vector is None for spoken in said for vector in spoken.values())
     assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [0] * 5
@@ -208,7 +200,7 @@ def test_charges_come_before_draws(
     """When a stream is asked, the charges of that round stand in that agent's ledger."""
     asked: list[int] = []
     charged: dict[str, int] = {}
-    propose, charge = Agent.proposal, Ledger._charge
+    propose, charge = Node.proposal, Ledger._charge
 
     class Watched(dict[Purpose, np.random.Generator]):
         def __init__(self, streams: Any, name: str, round: int) -> None:
@@ -224,16 +216,17 @@ def test_charges_come_before_draws(
         charge(self, round, events)
         charged[self.path.name] = round
 
-    def proposing(self: Agent, round: int) -> Steps[Vector | None]:
-        streams = self.streams
-        self.streams = Watched(streams, self.ledger.path.name, round)
+    def proposing(self: Node, round: int) -> Steps[Vector | None]:
+        secret = self.door.secret
+        streams = secret.streams
+        secret.streams = Watched(streams, self.ledger.path.name, round)
         try:
             return (yield from propose(self, round))
         finally:
-            self.streams = streams
+            secret.streams = streams
 
     monkeypatch.setattr(Ledger, "_charge", charging)
-    monkeypatch.setattr(Agent, "proposal", proposing)
+    monkeypatch.setattr(Node, "proposal", proposing)
     play(problem, tmp_path / "run", algorithm=algorithm)
     expected = {0, 2, 4, 6} if algorithm == "r-admm" else set(range(7))
     assert set(asked) == expected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +10,48 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.algorithms.consensus import Consensus, Contact, apart
+from admmnet import RunConfig
 from admmnet.losses import get_loss
+from admmnet.methods import Agent, AgentPlan
+from admmnet.methods.admm import ADMM
+from admmnet.methods.consensus import ConsensusState, Contact, apart
 from admmnet.solve import LocalSolver
 from admmnet.trouble.schedule import read_schedule
 from admmnet.trouble.weather import Absence, Trouble
 from admmnet.types import Vector
 
-from .frozen_consensus import FrozenConsensus
 from .recording import Shards, shards_of, write_problem
 from .reference import Local, pooled_optimum
 
 RING = nx.cycle_graph(5)
 PETERSEN = nx.convert_node_labels_to_integers(nx.petersen_graph())
-Say = Callable[[int, Consensus], Vector | None]
+Say = Callable[[Agent], Vector | None]
 
 
-def states_of(graph: nx.Graph, size: int) -> dict[int, Consensus]:
-    return {i: Consensus(sorted(graph[i]), size) for i in sorted(graph)}
+def agents_of(
+    graph: nx.Graph, size: int, eta: float, share: float = 0.0, kind: type[ConsensusState] = ConsensusState
+) -> dict[int, Agent]:
+    plan = AgentPlan(eta, share, 0.0, None)
+    return {
+        i: Agent(i, tuple(sorted(graph[i])), plan, kind.zero(len(graph[i]), size)) for i in sorted(graph)
+    }
 
 
-def turn(states: dict[int, Consensus], trouble: Trouble | None, round: int, eta: float, say: Say) -> None:
+def absorb(agent: Agent, own: Vector | None, spoken: Mapping[int, Vector | None]) -> None:
+    """Take in what the agent and its neighbours said."""
+    heard = {j: v.copy() for j in agent.neighbours if (v := spoken.get(j)) is not None}
+    agent.state.absorb(agent.neighbours, own, heard, agent.plan.eta, agent.contact)
+
+
+def turn(agents: dict[int, Agent], trouble: Trouble | None, round: int, say: Say) -> None:
     """One round: every agent that is online speaks, messages go everywhere, receivers know what they missed."""
     weather = None if trouble is None else trouble.weather(round)
-    online = [i for i in states if weather is None or weather.online[i]]
+    online = [i for i in agents if weather is None or weather.online[i]]
     for i in online:
-        states[i].contact = None if weather is None else weather.contact(i)
-    spoken = {i: say(i, states[i]) for i in online}
+        agents[i].contact = None if weather is None else weather.contact(i)
+    spoken = {i: say(agents[i]) for i in online}
     for i in online:
-        heard = {j: v.copy() for j in states[i].neighbours if (v := spoken.get(j)) is not None}
-        states[i].absorb(spoken[i], heard, eta)
+        absorb(agents[i], spoken[i], spoken)
 
 
 def schedule_file(folder: Path, text: str) -> Path:
@@ -51,35 +63,30 @@ def schedule_file(folder: Path, text: str) -> Path:
 # without trouble
 
 
-@pytest.mark.parametrize("idle", [None, {}, {"absences": [Absence(3, 100, None)]}], ids=str)
-def test_without_trouble_every_bit_is_what_it_was(idle: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("idle", [{}, {"absences": [Absence(3, 100, None)]}], ids=str)
+def test_trouble_that_never_comes_changes_no_bit(idle: dict[str, Any]) -> None:
     stream, eta = np.random.default_rng(3), 0.37
-    states, frozen = states_of(PETERSEN, 6), {i: FrozenConsensus(sorted(PETERSEN[i]), 6) for i in PETERSEN}
-    trouble = None if idle is None else Trouble(PETERSEN, **idle)
+    agents, calm = agents_of(PETERSEN, 6, eta), agents_of(PETERSEN, 6, eta)
+    trouble = Trouble(PETERSEN, **idle)
     for round in range(40):
-        for i, state in states.items():
-            for proximal in (0.0, 0.3):
-                new, old = state.linear_term(eta, proximal), frozen[i].linear_term(eta, proximal)
-                assert new.tobytes() == old.tobytes()
-        said = {i: stream.standard_normal(6) if stream.random() < 0.7 else None for i in states}
-        turn(states, trouble, round, eta, lambda i, state, said=said: said[i])  # type: ignore[misc]
-        for i, old_state in frozen.items():
-            old_state.absorb(said[i], {j: v for j in PETERSEN[i] if (v := said[j]) is not None}, eta)
+        said = {i: stream.standard_normal(6) if stream.random() < 0.7 else None for i in agents}
+        turn(agents, trouble, round, lambda agent, said=said: said[agent.id])  # type: ignore[misc]
+        turn(calm, None, round, lambda agent, said=said: said[agent.id])  # type: ignore[misc]
+        for i, other in calm.items():
             for name in ("theta", "dual", "heard"):
-                assert getattr(states[i], name).tobytes() == getattr(old_state, name).tobytes(), name
-    assert all(state.said is None for state in states.values())
-    assert np.abs(states[0].dual).max() > 0.1
+                assert getattr(agents[i].state, name).tobytes() == getattr(other.state, name).tobytes(), name
+    assert all(agent.state.said is None for agent in agents.values())
+    assert np.abs(agents[0].state.dual).max() > 0.1
 
 
 def test_trouble_changes_nothing_before_it_comes() -> None:
-    states, frozen = states_of(RING, 3), {i: FrozenConsensus(sorted(RING[i]), 3) for i in RING}
+    agents, calm = agents_of(RING, 3, 0.2), agents_of(RING, 3, 0.2)
     trouble, stream = Trouble(RING, absences=[Absence(2, 6, 7)]), np.random.default_rng(0)
     for round in range(9):
-        said = {i: stream.standard_normal(3) for i in states}
-        turn(states, trouble, round, 0.2, lambda i, state, said=said: said[i])  # type: ignore[misc]
-        for i, old in frozen.items():
-            old.absorb(said[i], {j: said[j] for j in RING[i]}, 0.2)
-        touched = {i for i in RING if states[i].dual.tobytes() != frozen[i].dual.tobytes()}
+        said = {i: stream.standard_normal(3) for i in agents}
+        turn(agents, trouble, round, lambda agent, said=said: said[agent.id])  # type: ignore[misc]
+        turn(calm, None, round, lambda agent, said=said: said[agent.id])  # type: ignore[misc]
+        touched = {i for i in RING if agents[i].state.dual.tobytes() != calm[i].state.dual.tobytes()}
         assert touched == (set() if round < 6 else {1, 2, 3})
 
 
@@ -104,15 +111,16 @@ def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Pa
         settings["schedule"] = read_schedule(schedule_file(tmp_path, text))
         graph = settings["schedule"].graph
     trouble, stream, eta = Trouble(graph, **settings), np.random.default_rng(8), 0.3
-    states = states_of(graph, 4)
+    agents = agents_of(graph, 4, eta)
+    states: dict[int, ConsensusState] = {i: agent.state for i, agent in agents.items()}
     moved = 0.0
     for round in range(60):
         before = {i: (state.dual.copy(), state.theta.copy()) for i, state in states.items()}
 
-        def say(i: int, state: Consensus) -> Vector | None:
+        def say(agent: Agent) -> Vector | None:
             return stream.standard_normal(4) if stream.random() < speaks else None
 
-        turn(states, trouble, round, eta, say)
+        turn(agents, trouble, round, say)
         total = np.sum([state.dual for state in states.values()], axis=0)
         assert np.abs(total).max() <= 1e-12
         moved = max(moved, *(float(np.abs(state.dual).max()) for state in states.values()))
@@ -121,9 +129,9 @@ def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Pa
                 assert states[i].dual.tobytes() == dual.tobytes()
                 assert states[i].theta.tobytes() == theta.tobytes()
         for i, state in states.items():
-            for row, j in enumerate(state.neighbours):  # both ends of an edge hold the same two vectors
+            for row, j in enumerate(agents[i].neighbours):  # both ends of an edge hold the same two vectors
                 said = state.theta if state.said is None else state.said[row]
-                assert said.tobytes() == states[j].heard[states[j].neighbours.index(i)].tobytes()
+                assert said.tobytes() == states[j].heard[agents[j].neighbours.index(i)].tobytes()
     assert moved > 0.1
 
 
@@ -164,11 +172,12 @@ def test_a_contact_is_what_the_weather_says() -> None:
 @pytest.mark.parametrize("proximal", [0.0, 0.4])
 def test_the_local_problem_is_equation_35_and_its_curvature_is_as_ever(proximal: float) -> None:
     stream, eta, share = np.random.default_rng(2), 0.23, 0.05
-    state = Consensus((1, 4, 6), 5)
-    state.absorb(stream.standard_normal(5), {j: stream.standard_normal(5) for j in (1, 4, 6)}, eta)
+    agent = Agent(0, (1, 4, 6), AgentPlan(eta, share, proximal, None), ConsensusState.zero(3, 5))
+    absorb(agent, stream.standard_normal(5), {j: stream.standard_normal(5) for j in (1, 4, 6)})
+    state: ConsensusState = agent.state
     state.dual = stream.standard_normal(5)
     present = np.array([True, False, True])
-    state.contact = Contact(present, present, present)
+    agent.contact = Contact(present, present, present)
     centres = [state.heard[0], state.theta, state.heard[2]]  # of an absent neighbour: the agent's own
 
     def printed(t: Vector) -> float:
@@ -177,8 +186,8 @@ def test_the_local_problem_is_equation_35_and_its_curvature_is_as_ever(proximal:
         own = proximal / 2 * float(np.sum((t - state.theta) ** 2))
         return share / 2 * float(t @ t) + 2 * float(state.dual @ t) + penalty + own
 
-    linear = state.linear_term(eta, proximal)
-    m = state.convexity(eta, share, proximal)
+    linear = ADMM(RunConfig(algorithm="admm", beta=1e-8)).linear_term(agent)
+    m = agent.convexity
     assert m == share + 2.0 * eta * 3 + proximal
     points = stream.standard_normal((6, 5))
     differences = [printed(t) - (m / 2 * float(t @ t) + float(linear @ t)) for t in points]
@@ -193,14 +202,26 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
     return shards_of(write_problem(tmp_path_factory.mktemp("problem"), records=267, features=7), 5)
 
 
-class EagerConsensus(Consensus):
+class EagerConsensus(ConsensusState):
     """Moves its dual along every edge that is there, even where something was lost: both ends still agree."""
 
-    def _absorb_in_trouble(self, own: Vector | None, heard: Mapping[int, Vector], eta: float) -> None:
-        super()._absorb_in_trouble(own, heard, eta)
-        if self.contact is not None and self.said is not None:
-            left = self.contact.present & ~(self.contact.arrives & self.contact.hears)
+    def _absorb_in_trouble(
+        self,
+        neighbours: Sequence[int],
+        own: Vector | None,
+        inbox: Mapping[int, Vector],
+        eta: float,
+        contact: Contact | None,
+    ) -> None:
+        super()._absorb_in_trouble(neighbours, own, inbox, eta, contact)
+        if contact is not None and self.said is not None:
+            left = contact.present & ~(contact.arrives & contact.hears)
             self.dual = self.dual + 0.5 * eta * (self.said[left] - self.heard[left]).sum(axis=0)
+
+
+def minimiser(agent: Agent, solvers: Mapping[int, LocalSolver]) -> Vector:
+    linear = agent.state.linear_term(agent.plan.eta, contact=agent.contact)
+    return solvers[agent.id].solve(linear, agent.convexity, 1e-11).theta
 
 
 def gaps(
@@ -210,7 +231,7 @@ def gaps(
     *,
     rounds: int,
     eta: float = 0.01,
-    kind: type[Consensus] = Consensus,
+    kind: type[ConsensusState] = ConsensusState,
 ) -> list[float]:
     """Largest gap of an agent's network objective, eq. (2), to its minimum, after every round."""
     share = 0.01 / len(graph)
@@ -218,17 +239,11 @@ def gaps(
     best = pooled_optimum(locals_, 8)
     least = sum(f.value(best) for f in locals_)
     solvers = {i: LocalSolver(X, y, get_loss("logistic", "auto")) for i, (X, y) in shards.items()}
-    states = {i: kind(sorted(graph[i]), 8) for i in sorted(graph)}
+    agents = agents_of(graph, 8, eta, share, kind)
     found = []
     for round in range(rounds):
-        turn(
-            states,
-            trouble,
-            round,
-            eta,
-            lambda i, s: solvers[i].solve(s.linear_term(eta), s.convexity(eta, share), 1e-11).theta,
-        )
-        found.append(max(sum(f.value(s.theta) for f in locals_) - least for s in states.values()))
+        turn(agents, trouble, round, lambda agent: minimiser(agent, solvers))
+        found.append(max(sum(f.value(agent.state.theta) for f in locals_) - least for agent in agents.values()))
     return found
 
 
@@ -275,20 +290,16 @@ class Gone:
         locals_ = [Local(X, y, share) for X, y in shards.values()]
         best = pooled_optimum(locals_, 8)
         solvers = {i: LocalSolver(X, y, get_loss("logistic", "auto")) for i, (X, y) in shards.items()}
-        self.states = states_of(RING, 8)
+        agents = agents_of(RING, 8, eta, share)
+        self.states: dict[int, ConsensusState] = {i: agent.state for i, agent in agents.items()}
         for t in range(round + 250):
             online = [i for i in RING if i != 3 or t < round]
             for i in online:
                 lost = [3] if absent and t >= round else []
-                self.states[i].contact = apart(None, self.states[i].neighbours, lost)
-            spoken = {
-                i: solvers[i].solve(s.linear_term(eta), s.convexity(eta, share), 1e-11).theta
-                for i, s in self.states.items()
-                if i in online
-            }
+                agents[i].contact = apart(None, agents[i].neighbours, lost)
+            spoken = {i: minimiser(agents[i], solvers) for i in online}
             for i in online:
-                heard = {j: spoken[j] for j in RING[i] if j in spoken}
-                self.states[i].absorb(spoken[i], heard, eta)
+                absorb(agents[i], spoken[i], spoken)
         value = [sum(f.value(s.theta) for f in locals_) for s in self.states.values()]
         self.gap = value[0] - sum(f.value(best) for f in locals_)
         self.gap_of_lost = value[3] - sum(f.value(best) for f in locals_)

@@ -11,8 +11,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from admmnet import RunConfig, run
-from admmnet.algorithms.consensus import Consensus
 from admmnet.data import DataSettings, load
+from admmnet.methods.consensus import ConsensusState
 
 from .recording import play, shards_of, write_problem
 from .reference import Local, Network, pooled_optimum
@@ -58,7 +58,7 @@ def test_ring_reaches_the_pooled_optimum(problem: Path, tmp_path: Path) -> None:
 
 def test_duals_sum_to_zero_and_silence_keeps_the_last_value() -> None:
     graph = nx.convert_node_labels_to_integers(nx.petersen_graph())
-    states = {i: Consensus(sorted(graph[i]), 4) for i in graph}
+    states = {i: ConsensusState.zero(len(graph[i]), 4) for i in graph}
     stream = np.random.default_rng(5)
     last = {i: np.zeros(4) for i in graph}
     for _ in range(30):
@@ -66,7 +66,7 @@ def test_duals_sum_to_zero_and_silence_keeps_the_last_value() -> None:
         before = {i: state.dual.copy() for i, state in states.items()}
         for i, state in states.items():
             heard = {j: v for j in graph[i] if (v := spoken[j]) is not None}
-            state.absorb(spoken[i], heard, 0.3)
+            state.absorb(sorted(graph[i]), spoken[i], heard, 0.3)
         last |= {i: v for i, v in spoken.items() if v is not None}
         for i, state in states.items():
             np.testing.assert_array_equal(state.theta, last[i])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from admmnet import decisions
-from admmnet.algorithms import dvp, m_admm, r_admm
+from admmnet.holder.secrets import Secret
 from admmnet.privacy.calibrate_pure import PureNoise, calibrate_pure
 from admmnet.types import Vector
 
@@ -27,12 +27,8 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    def calibrated(*args: Any) -> PureNoise:
-        return replace(calibrate_pure(*args), sigma2=1e-13)
-
-    monkeypatch.setattr(decisions, "calibrate_pure", calibrated)
-    for module in (dvp, m_admm, r_admm):
-        monkeypatch.setattr(module, "gamma_norm_noise", lambda rng, rate, size: np.zeros(size))
+    for draw in ("gaussian", "gamma_norm"):
+        monkeypatch.setattr(Secret, draw, lambda self, purpose, scale, size: np.zeros(size))
 
 
 def gap(problem: Path, theta: Vector, ridge: float = 0.0) -> tuple[float, float]:
@@ -85,7 +81,8 @@ def test_a_ridge_of_dvp_moves_the_optimum_to_its_own(
     problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def calibrated(*args: Any) -> PureNoise:
-        return replace(calibrate_pure(*args), sigma2=1e-13, extra=0.05)
+        noise = calibrate_pure(*args)
+        return replace(noise, extra=0.05, convexity=noise.convexity - noise.extra + 0.05)
 
     monkeypatch.setattr(decisions, "calibrate_pure", calibrated)
     theta = final(problem, tmp_path / "run", "dvp", rounds=250)

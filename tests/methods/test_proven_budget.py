@@ -11,15 +11,17 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, decisions, read_run
-from admmnet.agent import Agent
-from admmnet.algorithms.consensus import Consensus
-from admmnet.algorithms.ipp_admm import IPPADMM
-from admmnet.algorithms.pp_admm import PPADMM
+from admmnet import RunConfig, decisions, read_run, run
 from admmnet.decisions import Facts, decide
 from admmnet.defaults import fixed
 from admmnet.errors import RunError
+from admmnet.holder import Door, SimulatedHolder
+from admmnet.holder.secrets import Secret
 from admmnet.losses import get_loss
+from admmnet.methods import Agent, AgentPlan, Method
+from admmnet.methods.ipp_admm import IPPADMM
+from admmnet.methods.pp_admm import PPADMM
+from admmnet.node import Node
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_proven import ProvenNoise, ProvenSetting, calibrate_agent
 from admmnet.privacy.conversion import allowance
@@ -27,7 +29,9 @@ from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import Header, Ledger
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver, Solution
-from admmnet.transport.local import LocalWorld
+from admmnet.transport import Heard
+from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.types import Vector
 
 from .proven import BETA, GATED, SIZE, Replay, charges, play
 from .recording import write_problem
@@ -104,11 +108,11 @@ def test_a_budget_that_ends_early_refuses_for_good(
 SETTING = ProvenSetting("objective", 6, 6, BETA, 1.0, 0.25, gate="above-threshold", gate_share=0.3)
 
 
-def lone_agent(folder: Path, noise: ProvenNoise, algorithm: Any) -> Agent:
+def lone_node(folder: Path, noise: ProvenNoise, kind: type[Method], **settings: Any) -> Node:
     stream = np.random.default_rng(3)
     X = stream.standard_normal((80, SIZE))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    solver = LocalSolver(X, np.sign(stream.standard_normal(80)), get_loss("logistic"))
+    holder = SimulatedHolder(X, np.sign(stream.standard_normal(80)))
     header = Header(
         0,
         (1,),
@@ -124,77 +128,110 @@ def lone_agent(folder: Path, noise: ProvenNoise, algorithm: Any) -> Agent:
     )
     header = replace(header, order=noise.budget.alpha)
     ledger = Ledger(folder / "agent-000.jsonl", header, noise.budget, durable=False)
-    return Agent(
-        0,
-        solver,
-        Consensus([1], SIZE),
-        eta=0.1,
-        regularisation=0.0,
-        algorithm=algorithm,
-        ledger=ledger,
-        streams=agent_streams(0, 1),
-    )
+    method = kind(RunConfig(algorithm=kind.name, beta=BETA, **settings))
+    agent = Agent(0, (1,), AgentPlan(0.1, 0.0, 0.0, noise))
+    agent.state = method.start(agent, SIZE)
+    return Node(agent, method, Door(holder, 0, get_loss("logistic"), ledger, agent_streams(0, 1)), ledger)
 
 
 def test_a_refusal_outlives_what_would_fit_later(tmp_path: Path) -> None:
     noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, SETTING), 1.0, {"release": 1.5, "gate": 2.0})
-    method = IPPADMM(BETA, noise, -1e9, 6)
-    agent = lone_agent(tmp_path, noise, method)
-    assert agent.propose(0) is not None
+    node = lone_node(tmp_path, noise, IPPADMM, gate_threshold=-1e9, max_releases=6)
+    assert node.propose(0) is not None
     assert noise.gate is not None
-    assert agent.ledger.affords([noise.gate.event])  # the question alone
-    assert agent.propose(1) is None
-    assert agent.ledger.refused_at == 1
-    assert not agent.ledger.affords([Gaussian(1e-9, 1.0)])
-    assert not agent.ledger.affords([])
-    assert agent.propose(2) is None
-    assert agent.ledger.refused_at == 1
-    assert agent.ledger.events == 3  # start, objective, gaussian
-    agent.ledger.finish()
+    assert node.ledger.affords([noise.gate.event])  # the question alone
+    assert node.propose(1) is None
+    assert node.ledger.refused_at == 1
+    assert not node.ledger.affords([Gaussian(1e-9, 1.0)])
+    assert not node.ledger.affords([])
+    assert node.propose(2) is None
+    assert node.ledger.refused_at == 1
+    assert node.ledger.events == 3  # start, objective, gaussian
+    node.ledger.finish()
 
 
-def test_a_vector_of_another_length_is_refused(tmp_path: Path) -> None:
-    noise = calibrate_agent(80, 0.2, 5.0, 1e-4, replace(SETTING, gate="off"))
-    agent = lone_agent(tmp_path, noise, PPADMM(BETA, noise))
-    agent.propose(0)
-    with pytest.raises(RunError, match=rf"agent 0: neighbour 1 sent 1 numbers in place of {SIZE}"):
-        agent.absorb({1: np.ones(1)})
-    assert not agent.state.heard.any()
-    agent.absorb({1: np.ones(SIZE)})
-    assert agent.state.heard.all()
-    agent.ledger.close()
+class Lying(LocalTransport):
+    """Agent 1 hears something else than what agent 0 said in round 2."""
+
+    word: Vector
+
+    def exchange(self, spoken: Any, round: int) -> Heard:
+        heard = super().exchange(spoken, round)
+        if round == 2:
+            heard[1] = {**heard[1], 0: self.word}
+        return heard
+
+
+class LyingWorld(LocalWorld):
+    def __init__(self, word: Vector) -> None:
+        self.word = word
+
+    def connect(self, graph: nx.Graph, block: int = 1) -> Lying:
+        transport = Lying(self, graph)
+        transport.word = self.word
+        return transport
+
+
+BEYOND = "sent numbers that are not finite or beyond"
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        (np.ones(1), f"sent 1 numbers in place of {SIZE}"),
+        (np.ones((1, SIZE)), f"sent {SIZE} numbers in place of {SIZE}"),
+        (np.full(SIZE, np.nan), BEYOND),
+        (np.append(np.zeros(SIZE - 1), -np.inf), BEYOND),
+        (np.append(np.zeros(SIZE - 1), 1e200), BEYOND),
+        (np.append(np.zeros(SIZE - 1), 1.001 * 2.0**40), BEYOND),
+        (np.append(np.zeros(SIZE - 1), 2.0**40), None),
+    ],
+    ids=["one number", "a row", "nan", "inf", "huge", "beyond 2^40", "2^40"],
+)
+def test_what_is_no_message_is_refused(word: Vector, told: str | None, problem: Path, tmp_path: Path) -> None:
+    """A single number would otherwise stand for all; the sender is named, and nothing of it is taken in."""
+    values: dict[str, Any] = {"topology": "path:5", "algorithm": "pp-admm", "seed": 1, "rounds": 4}
+    config = RunConfig(data=str(problem), out=str(tmp_path / "run"), beta=BETA, **values)
+    if told is None:
+        assert len(run(config, world=LyingWorld(word)).ledgers) == 5
+        return
+    with pytest.raises(RunError, match=f"agent 1: neighbour 0 {told}"):
+        run(config, world=LyingWorld(word))
 
 
 def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
     """One start and one release fit, no more: "no" round after round, and the yes is still paid for."""
     noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, SETTING), 1.0, {"release": 1.0, "gate": 1.0})
     noise = replace(noise, budget=replace(noise.budget, epsilon=noise.budget.epsilon * (1.0 + 1e-9)))
-    method = IPPADMM(BETA, noise, 1e9, 6)
-    agent = lone_agent(tmp_path, noise, method)
+    node = lone_node(tmp_path, noise, IPPADMM, gate_threshold=1e9, max_releases=6)
     for round in range(5):
-        assert agent.propose(round) is None
-    assert agent.ledger.events == 1
-    assert agent.ledger.refused_at is None
-    method._held = -1e9
-    assert agent.propose(5) is not None
-    assert agent.propose(6) is None
-    assert agent.ledger.refused_at == 6
-    agent.ledger.finish()
+        assert node.propose(round) is None
+    assert node.ledger.events == 1
+    assert node.ledger.refused_at is None
+    (held,) = (key for key in node.door.secret.kept if key.startswith("HeldFall"))
+    node.door.secret.kept[held] = -1e9
+    assert node.propose(5) is not None
+    assert node.propose(6) is None
+    assert node.ledger.refused_at == 6
+    node.ledger.finish()
 
 
-def test_pp_admm_that_cannot_pay_solves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pp_admm_that_cannot_pay_solves_and_draws_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     off = replace(SETTING, gate="off")
     noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, off), 0.5, {})
-    agent = lone_agent(tmp_path, noise, PPADMM(BETA, noise))
+    node = lone_node(tmp_path, noise, PPADMM)
 
-    def solve(*args: Any) -> Solution:
+    def touched(*args: Any) -> Solution:
         raise AssertionError("records were touched without a charge")
 
-    monkeypatch.setattr(LocalSolver, "solve", solve)
-    assert agent.propose(0) is None
-    assert agent.ledger.refused_at == 0
-    assert agent.ledger.events == 0
-    agent.ledger.finish()
+    monkeypatch.setattr(LocalSolver, "solve", touched)
+    monkeypatch.setattr(Secret, "gaussian", touched)
+    assert node.propose(0) is None
+    assert node.ledger.refused_at == 0
+    assert node.ledger.events == 0
+    node.ledger.finish()
 
 
 # the promise

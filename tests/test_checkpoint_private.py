@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from admmnet import read_run, run
-from admmnet.algorithms import pp_admm
 from admmnet.checkpoint.packing import read_archive, unpack
 from admmnet.checkpoint.resume import resumed_config
 from admmnet.errors import RequestError
+from admmnet.holder.secrets import Secret
 from admmnet.privacy import audit
 from admmnet.privacy.events import AboveThreshold, ObjectivePerturbation
 from admmnet.solve import LocalSolver, Solution
@@ -49,12 +49,12 @@ PRIVATE = [
 ]
 RELEASED = {
     "releases",
-    "comparisons",
+    "marks",
     "state.theta",
     "state.dual",
     "state.heard",
     "state.sent",
-    "algorithm._gradient",
+    "state.gradient",
     "tail",
     "count",
 }
@@ -103,7 +103,7 @@ def test_equal_releases_of_other_records_give_equal_checkpoints(
         return real(self, g, m, beta)._replace(theta=np.full(len(g), 0.125))
 
     monkeypatch.setattr(LocalSolver, "solve", solve)
-    monkeypatch.setattr(pp_admm, "gaussian_noise", lambda stream, sigma, size: np.zeros(size))
+    monkeypatch.setattr(Secret, "gaussian", lambda self, purpose, sigma, size: np.zeros(size))
     settings: dict[str, Any] = {"seed": 3 if seeded else None, "epsilon": 50.0}
     if gate is not None:
         settings |= {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": gate}

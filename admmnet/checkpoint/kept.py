@@ -111,9 +111,8 @@ def node_state(node: Node, *, seeded: bool) -> State:
     state["kept"] = _words(secret.kept)
     for number, key in enumerate(sorted(secret.kept)):
         value = secret.kept[key]
-        state |= _under(
-            f"kept{number}", _query_state(value) if isinstance(value, BallQuery) else {"": np.asarray(value)}
-        )
+        own = _query_state(value) if isinstance(value, BallQuery) else {"": np.asarray(value)}
+        state |= _under(f"kept{number}", own)
     return state
 
 

@@ -101,7 +101,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     config, graph, data = together(world, lambda: _load(fixed(config), world, loader), quoting=quoting)
     owners = layout(graph, int(config.block), world.size).owners
     mine = owners[world.rank]
-    holders = together(world, lambda: _held(config, graph, world, data), quoting=quoting)
+    given = loader is not None
+    holders = together(world, lambda: _held(config, graph, world, data, given=given), quoting=quoting)
     trouble = together(world, lambda: trouble_of(config, graph))
     known = _counts(world, owners, holders)
     data = replace(data, counts=known, shards={})
@@ -286,8 +287,12 @@ def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunCo
     return config, graph, data
 
 
-def _held(config: RunConfig, graph: nx.Graph, world: World, data: Records) -> dict[int, tuple[Holder, int]]:
+def _held(
+    config: RunConfig, graph: nx.Graph, world: World, data: Records, *, given: bool
+) -> dict[int, tuple[Holder, int]]:
     """Put the records of this process's agents behind holders, those of a block into one.
+
+    What is ``given`` by a loader stays with it, for its next run; of private records the holder has a copy.
 
     Raises
     ------
@@ -295,10 +300,11 @@ def _held(config: RunConfig, graph: nx.Graph, world: World, data: Records) -> di
         If records are not what the theorems cover; it names the agent.
     """
     kind = SimulatedHolder if config.simulation else Holder
+    shards = dict(data.shards) if given else data.shards
     found: dict[int, tuple[Holder, int]] = {}
     for block in layout(graph, int(config.block), world.size).blocks[world.rank]:
         try:
-            holder = kind.of([data.shards.pop(i) for i in block], copy=False)
+            holder = kind.of([shards.pop(i) for i in block], copy=given and not config.simulation)
         except RequestError as error:
             who = f"agent {block[0]}" if len(block) == 1 else f"agents {block[0]} to {block[-1]}"
             raise UnfitRecords(who, str(error)) from None

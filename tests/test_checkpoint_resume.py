@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from admmnet import read_run, run
-from admmnet.algorithms import ipp_admm
 from admmnet.checkpoint.resume import resumed_config
 from admmnet.errors import RunError
+from admmnet.holder.secrets import Secret
 from admmnet.solve import LocalSolver, Solution
 from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, assert_same, write_people
 
@@ -87,7 +87,7 @@ def test_a_replay_that_comes_out_otherwise_ends_the_run(
     settings = {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": -1e3, "epsilon": 50.0}
     folder = place.interrupted("cut", 5, checkpoint_every=4, **settings)
     before = [file.read_bytes() for file in sorted((folder / "ledger").iterdir())]
-    monkeypatch.setattr(ipp_admm, "laplace_noise", lambda stream, scale: -1e9 * scale)
+    monkeypatch.setattr(Secret, "laplace", lambda self, purpose, scale: -1e9 * scale)
     with pytest.raises(RunError, match="holds other charges than this run makes again"):
         place.resume(folder)
     assert [file.read_bytes() for file in sorted((folder / "ledger").iterdir())] == before

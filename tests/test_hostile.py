@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
+from admmnet.holder.door import FAILED
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "good.csv"
@@ -336,6 +337,7 @@ def test_a_disk_that_fills_up_in_a_later_round(mode: tuple[str, ...], folder: Pa
 import resource, sys
 sys.path.insert(0, {str(ROOT)!r})
 from admmnet.cli import run_command_line
+from admmnet.holder.door import FAILED
 resource.setrlimit(resource.RLIMIT_FSIZE, (6000, 6000))  # no file grows beyond
 sys.exit(run_command_line({words!r}))
 """

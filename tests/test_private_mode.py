@@ -17,14 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from admmnet.agent import Agent
-from admmnet.algorithms import dvp, ipp_admm, m_admm, pp_admm, r_admm
 from admmnet.ball import BallQuery
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.drive import Steps
-from admmnet.privacy import mechanisms
-from admmnet.privacy.calibrate_proven import ProvenGate
+from admmnet.holder.answers import Work
+from admmnet.holder.measurements import HeldFall
+from admmnet.holder.measurements.base import Known
+from admmnet.holder.secrets import Secret
+from admmnet.rng import Purpose
 from admmnet.solve import LocalSolver, Solution
 from admmnet.transport import Heard, Spoken
 from admmnet.transport.local import LocalTransport, LocalWorld
@@ -42,8 +43,8 @@ DIGITS = 9
 def main(secrets: str, *words: str) -> int:
     kept: dict[str, list[float]] = {"minimisers": [], "noise": [], "falls": [], "thresholds": []}
     solve, asks = LocalSolver.solve, BallQuery.asks
-    gaussian, laplace, passes = mechanisms.gaussian_noise, mechanisms.laplace_noise, ipp_admm.IPPADMM._passes
-    gamma_norm = mechanisms.gamma_norm_noise
+    gaussian, laplace, gamma_norm = Secret.gaussian, Secret.laplace, Secret.gamma_norm
+    carry_out = HeldFall.carry_out
 
     def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
         solution = solve(self, g, m, beta)
@@ -54,33 +55,31 @@ def main(secrets: str, *words: str) -> int:
         kept["falls"].append((yield from asks(self, center)))
         return kept["falls"][-1]
 
-    def drawing(rng: np.random.Generator, sigma: float, size: int) -> Vector:
-        drawn = gaussian(rng, sigma, size)
+    def drawing(self: Secret, purpose: Purpose, sigma: float, size: int) -> Vector:
+        drawn = gaussian(self, purpose, sigma, size)
         kept["noise"] += drawn.tolist()
         return drawn
 
-    def drawing_a_norm(rng: np.random.Generator, rate: float, size: int) -> Vector:
-        drawn = gamma_norm(rng, rate, size)
+    def drawing_a_norm(self: Secret, purpose: Purpose, rate: float, size: int) -> Vector:
+        drawn = gamma_norm(self, purpose, rate, size)
         kept["noise"] += [*drawn.tolist(), float(np.linalg.norm(drawn))]
         return drawn
 
-    def drawing_one(rng: np.random.Generator, scale: float) -> float:
-        kept["noise"].append(laplace(rng, scale))
+    def drawing_one(self: Secret, purpose: Purpose, scale: float) -> float:
+        kept["noise"].append(laplace(self, purpose, scale))
         return kept["noise"][-1]
 
-    def passing(self: ipp_admm.IPPADMM, agent: Agent, gate: ProvenGate) -> Steps[bool]:
-        yes = yield from passes(self, agent, gate)
-        if self._held is not None:
-            kept["thresholds"].append(self._held)
-        return yes
+    def asking_on(self: HeldFall, secret: Secret, known: Known) -> Work:
+        answer = yield from carry_out(self, secret, known)
+        if self.key in secret.kept:
+            kept["thresholds"].append(secret.kept[self.key])
+        return answer
 
     LocalSolver.solve = solving  # type: ignore[method-assign]
     BallQuery.asks = asking  # type: ignore[method-assign]
-    pp_admm.gaussian_noise = ipp_admm.gaussian_noise = drawing  # type: ignore[attr-defined]
-    for rival in (dvp, m_admm, r_admm):
-        rival.gamma_norm_noise = drawing_a_norm  # type: ignore[attr-defined]
-    ipp_admm.laplace_noise = drawing_one  # type: ignore[attr-defined]
-    ipp_admm.IPPADMM._passes = passing  # type: ignore[method-assign]
+    Secret.gaussian, Secret.laplace = drawing, drawing_one  # type: ignore[method-assign]
+    Secret.gamma_norm = drawing_a_norm  # type: ignore[method-assign]
+    HeldFall.carry_out = asking_on  # type: ignore[method-assign]
     moved = watch_transport()
     code = run_command_line(words)
     Path(secrets).write_text(json.dumps({"kept": kept, "moved": moved}))

@@ -13,15 +13,20 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from admmnet.algorithms import ipp_admm
+from admmnet import RunConfig
 from admmnet.ball import BallQuery
-from admmnet.drive import Steps, alone
+from admmnet.holder import Door, Released, SimulatedHolder, secrets
+from admmnet.holder.answers import Work
+from admmnet.holder.measurements import PerturbedMinimiser
 from admmnet.losses import Logistic
+from admmnet.methods import Agent, AgentPlan
+from admmnet.methods.ipp_admm import IPPADMM
+from admmnet.node import Node
 from admmnet.privacy.calibrate_proven import ProvenSetting, noise_at
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost
-from admmnet.rng import Purpose
+from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
 from admmnet.types import Vector
 
@@ -169,28 +174,30 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     rng = np.random.default_rng(3)
     units = rng.laplace(size=40).tolist()
     draws, charges, centers = Recorded(units), [], rng.normal(size=(30, 3, 2))
-    monkeypatch.setattr(ipp_admm, "laplace_noise", draws)
+    monkeypatch.setattr(secrets, "laplace_noise", draws)
 
-    def spoken(*_: object) -> Steps[Vector]:
+    def spoken(self: PerturbedMinimiser, *_: object) -> Work:
         yield from ()
-        return np.zeros(2)
+        return Released(np.zeros(2), self)
 
-    monkeypatch.setattr(ipp_admm, "release", spoken)
+    monkeypatch.setattr(PerturbedMinimiser, "carry_out", spoken)
     X = rng.normal(size=(50, 2))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     solver = LocalSolver(X, np.ones(50), Logistic())
-    ledger = SimpleNamespace(affords=lambda _: True, charge=lambda _, *events: charges.extend(events))
-    state = SimpleNamespace(heard=centers[0])
-    agent: Any = SimpleNamespace(
-        releases=0, ledger=ledger, solver=solver, state=state, streams={Purpose.GATE: None}
-    )
-    gate = ipp_admm.IPPADMM(1e-8, noise, 0.3, 4)
+    ledger: Any = SimpleNamespace(affords=lambda _: True, charge=lambda _, *events: charges.extend(events))
+    settings = RunConfig(algorithm="ipp-admm", beta=1e-8, gate_threshold=0.3, max_releases=4)
+    agent, gate = Agent(0, (1, 2, 3), AgentPlan(0.01, 0.04, 0.0, noise)), IPPADMM(settings)
+    agent.state = gate.start(agent, 2)
+    door = Door(SimulatedHolder(X, np.ones(50)), 0, Logistic(), ledger, agent_streams(0, 1))
+    node = Node(agent, gate, door, ledger)
     query = BallQuery(solver, 5.0, 1e-5)
     held, used, starts, first, second = None, 0, 0, [], []
     for center in centers:
-        state.heard = center
-        spoke = alone(gate.propose(agent, 0)) is not None
-        if agent.releases >= 4:
+        agent.state.heard = center
+        before = agent.releases
+        spoke = node.propose(0) is not None
+        assert agent.releases == before + spoke
+        if before >= 4:
             assert not spoke
             continue
         if held is None:
@@ -202,11 +209,13 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
         used += 1
         assert spoke == (fall >= held)
         if spoke:
-            held, agent.releases = None, agent.releases + 1
+            held = None
     assert len(draws.scales) == used
     assert {draws.scales[k] for k in first} == {event.sensitivity / event.epsilon_threshold}
     assert {draws.scales[k] for k in second} == {2.0 * event.sensitivity / event.epsilon_query}
-    assert sum(isinstance(charge, AboveThreshold) for charge in charges) == starts > 1
+    booked = [charge for charge in charges if isinstance(charge, AboveThreshold)]
+    assert booked == [event] * starts
+    assert starts > 1
     assert used > 2 * starts, "at least one start lasted over a no"
 
 

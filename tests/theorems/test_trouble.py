@@ -15,10 +15,9 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.agent import Agent
-from admmnet.drive import Steps
+from admmnet.drive import Solve
+from admmnet.holder.measurements import minimiser
 from admmnet.records import read_run
-from admmnet.types import Vector
 from tests.methods.recording import write_problem
 
 METHODS = [
@@ -46,16 +45,15 @@ class Played:
 
     def __init__(self, problem: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> None:
         self.asked: list[float] = []
-        plain = Agent.solve
 
-        def solve(agent: Agent, linear: Vector, beta: float, extra: float = 0.0) -> Steps[Vector]:
-            self.asked.append(agent.convexity + extra)
-            return plain(agent, linear, beta, extra)
+        def solve(*asked: Any) -> Solve:
+            self.asked.append(Solve(*asked).m)
+            return Solve(*asked)
 
         network = {} if "topology_schedule" in settings else {"topology": "ring:5"}
         values: dict[str, Any] = {"seed": 4, "rounds": 8} | network | settings
         with monkeypatch.context() as patch:
-            patch.setattr(Agent, "solve", solve)
+            patch.setattr(minimiser, "Solve", solve)
             self.result = run(RunConfig(data=str(problem), out=str(folder), **values))
         read_run(folder)  # every ledger verifies
         self.events: list[

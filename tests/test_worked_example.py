@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, algorithms, config, run
+from admmnet import RunConfig, config, methods, run
 from admmnet.data import Records, load
 from admmnet.decisions import AnyNoise, Facts, decide
 from admmnet.defaults import fixed
+from admmnet.errors import RequestError
+from admmnet.holder.measurements import base
 from admmnet.losses import get_loss
 from admmnet.planning import data_settings, located
 from admmnet.privacy.calibrate_proven import ProvenNoise
@@ -27,30 +27,43 @@ from admmnet.solve import LocalSolver
 from admmnet.transport.local import LocalWorld
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "contributing.md"
-FILE = "admmnet.algorithms.linear_admm"
 ROUNDS, EPSILON, SEED, AGENTS = 8, 2.0, 3, 4
 
 
-def blocks() -> tuple[str, str]:
-    """The page's file, and its row in the registry."""
+class Example(NamedTuple):
+    """The page's two files as modules."""
+
+    method: ModuleType
+    measurement: ModuleType
+
+
+def blocks() -> tuple[dict[str, str], str]:
+    """The page's files by their modules' names, and the line that imports the method."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Adding a method\n")[1].split("\n## ")[0]
-    (file,) = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
-    (row,) = re.findall(r"^```text\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
-    return file, row
+    named = re.findall(r"`(admmnet/\S+)\.py`:\n\n```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    (line,) = re.findall(r"^```text\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    return {path.replace("/", "."): text for path, text in named}, line
 
 
 @pytest.fixture
-def method(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The page's file as a module, its row in the registry, its name among the settings' choices."""
-    file, row = blocks()
-    module = ModuleType(FILE)
-    monkeypatch.setitem(sys.modules, FILE, module)  # dataclasses look their module up
-    exec(compile(file, "docs/contributing.md", "exec"), module.__dict__)
-    row_of = ast.literal_eval(row.partition(":")[0])
-    factory = eval(f"{{{row}}}", module.__dict__)[row_of]
-    monkeypatch.setitem(algorithms.ALGORITHMS, row_of, factory)
-    monkeypatch.setattr(config, "ALGORITHMS", (*config.ALGORITHMS, row_of[0]))
-    yield module
+def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
+    """The page's files as modules, the method in the registry, its name among the settings' choices."""
+    files, line = blocks()
+    before, modules = set(base.KINDS), {}
+    for name in sorted(files):  # the measurement first
+        module = modules[name] = ModuleType(name)
+        monkeypatch.setitem(sys.modules, name, module)
+        exec(compile(files[name], "docs/contributing.md", "exec"), module.__dict__)
+    found: dict[str, Any] = {}
+    exec(line, found)
+    kind = found["LinearADMM"]
+    monkeypatch.setattr(methods, "METHODS", {**methods.METHODS, kind.name: kind})
+    monkeypatch.setattr("admmnet.runner.METHODS", methods.METHODS)
+    monkeypatch.setattr(config, "ALGORITHMS", (*config.ALGORITHMS, kind.name))
+    measurement, method = modules.values()
+    assert {kind.__name__ for kind in base.KINDS - before} == {"NoisyGradient"}
+    yield Example(method, measurement)
+    base.KINDS.intersection_update(before)
     config.metadata.cache_clear()
 
 
@@ -72,7 +85,7 @@ def prepared(rounds: int) -> tuple[Records, Mapping[int, AnyNoise]]:
     return records, noise
 
 
-def test_the_example_runs_and_its_ledgers_verify(method: ModuleType, tmp_path: Path) -> None:
+def test_the_example_runs_and_its_ledgers_verify(example: Example, tmp_path: Path) -> None:
     result = run(RunConfig(**SETTINGS, rounds=ROUNDS, out=str(tmp_path / "run")))
     # reading verifies every one
     assert [len(ledger.events) for ledger in result.ledgers] == [ROUNDS] * AGENTS
@@ -83,34 +96,41 @@ def test_the_example_runs_and_its_ledgers_verify(method: ModuleType, tmp_path: P
     assert result.summary["test_error"]["consensus"] < 0.9 * min(positive, 1.0 - positive)
 
 
-def test_its_first_broadcast_is_the_step_of_the_page(method: ModuleType, tmp_path: Path) -> None:
+def test_its_first_broadcast_is_the_step_of_the_page(example: Example, tmp_path: Path) -> None:
     result = run(RunConfig(**SETTINGS, rounds=1, out=str(tmp_path / "run")))
     records, noises = prepared(1)
     assert len(records.shards) == AGENTS
     for agent, (X, y) in records.shards.items():
         noise = noises[agent]
         assert isinstance(noise, ProvenNoise)
-        event = method.LinearADMM.of(noise).event
-        assert event == Gaussian(2.0 / len(y), noise.release[0].sigma)  # type: ignore[union-attr]
-        b = event.sigma * agent_streams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
+        assert noise.sigma1 is not None
+        booked = [event for _, event, _ in result.ledgers[agent].events]
+        assert booked == [Gaussian(2.0 / len(y), noise.sigma1)]
+        b = noise.sigma1 * agent_streams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
         slope = LocalSolver(X, y, get_loss("logistic")).data_gradient(np.zeros(X.shape[1]))
         m = noise.convexity + 0.25
         # at zero all but gradient and noise vanish; the grid's step is below 1e-6 of the noise
         np.testing.assert_allclose(
-            result.theta[agent], -(slope + b) / m, rtol=0.0, atol=1e-6 * event.sigma / m
+            result.theta[agent], -(slope + b) / m, rtol=0.0, atol=1e-6 * noise.sigma1 / m
         )
 
 
-def test_a_budget_for_fewer_rounds_silences_it(method: ModuleType, tmp_path: Path) -> None:
-    """The example asks its ledger: charged past the plan, it falls silent and the ledgers still verify."""
-    planned = method.LinearADMM.of
+def test_a_budget_for_fewer_rounds_silences_it(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The door asks the ledger: charged past the plan, it falls silent and the ledgers still verify."""
 
-    def dearer(noise: ProvenNoise) -> Any:
-        own = planned(noise)
-        return replace(own, event=replace(own.event, sigma=own.event.sigma / 2.0))
+    def dearer(here: Any, sigma: float) -> Any:
+        return example.measurement.NoisyGradient(here, sigma / 2.0)
 
-    method.LinearADMM.of = dearer
+    monkeypatch.setattr(example.method, "NoisyGradient", dearer)
     result = run(RunConfig(**SETTINGS, rounds=ROUNDS, out=str(tmp_path / "dear")))
     for ledger in result.ledgers:
         assert 0 < len(ledger.events) < ROUNDS
     assert result.summary["privacy"]["epsilon_spent"] <= EPSILON
+
+
+def test_a_measurement_without_its_mark_is_not_answered(example: Example, tmp_path: Path) -> None:
+    base.KINDS.remove(example.measurement.NoisyGradient)
+    with pytest.raises(RequestError, match="NoisyGradient is no measurement of admmnet"):
+        run(RunConfig(**SETTINGS, rounds=ROUNDS, out=str(tmp_path / "run")))

@@ -53,7 +53,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000.0
 
 
-def whole(data: Records, agents: int, topology: str, rounds: int) -> tuple[float, float]:
+def whole(agents: int, size: int, topology: str, rounds: int) -> tuple[float, float]:
     """CPU seconds of the rounds of a run, and passes of a round."""
     passes: list[int] = []
     ends: list[float] = []
@@ -71,7 +71,7 @@ def whole(data: Records, agents: int, topology: str, rounds: int) -> tuple[float
         return found
 
     def loader(settings: DataSettings, count: int, wanted: Any) -> Records:
-        return data
+        return records(agents, size)  # and kept by nobody but the run
 
     with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
         undo.enter_context(patch.object(BlockSolver, "solve", counted))
@@ -87,14 +87,13 @@ def whole(data: Records, agents: int, topology: str, rounds: int) -> tuple[float
 def measure(agents: int, rounds: int) -> None:
     """Print one line."""
     before = peak()
-    cpu, passes = whole(records(agents), agents, f"regular:{agents}:4", rounds)
+    cpu, passes = whole(agents, RECORDS, f"regular:{agents}:4", rounds)
     size = agents * RECORDS * FEATURES * 8 / 1e6
     memory = peak() - before
     some = min(agents, 1000)  # of very many a part, scaled
-    large = records(2, some * RECORDS // 2)
-    theirs, own = whole(large, 2, "path:2", rounds)
+    theirs, own = whole(2, some * RECORDS // 2, "path:2", rounds)
     one_run = theirs / own * passes * agents / some
-    X, y = large.shards[0]
+    X, y = records(2, some * RECORDS // 2).shards[0]
     theta, loss, times = np.full(FEATURES, 0.1), get_loss("logistic"), []
     for _ in range(7):
         start = time.process_time()

@@ -17,11 +17,10 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
 
 import numpy as np
 
-from admmnet import RunConfig, planning, run
+from admmnet import RunConfig, run
 from admmnet.data import DataSettings, Records, load
 from admmnet.defaults import ROUNDS
 from admmnet.planning import Plan
@@ -59,12 +58,9 @@ def outcome(records: int, split: str, epsilon: float, seed: int, gate: str, **se
     """One run; ``gate`` "none" is pp-admm."""
     settings |= {"algorithm": "pp-admm"} if gate == "none" else {"algorithm": "ipp-admm", "gate": gate}
     plans: list[Plan] = []
-    with (
-        tempfile.TemporaryDirectory() as out,
-        patch.object(planning, "load", return_value=synthetic(records, split)),
-    ):
+    with tempfile.TemporaryDirectory() as out:
         config = RunConfig(agents=AGENTS, epsilon=epsilon, delta=DELTA, seed=seed, out=out, **settings)
-        found = run(config, on_start=plans.append).summary
+        found = run(config, on_start=plans.append, loader=lambda *_: synthetic(records, split)).summary
     noise = plans[0].noise[0] if plans[0].noise else None
     spread = noise.gate.spread if isinstance(noise, ProvenNoise) and noise.gate else 0.0
     sent = sum(agent["releases"] for agent in found["per_agent"])

@@ -32,9 +32,7 @@ def agents_of(
     graph: nx.Graph, size: int, eta: float, share: float = 0.0, kind: type[ConsensusState] = ConsensusState
 ) -> dict[int, Agent]:
     plan = AgentPlan(eta, share, 0.0, None)
-    return {
-        i: Agent(i, tuple(sorted(graph[i])), plan, kind.zero(len(graph[i]), size)) for i in sorted(graph)
-    }
+    return {i: Agent(i, tuple(sorted(graph[i])), plan, kind.zero(len(graph[i]), size)) for i in sorted(graph)}
 
 
 def absorb(agent: Agent, own: Vector | None, spoken: Mapping[int, Vector | None]) -> None:
@@ -243,7 +241,9 @@ def gaps(
     found = []
     for round in range(rounds):
         turn(agents, trouble, round, lambda agent: minimiser(agent, solvers))
-        found.append(max(sum(f.value(agent.state.theta) for f in locals_) - least for agent in agents.values()))
+        found.append(
+            max(sum(f.value(agent.state.theta) for f in locals_) - least for agent in agents.values())
+        )
     return found
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.holder.door import FAILED
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = "good.csv"

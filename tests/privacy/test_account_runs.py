@@ -12,7 +12,6 @@ import pytest
 from admmnet import RunError, read_run
 from admmnet.cli import run_command_line
 from admmnet.errors import BudgetError, RequestError
-from admmnet.holder.door import FAILED
 from admmnet.privacy import audit
 from admmnet.privacy.calibrate_proven import nominal_rho
 from admmnet.privacy.conversion import ORDERS, allowance, best_order

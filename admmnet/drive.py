@@ -45,7 +45,7 @@ class Solve(NamedTuple):
 
 Steps = Generator[Solve, Vector, T]
 """Something computed with solves in between."""
-Answer = Vector | RunError
+Answer = Vector | Exception
 
 
 def alone(steps: Steps[T]) -> T:
@@ -58,7 +58,7 @@ def abreast(all_steps: Sequence[Steps[T]]) -> list[T]:
 
     Raises
     ------
-    RunError
+    Exception
         Of the first agent whose steps fail; no further step is taken then.
     """
     results: dict[int, T] = {}
@@ -78,7 +78,7 @@ def _advance(
     try:
         if answer is None:
             waiting[number] = next(steps)
-        elif isinstance(answer, RunError):
+        elif isinstance(answer, Exception):
             waiting[number] = steps.throw(answer)
         else:
             waiting[number] = steps.send(answer)
@@ -97,16 +97,20 @@ def _answers(asked: dict[int, Solve]) -> dict[int, Answer]:
             continue
         try:
             answers[number] = request.solver.solve(request.g, request.m, request.beta).theta
-        except RunError as error:
+        except Exception as error:  # may depend on records: the agent's door decides what is told of it
             answers[number] = error
     for block, numbers in blocks.values():
         requests = [asked[number] for number in numbers]
-        found = block.solve(
-            [request.solver.index for request in requests],
-            np.array([request.g for request in requests]),
-            np.array([request.m for request in requests]),
-            np.array([request.beta for request in requests]),
-        )
+        try:
+            found = block.solve(
+                [request.solver.index for request in requests],
+                np.array([request.g for request in requests]),
+                np.array([request.m for request in requests]),
+                np.array([request.beta for request in requests]),
+            )
+        except Exception as error:
+            answers |= dict.fromkeys(numbers, error)
+            continue
         for number, solution in zip(numbers, found, strict=True):
             answers[number] = solution if isinstance(solution, RunError) else solution.theta
     return dict(sorted(answers.items()))

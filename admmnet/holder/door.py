@@ -8,6 +8,7 @@ What comes out is what is released, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -102,11 +103,11 @@ class Door:
                 continue
             try:
                 reply = yield step
-            except RunError as error:
+            except Exception as error:
                 raise self._fault(error) from None
 
-    def _fault(self, error: Exception) -> RunError:
-        return RunError(str(error) if self._told else FAILED)
+    def _fault(self, error: Exception) -> Exception:
+        return error if self._told else RunError(FAILED)
 
     @property
     def secret(self) -> Secret:
@@ -137,7 +138,8 @@ def _ours(measurement: Measurement) -> Measurement:
             f"{type(measurement).__name__} is no measurement of admmnet.holder: the door answers those alone, because "
             "each states what it costs and has a proof"
         )
-    return measurement
+    fields_alone: Measurement = replace(measurement)  # type: ignore[type-var]
+    return fields_alone  # plain again, without whatever else was put into it
 
 
 def _bounded(answer: Answer) -> Answer:

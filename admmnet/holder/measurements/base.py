@@ -79,10 +79,16 @@ def measurement(kind: K) -> K:
 
 
 _PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
+_SIGNED = frozenset({"threshold", "scale"})
+_NOT_NEGATIVE = frozenset({"share", "gate_epsilon"})
+"""Numbers that may be zero; of all others a cost would be understated where they are not positive."""
 
 
 class Plain:
-    """Base of measurements: fields are made plain, so that no foreign value stands where a number belongs."""
+    """Base of measurements: fields are made plain, so that no foreign value stands where a number belongs.
+
+    Numbers are finite, and positive where a cost or a noise is made of them.
+    """
 
     def __post_init__(self) -> None:
         """Convert every field to its plain type; vectors are copied.
@@ -90,7 +96,7 @@ class Plain:
         Raises
         ------
         RequestError
-            If a field is of another kind.
+            If a field is of another kind, or out of range.
         """
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
@@ -103,7 +109,17 @@ class Plain:
                 raise RequestError(
                     f"{type(self).__name__}: {field.name} must be a {kind.lower()}, got {type(value).__name__}"
                 ) from None
+            if kind in ("Vector", "float") and not _sound(field.name, plain):
+                raise RequestError(f"{type(self).__name__}: {field.name} is not finite, or not positive")
             object.__setattr__(self, field.name, plain)
+
+
+def _sound(name: str, value: Any) -> bool:
+    if not np.isfinite(value).all():
+        return False
+    if isinstance(value, np.ndarray) or name in _SIGNED:
+        return True
+    return bool(value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0)
 
 
 def key_of(what: object, *numbers: float) -> str:

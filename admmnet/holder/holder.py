@@ -11,7 +11,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class Holder:
     @classmethod
     def of(
         cls, shards: Sequence[tuple[Features, Vector]], *, task: Task = "binary", copy: bool = True
-    ) -> Holder:
+    ) -> Self:
         """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up.
 
         Raises

@@ -1,0 +1,123 @@
+"""Every measurement with what it costs, and a door whose ledger notes the order of things."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from admmnet.drive import alone
+from admmnet.holder import Ask, Door, Holder
+from admmnet.holder.measurements import (
+    ExactMinimiser,
+    GammaMinimiser,
+    HeldFall,
+    NoisyFall,
+    PerturbedMinimiser,
+    PublishedComparison,
+)
+from admmnet.losses import get_loss
+from admmnet.privacy.events import (
+    AboveThreshold,
+    Event,
+    GammaNorm,
+    Gaussian,
+    Laplace,
+    ObjectivePerturbation,
+    Unprotected,
+)
+from admmnet.rng import Purpose, agent_streams
+from admmnet.types import Vector
+
+N, D = 40, 4
+LOGISTIC = get_loss("logistic")
+LINEAR, CENTRE = np.array([0.02, -0.01, 0.03, 0.0]), np.array([0.5, -0.5, 0.2, 0.1])
+
+
+def records() -> tuple[Any, Vector]:
+    stream = np.random.default_rng(0)
+    X = stream.standard_normal((N, D))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.where(X[:, 0] + 0.3 * stream.standard_normal(N) > 0.0, 1.0, -1.0)
+
+
+ASKED: dict[str, Any] = {
+    "exact": ExactMinimiser(LINEAR, 0.5, 1e-8),
+    "objective": PerturbedMinimiser(LINEAR, 0.5, 1e-8, 0.05, 1e-6),
+    "output": PerturbedMinimiser(LINEAR, 0.5, 1e-8, None, 0.05),
+    "gamma": GammaMinimiser(LINEAR, 0.5, 1e-8, 40.0, 1e-6, scale=-0.4),
+    "gaussian gate": NoisyFall(CENTRE, 5.0, 1e-5, -1e3, 0.1),
+    "held gate": HeldFall(CENTRE, 5.0, 1e-5, -1e3, 0.5, 0.5),
+    "comparison": PublishedComparison(
+        LINEAR, 0.5, 1e-8, 0.05, 1e-6, np.zeros(D), 0.01, 1.0, -1e3, 0.1, 0.1, 0.5
+    ),
+}
+
+
+class Book:
+    """A ledger that only notes what it is asked, together with draws and solves."""
+
+    def __init__(self, affords: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
+        self.log: list[Any] = []
+        self.asked: list[tuple[Event, ...]] = []
+        self._affords = affords
+
+    def affords(self, events: Sequence[Event]) -> bool:
+        self.asked.append(tuple(events))
+        return self._affords(events)
+
+    def charge(self, round: int, *events: Event) -> None:
+        self.log += events
+
+    def refuse(self, round: int) -> None:
+        self.log.append("refused")
+
+    @property
+    def charged(self) -> list[Event]:
+        return [entry for entry in self.log if not isinstance(entry, str)]
+
+
+class Watched(Mapping[Purpose, np.random.Generator]):
+    """Streams that note every use."""
+
+    def __init__(self, log: list[Any]) -> None:
+        self._streams, self._log = agent_streams(0, 1), log
+
+    def __getitem__(self, purpose: Purpose) -> np.random.Generator:
+        self._log.append(f"draw {purpose.name}")
+        return self._streams[purpose]
+
+    def __iter__(self) -> Iterator[Purpose]:
+        return iter(self._streams)
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+
+def door_of(book: Book, kind: type[Holder] = Holder) -> Door:
+    ledger: Any = book
+    return Door(kind(*records()), 0, LOGISTIC, ledger, Watched(book.log))
+
+
+def ask(door: Door, measurement: Any, *reserve: Any, round: int = 0) -> Any:
+    return alone(door.answer(Ask(measurement, reserve), round))
+
+
+INEXACT = 2.0 * 1e-8 / 0.5
+COSTS: dict[str, tuple[Event, ...]] = {
+    "exact": (Unprotected(),),
+    "objective": (
+        ObjectivePerturbation(2.0 / N, 0.05, 1.0, 0.25, 0.5, N, logistic=True),
+        Gaussian(INEXACT, 1e-6),
+    ),
+    "output": (Gaussian(2.0 / (N * 0.5) + INEXACT, 0.05),),
+    "gamma": (GammaNorm(2.0 / N, 40.0, D, 0.25, 0.5, N, None, logistic=True), Gaussian(INEXACT, 1e-6)),
+    "gaussian gate": (Gaussian(2.0 * 5.0 / N + 1e-5, 0.1),),
+    "held gate": (AboveThreshold(2.0 * 5.0 / N + 1e-5, 0.5, 0.5),),
+    "comparison": (
+        ObjectivePerturbation(2.0 / N, 0.05, 1.0, 0.25, 0.5, N, gated=True),
+        Laplace(2.0 / N + INEXACT * (1.0 + np.sqrt(0.02)), 0.1, 0.5),
+        Gaussian(INEXACT, 1e-6, 2.0 / N, 0.05),
+    ),
+}

@@ -1,0 +1,188 @@
+"""Whom the door answers: our own measurements, made of plain numbers that make sense."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError
+from admmnet.holder import Released
+from admmnet.holder.answers import Cost, Work
+from admmnet.holder.measurements import (
+    ExactMinimiser,
+    PerturbedMinimiser,
+)
+from admmnet.holder.measurements.base import KINDS, Known
+from admmnet.holder.secrets import Secret
+from admmnet.privacy.events import (
+    GammaNorm,
+)
+
+from .doors import ASKED, LINEAR, Book, D, ask, door_of
+
+
+def test_every_measurement_is_here() -> None:
+    assert {type(measurement) for measurement in ASKED.values()} == KINDS
+
+
+# who is answered
+
+
+class FreeMinimiser(PerturbedMinimiser):
+    """A subclass of ours that says it costs nothing."""
+
+    def cost(self, known: Known) -> Cost:
+        return Cost(())
+
+
+@dataclass(frozen=True, eq=False)
+class Copied:
+    """A class of its own that looks like one of ours and hands out rows."""
+
+    def within(self, known: Known) -> Copied:
+        return self
+
+    def cost(self, known: Known) -> Cost:
+        return Cost(())
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        yield from ()
+        return Released(secret.solver.X[0], self)
+
+
+class Disguised(Copied):
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return ExactMinimiser
+
+
+@pytest.mark.parametrize(
+    "foreign", [FreeMinimiser(LINEAR, 0.5, 1e-8, 0.05, 1e-6), Copied(), Disguised(), object(), None]
+)
+def test_foreign_measurements_are_not_answered(foreign: Any) -> None:
+    for reserve in (False, True):
+        book = Book()
+        with pytest.raises(RequestError, match=r"is no measurement of admmnet\.holder"):
+            ask(door_of(book), *((ASKED["held gate"], foreign) if reserve else (foreign,)))
+        assert book.log == []
+
+
+class Lying(float):
+    """A number whose arithmetic is not that of its value."""
+
+    def _nothing(self, *others: Any) -> Any:
+        return Lying(0.0)
+
+    __truediv__ = __rtruediv__ = __mul__ = __rmul__ = __pow__ = _nothing
+
+    def __lt__(self, other: Any) -> bool:
+        return True
+
+    __gt__ = __le__ = __ge__ = __lt__
+
+
+class LyingVector(np.ndarray):
+    """An array that says it is short, and changes when it is added to."""
+
+    def __matmul__(self, other: Any) -> Any:
+        return 0.0
+
+    def __add__(self, other: Any) -> Any:
+        return np.zeros(D)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_foreign_values_in_fields_are_made_plain(name: str) -> None:
+    honest = ASKED[name]
+    told: dict[str, Any] = {}
+    for field in fields(honest):
+        value = getattr(honest, field.name)
+        told[field.name] = Lying(value) if type(value) is float else value
+        if isinstance(value, np.ndarray):
+            told[field.name] = value.copy().view(LyingVector)
+    lying = type(honest)(**told)
+    for field in fields(lying):
+        assert type(getattr(lying, field.name)) is type(getattr(honest, field.name)), field.name
+    books = [Book(), Book()]
+    answers = [ask(door_of(book), asked) for book, asked in zip(books, (honest, lying), strict=True)]
+    assert books[0].log == books[1].log
+    assert_equal(*answers)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_what_is_put_into_a_measurement_afterwards_is_left_outside(name: str) -> None:
+    """Frozen values can be written to all the same: the door takes the fields alone, made plain again."""
+    honest, tampered = ASKED[name], replace(ASKED[name])
+    for method, lie in (("cost", lambda known: Cost(())), ("within", lambda known: tampered)):
+        object.__setattr__(tampered, method, lie)
+    for field in fields(tampered):
+        value = getattr(tampered, field.name)
+        if type(value) is float:
+            object.__setattr__(tampered, field.name, Lying(value))
+    books = [Book(), Book()]
+    answers = [ask(door_of(book), asked) for book, asked in zip(books, (honest, tampered), strict=True)]
+    assert books[0].log == books[1].log
+    assert_equal(*answers)
+
+
+def assert_equal(one: Any, two: Any) -> None:
+    assert isinstance(one, Released)
+    assert isinstance(two, Released)
+    assert np.array_equal(one.value, two.value)
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, "much", None, [1.0, 2.0]], ids=str)
+def test_numbers_that_would_understate_a_cost_are_refused(name: str, value: Any) -> None:
+    measurement = ASKED[name]
+    free = {"threshold", "scale"} | ({"share", "gate_epsilon"} if value == 0.0 else set())
+    for field in fields(measurement):
+        if type(getattr(measurement, field.name)) is not float:
+            continue
+        if field.name in free and isinstance(value, float) and np.isfinite(value):
+            assert getattr(replace(measurement, **{field.name: value}), field.name) == value
+        elif not (value is None and "None" in str(field.type)):
+            with pytest.raises(RequestError, match=f"{type(measurement).__name__}: {field.name}"):
+                replace(measurement, **{field.name: value})
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_vectors_are_finite_and_copied(name: str) -> None:
+    measurement = ASKED[name]
+    for field in fields(measurement):
+        value = getattr(measurement, field.name)
+        if isinstance(value, np.ndarray):
+            own = value.copy()
+            kept = getattr(replace(measurement, **{field.name: own}), field.name)
+            own[:] = 7.0
+            assert np.array_equal(kept, value)
+            own[1] = np.nan
+            with pytest.raises(RequestError, match="is not finite"):
+                replace(measurement, **{field.name: own})
+
+
+@pytest.mark.parametrize("name", ["objective", "gamma", "comparison"])
+def test_a_linear_term_of_another_length_is_refused(name: str) -> None:
+    book = Book()
+    for wrong in (np.ones(1), np.ones(D + 1), np.ones((1, D))):
+        with pytest.raises(
+            RequestError, match=rf"the linear term has {wrong.size} numbers, the records have {D}"
+        ):
+            ask(door_of(book), replace(ASKED[name], linear=wrong))
+    assert book.log == []
+
+
+def test_a_convexity_is_booked_at_most_as_it_is_solved_with() -> None:
+    dear = replace(ASKED["gamma"], booked=0.6)
+    with pytest.raises(
+        RequestError, match=r"booked convexity 0\.6 must be positive and at most the solve's, 0\.5"
+    ):
+        ask(door_of(Book()), dear)
+    book = Book()
+    ask(door_of(book), replace(ASKED["gamma"], booked=0.25))
+    event = book.charged[0]
+    assert isinstance(event, GammaNorm)
+    assert event.convexity == 0.25

@@ -1,0 +1,176 @@
+"""What is said when something fails behind the door; nodes and resumed runs at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError, RunConfig, RunError
+from admmnet.blocks.solve import BlockSolver
+from admmnet.checkpoint.kept import node_state, restore_node
+from admmnet.drive import abreast
+from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHolder
+from admmnet.holder.door import FAILED
+from admmnet.holder.measurements.base import Measurement
+from admmnet.holder.secrets import Secret
+from admmnet.methods import Agent, AgentPlan
+from admmnet.methods.consensus import ConsensusMethod
+from admmnet.node import Node
+from admmnet.privacy.events import Laplace, NoRecords
+from admmnet.rng import agent_streams
+from admmnet.solve import LocalSolver
+from admmnet.types import Vector
+
+from .doors import ASKED, COSTS, LOGISTIC, Book, D, ask, door_of, records
+
+FAULTS = [
+    np.linalg.LinAlgError("singular: row 8 is 0.7351948"),
+    ValueError("0.7351948"),
+    KeyError(0.7351948),
+    RunError("stopped at gradient norm 0.7351948"),
+    RequestError("label 0.7351948"),
+]
+
+
+@pytest.mark.parametrize("place", ["solve", "block", "losses", "draw"])
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
+def test_a_fault_inside_is_one_fixed_text_where_records_are_private(
+    fault: Exception, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*args: Any) -> Any:
+        raise fault
+
+    name = "comparison"
+    kept = COSTS[name][:2]
+    where: tuple[Any, str] = {
+        "solve": (LocalSolver, "solve"),
+        "block": (BlockSolver, "solve"),
+        "losses": (LocalSolver, "losses"),
+        "draw": (Secret, "laplace"),
+    }[place]
+    monkeypatch.setattr(*where, failing)
+    members = 2 if place == "block" else 1
+    for kind in (Holder, SimulatedHolder):
+        book: Any = Book()
+        holder = kind.of([records()] * members)
+        doors = [Door(holder, k, LOGISTIC, book, agent_streams(k, 1)) for k in range(members)]
+        steps = [door.answer(Ask(ASKED[name]), 0) for door in doors]
+        if kind is SimulatedHolder:  # nothing to hide, and an internal error stays one
+            with pytest.raises(type(fault), match=r"0\.7351948"):
+                abreast(steps)
+        else:
+            with pytest.raises(RunError) as caught:
+                abreast(steps)
+            assert str(caught.value) == FAILED
+            assert caught.value.__cause__ is None
+            assert caught.value.__suppress_context__
+        assert book.charged == [*kept] * members, "what it cost stays charged, and no more"
+
+
+def test_an_interrupt_is_not_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopping(*args: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalSolver, "solve", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        ask(door_of(Book()), ASKED["objective"])
+
+
+def test_nothing_behind_the_door_of_private_records_is_shown() -> None:
+    with pytest.raises(RequestError, match="nothing behind the door of private records is shown"):
+        _ = door_of(Book()).secret
+    assert door_of(Book(), SimulatedHolder).secret.kept == {}
+    door = door_of(Book())
+    shown = {name for name in dir(door) if not name.startswith("_")}
+    assert shown == {"answer", "marks", "nothing", "records", "secret"}
+
+
+# nodes
+
+
+class Scripted(ConsensusMethod):
+    """Says what it is given; asks what it is given before."""
+
+    name = "scripted"
+
+    def __init__(self, questions: Sequence[Measurement], vector: Vector | None) -> None:
+        super().__init__(RunConfig(algorithm="admm", beta=1e-8))
+        self.questions, self.vector, self.answers = questions, vector, list[Any]()
+
+    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+        for question in self.questions:
+            self.answers.append((yield Ask(question)))
+        return self.vector
+
+
+def node_of(book: Any, questions: Sequence[Any], vector: Vector | None, kind: type[Holder] = Holder) -> Node:
+    method, agent = Scripted(questions, vector), Agent(0, (1,), AgentPlan(0.1, 0.0, 0.0, None))
+    agent.state = method.start(agent, D)
+    return Node(agent, method, door_of(book, kind), book)
+
+
+def test_a_vector_that_asked_nothing_is_noted_at_no_cost() -> None:
+    book, vector = Book(), np.ones(D)
+    node = node_of(book, (), vector)
+    assert node.propose(0) is vector
+    assert book.log == [NoRecords()]
+    assert node.agent.releases == 1
+    book = Book()
+    assert node_of(book, (), None).propose(0) is None
+    assert book.log == []
+    book = Book()
+    assert node_of(book, (ASKED["output"],), vector).propose(0) is vector
+    assert book.charged == list(COSTS["output"]), "what asked is in the ledger by what it asked"
+
+
+def test_a_method_is_sent_the_answers_and_a_fault_names_agent_and_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = node_of(Book(), (ASKED["output"], replace(ASKED["held gate"], threshold=1e3)), None)
+    node.propose(0)
+    method = node.method
+    assert isinstance(method, Scripted)
+    assert isinstance(method.answers[0], Released)
+    assert method.answers[1] is NO
+    monkeypatch.setattr(Secret, "gaussian", lambda *_: 1 / 0)
+    with pytest.raises(RunError, match=f"^agent 0, round 5: {FAILED}$"):
+        node.propose(5)
+
+
+# resume
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_a_private_resume_pays_a_new_start(seeded: bool) -> None:
+    """The held threshold of a private run is nowhere but in the process that drew it."""
+    kind = SimulatedHolder if seeded else Holder
+    no = replace(ASKED["held gate"], threshold=1e3)
+    first, second = Book(), Book()
+    before, after = node_of(first, (no,), None, kind), node_of(second, (no,), None, kind)
+    before.propose(0)
+    state = node_state(before, seeded=seeded)
+    assert any(name.startswith("kept") for name in state) is seeded
+    assert not any("HeldFall" in str(value) for value in state.values()) or seeded
+    restore_node(after, state, seeded=seeded)
+    after.propose(1)
+    assert first.charged == list(COSTS["held gate"])
+    assert second.charged == ([] if seeded else list(COSTS["held gate"]))
+    if seeded:
+        assert after.door.secret.kept.keys() == before.door.secret.kept.keys()
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_a_resume_books_the_papers_epsilon_of_the_gate_no_second_time(seeded: bool) -> None:
+    kind = SimulatedHolder if seeded else Holder
+    no = replace(ASKED["comparison"], threshold=1e3)
+    first, second = Book(), Book()
+    before, after = node_of(first, (no,), None, kind), node_of(second, (no,), None, kind)
+    before.propose(0)
+    restore_node(after, node_state(before, seeded=seeded), seeded=seeded)
+    after.propose(1)
+    epsilons = [[e.gate_epsilon for e in book.charged if isinstance(e, Laplace)] for book in (first, second)]
+    assert epsilons == [[0.5], [0.0]]

@@ -18,7 +18,7 @@ from admmnet.privacy.calibrate_proven import sigma_objective
 from admmnet.privacy.proven import LOGISTIC
 
 if TYPE_CHECKING:
-    from admmnet.baselines.plan import BaselineSettings
+    from admmnet.methods.single_site import BaselineSettings
 
 ROUNDS, PURE_ROUNDS = 12, 6
 """T of the proven methods; of the proven rivals, whose noise is larger (R-ADMM: as many rounds that read records)."""
@@ -249,7 +249,7 @@ def _clip(config: RunConfig, scale: float, dual_noise: bool) -> float:
 
 def baseline_settings(config: RunConfig) -> BaselineSettings:
     """Settings of a baseline for its plan, without ``auto``; those it does not have get harmless values."""
-    from admmnet.baselines.plan import BaselineSettings
+    from admmnet.methods.single_site import BaselineSettings
 
     plain: dict[str, Any] = {
         "regularisation": 1e-4,

@@ -13,6 +13,22 @@ from admmnet.privacy.ledger import Ledger
 from admmnet.types import Vector
 
 
+def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[Vector | None]:
+    """Let the door answer what a method asks in a round; return what the agent says."""
+    steps, asked = method.propose(agent, round), False
+    try:
+        ask = next(steps)
+        while True:
+            asked = True
+            answer = yield from door.answer(ask, round)
+            ask = steps.send(answer)
+    except StopIteration as done:
+        vector: Vector | None = done.value
+    if vector is not None and not asked:
+        door.nothing(round)
+    return vector
+
+
 @dataclass(slots=True)
 class Node:
     """One agent of a process.
@@ -53,25 +69,11 @@ class Node:
             If a measurement fails; the agent then sends nothing, ever.
         """
         try:
-            self.outgoing = yield from self._steps(round)
+            self.outgoing = yield from proposal(self.method, self.agent, self.door, round)
         except RunError as error:
             raise RunError(f"agent {self.id}, round {round}: {error}") from None
         self.agent.releases += self.outgoing is not None
         return self.outgoing
-
-    def _steps(self, round: int) -> Steps[Vector | None]:
-        steps, asked = self.method.propose(self.agent, round), False
-        try:
-            ask = next(steps)
-            while True:
-                asked = True
-                answer = yield from self.door.answer(ask, round)
-                ask = steps.send(answer)
-        except StopIteration as done:
-            vector: Vector | None = done.value
-        if vector is not None and not asked:
-            self.door.nothing(round)
-        return vector
 
     def absorb(self, inbox: Mapping[int, Vector]) -> None:
         """Take in what the neighbours said."""

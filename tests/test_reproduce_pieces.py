@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.baselines import make_problem, run_song_sgd
-from admmnet.baselines.objective import primal_objective
 from admmnet.compare.pool import Pool
 from admmnet.compare.watch import Watch
 from admmnet.errors import BudgetError, RunError
+from admmnet.holder import SimulatedHolder
+from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, Problem
 from admmnet.reproduce.ding2020_compared import _needed, convergence
 from admmnet.reproduce.ding2020_effects import _apart
 from admmnet.reproduce.ding2020_words import PAPER, PROVEN, PUBLISHED
@@ -23,6 +23,7 @@ from admmnet.reproduce.passes import LocalJob, OptimumJob, SongJob, log_places, 
 from admmnet.reproduce.report import verdict_of
 from admmnet.reproduce.sources import Source, load, made, rows, surveyed
 from admmnet.reproduce.tables import Summary, by, read_table, summed_up, write_table
+from admmnet.types import Matrix, Vector
 
 SMALL = made("small", "logistic", records=300, features=3, test=200, norm=5.0)
 
@@ -131,51 +132,44 @@ def test_places_end_with_the_last_step() -> None:
     assert log_places(100) == [100]
 
 
+def logistic(X: Matrix, y: Vector, regularisation: float) -> Problem:
+    return SimulatedHolder(X, y).problem(SINGLE_SITE_LOSSES["logistic"], regularisation)
+
+
 def test_a_songs_pass_is_the_librarys() -> None:
     job = SongJob(SMALL, 4, 1.0, "sqrt", 10.0, 1e-3, 5)
     found = job(None)
-    problem = make_problem(*rows(SMALL), "logistic", 1e-3)
-    ended = run_song_sgd(
-        problem,
-        batch=4,
-        epsilon=1.0,
-        order_rng=np.random.default_rng([5, 0]),
-        noise_rng=np.random.default_rng([5, 1]),
-        schedule="sqrt",
-        scale=10.0,
-    )
+    problem = logistic(*rows(SMALL), 1e-3)
+    series = DisjointSteps(1e-3, 4, np.array(1.0), "sqrt", 10.0)
+    ended = series.run(problem, np.random.default_rng([5, 0]), np.random.default_rng([5, 1]))
     assert found["samples"][-1] == 300
-    assert found["objective"][-1] == primal_objective(problem, ended.theta)
+    assert found["objective"][-1] == problem.primal(ended.theta)
 
 
 def test_the_averages_are_those_of_the_models_before_each_step() -> None:
     X, y = rows(SMALL)
     models = [np.zeros(3)]
-    run_song_sgd(
-        make_problem(X[:50], y[:50], "logistic", 1e-12),
-        batch=1,
-        epsilon=2.0,
-        order_rng=np.random.default_rng([7, 2]),
-        noise_rng=np.random.default_rng([7, 3]),
-        schedule="constant",
-        scale=0.1,
-        observe=lambda t, w: models.append(np.array(w)),
+    DisjointSteps(1e-12, 1, np.array(2.0), "constant", 0.1).run(
+        logistic(X[:50], y[:50], 1e-12),
+        np.random.default_rng([7, 2]),
+        np.random.default_rng([7, 3]),
+        lambda progress: models.append(progress.theta.copy()),
     )
     records = load(SMALL)
-    test = make_problem(records.X_test, records.y_test, "logistic", 1e-12)
+    test = logistic(records.X_test, records.y_test, 1e-12)
     found = LocalJob(SMALL, "sgd", 2.0, 50, 0.1, 7)(None)
     assert found["steps"] == [50]
-    assert found["loss"] == [pytest.approx(primal_objective(test, np.mean(models[:50], axis=0)), rel=1e-12)]
+    assert found["loss"] == [pytest.approx(test.primal(np.mean(models[:50], axis=0)), rel=1e-12)]
     banco = LocalJob(SMALL, "banco", 2.0, 50, None, 7)(None)
     assert banco["loss"] != found["loss"]
 
 
 def test_the_optimum_is_one() -> None:
     found = OptimumJob(SMALL, 1e-3)(None)
-    problem = make_problem(*rows(SMALL), "logistic", 1e-3)
+    problem = logistic(*rows(SMALL), 1e-3)
     for seed in range(20):
         w = np.random.default_rng(seed).standard_normal(3)
-        assert primal_objective(problem, w) > found["objective"]
+        assert problem.primal(w) > found["objective"]
 
 
 def test_made_records_are_unit_rows_the_same_for_any_number_of_holders() -> None:

@@ -1,6 +1,7 @@
 """A baseline from settings to run folder, in the network's format (docs/run-folder.md, docs/baselines.md).
 
-One holder has all training records. The order is the network's: plan from public facts, charge, write through, draw.
+One holder has all training records. The order is the network's: plan from public facts, charge, draw, write the charge
+through, show.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -19,16 +21,19 @@ import numpy as np
 
 from admmnet import records
 from admmnet.baselines.plan import epochs_of, steps_each
-from admmnet.baselines.prepare import Prepared, prepare_baseline
+from admmnet.baselines.prepare import Prepared, held, prepare_baseline
 from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.data import ENCODING, Records
 from admmnet.errors import RequestError
+from admmnet.holder import Holder, SimulatedHolder
+from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
+from admmnet.methods.single_site.sdca import GAP
 from admmnet.observer import test_error
 from admmnet.planning import Loader
 from admmnet.privacy.ledger import Header, Ledger, finite
 from admmnet.result import RunResult
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import agent_streams
 from admmnet.summary import TEST_RECORDS, entry_of, group_notes, privacy_of, versions_of
 from admmnet.together import together, withholds
 from admmnet.transport import World
@@ -37,7 +42,6 @@ from admmnet.version import __version__
 
 if TYPE_CHECKING:
     from admmnet.baselines.fit import Fitted
-    from admmnet.baselines.objective import Problem
 
 MEASURED = 100
 """Epochs from which only every so many are measured: SDCA makes short ones at its end."""
@@ -91,7 +95,7 @@ def run_baseline(
         error.shared = True
         raise error
     start = time.perf_counter()
-    prepared = together(world, lambda: prepare_baseline(config, loader), quoting=not withholds(config))
+    prepared, holder = together(world, lambda: _held(config, loader), quoting=not withholds(config))
     config, data, plan = prepared.config, prepared.data, prepared.plan
     _import_kernels(config)  # refused here if it is missing, before anything is written
     folder = Path(config.out) if config.out is not None else records.default_folder(config.algorithm)
@@ -99,24 +103,17 @@ def run_baseline(
     (folder / "config.toml").write_text(to_toml(config), encoding="utf-8")
     if on_start is not None:
         on_start(prepared)
-    X, y = data.shards[0]
     with ExitStack() as opened:
         ledger = _ledger(prepared, folder)
         opened.callback(ledger.close)  # keeps what was charged, whatever happens
-        meter = _Meter(prepared, folder, on_round)
+        meter = _Meter(prepared, holder, ledger, folder, on_round)
         opened.callback(meter.close)
-        charged = time.perf_counter()
-        ledger.charge(0, *plan.events)
-        ledger.commit()  # on its way to the disk before anything is drawn
         fitting = time.perf_counter()
-        streams = agent_streams(0, config.seed)
-        fitted = fit_baseline(
-            plan, X, y, streams, sampling_stream=streams[Purpose.BATCH], on_epoch=meter.observe
-        )
+        fitted = fit_baseline(plan, holder, ledger, agent_streams(0, config.seed), on_epoch=meter.observe)
         ended, measuring = time.perf_counter(), meter.seconds
         meter.finish(fitted.theta)
         ledger.finish()
-    seconds = {"solve": ended - fitting - measuring, "exchange": fitting - charged}
+    seconds = {"solve": ended - fitting - measuring - meter.committing, "exchange": meter.committing}
     if data.encoding is not None:
         records.write_json(folder / ENCODING, data.encoding)
     records.write_model(folder / "model.npz", fitted.theta[None], data.feature_names)
@@ -126,10 +123,16 @@ def run_baseline(
     return RunResult.of(folder, summary, fitted.theta[None])
 
 
+def _held(config: RunConfig, loader: Loader | None) -> tuple[Prepared, Holder]:
+    """Plan of a run without the records, and their holder."""
+    prepared = prepare_baseline(config, loader)
+    return replace(prepared, data=replace(prepared.data, shards={})), held(prepared)
+
+
 def _import_kernels(config: RunConfig) -> None:
     single = config.algorithm == "sgd" and config.batch == 1 and config.sampling != "poisson"
     if single or config.algorithm in ("sdca", "seq-dp-scd"):
-        import_module("admmnet.baselines.kernels")
+        import_module("admmnet.holder.series.kernels")
 
 
 def _ledger(prepared: Prepared, folder: Path) -> Ledger:
@@ -176,27 +179,31 @@ class _Meter:
     ----------
     epochs : int
         How many there were.
-    seconds : float
-        Time that measuring took.
+    seconds, committing : float
+        Time that measuring took, and writing the ledger.
     """
 
     def __init__(
-        self, prepared: Prepared, folder: Path, on_round: Callable[[int, float], None] | None
+        self,
+        prepared: Prepared,
+        holder: Holder,
+        ledger: Ledger,
+        folder: Path,
+        on_round: Callable[[int, float], None] | None,
     ) -> None:
-        self._data, self._plan, self._told = prepared.data, prepared.plan, on_round
+        self._data, self._plan, self._told, self._ledger = prepared.data, prepared.plan, on_round, ledger
         self._problem: Problem | None = None
-        if prepared.config.simulation:
-            from admmnet.baselines.fit import kind_of
-            from admmnet.baselines.objective import make_problem
-
-            X, y = prepared.data.shards[0]
+        if prepared.config.simulation and isinstance(holder, SimulatedHolder):
             settings = prepared.plan.settings
-            self._problem = make_problem(X, y, kind_of(settings.loss), settings.regularisation)
-        self.epochs, self._written, self.seconds = 0, 0, 0.0
+            self._problem = holder.problem(SINGLE_SITE_LOSSES[settings.loss], settings.regularisation)
+        self.epochs, self._written, self.seconds, self.committing = 0, 0, 0.0, 0.0
         self._file = records.MetricsFile(folder / "metrics.csv", training=self._problem is not None)
 
     def observe(self, epoch: int, theta: Vector) -> None:
-        """Count an epoch, and measure it unless there are very many."""
+        """Count an epoch, and measure it unless there are very many; what it cost is written before."""
+        start = time.perf_counter()
+        self._ledger.commit()
+        self.committing += time.perf_counter() - start
         self.epochs = epoch + 1
         if epoch < MEASURED or epoch % MEASURED == 0:
             self._measure(theta)
@@ -227,9 +234,7 @@ class _Meter:
         """Mean loss and objective of the training records; nan in private runs, which show neither."""
         if self._problem is None:
             return math.nan, math.nan
-        from admmnet.baselines.objective import primal_objective
-
-        objective = primal_objective(self._problem, theta)
+        objective = self._problem.primal(theta)
         return objective - 0.5 * self._problem.regularisation * float(theta @ theta), objective
 
     def close(self) -> None:
@@ -297,8 +302,6 @@ def _summarise(
 
 
 def _unfinished(fitted: Fitted) -> tuple[str, ...]:
-    from admmnet.baselines.fit import GAP
-
     gap = fitted.diagnostics.get("duality_gap", 0.0)
     if gap <= GAP:
         return ()

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from admmnet.baselines.objective import Features, Kind, Problem, is_sparse, make_problem, squared_norms
-from admmnet.baselines.plan import BaselinePlan, plan_baseline, steps_each
-from admmnet.baselines.seq_dp_scd import Bound
-from admmnet.errors import RequestError
+from admmnet.baselines.plan import BaselinePlan, plan_baseline
+from admmnet.drive import alone
+from admmnet.errors import BudgetError, RequestError
+from admmnet.holder import Door, Holder, SimulatedHolder
+from admmnet.holder.door import Guard
+from admmnet.holder.holder import Features, is_sparse, squared_norms
+from admmnet.holder.series import SINGLE_SITE_LOSSES
+from admmnet.methods.base import Agent, AgentPlan
+from admmnet.methods.single_site import SINGLE_SITE
+from admmnet.node import proposal
+from admmnet.privacy.budget import MemoryLedger
 from admmnet.rng import Purpose, agent_streams
 from admmnet.types import Matrix, Vector
 
@@ -22,8 +29,6 @@ if TYPE_CHECKING:
 
 _COMMON = ("loss", "regularisation", "method", "accountant", "epsilon", "delta", "data_dependent")
 """Settings that ``fit`` takes besides those of [baseline]."""
-GAP = 1e-6
-"""Duality gap at which ``sdca`` stops."""
 OnEpoch = Callable[[int, Vector], None]
 """Called with the number of an epoch, 0 is the first, and the model after it."""
 
@@ -39,7 +44,7 @@ class Fitted:
     work : int
         Steps done.
     diagnostics : mapping
-        Figures computed from the records; empty for private methods.
+        Figures computed from the records of a simulation; empty for private methods.
     """
 
     theta: Vector = field(repr=False)
@@ -47,34 +52,26 @@ class Fitted:
     diagnostics: Mapping[str, float]
 
 
-def kind_of(loss: str) -> Kind:
-    """Name of a loss within this package, where the squared one is ridge."""
-    return cast("Kind", "ridge" if loss == "squared" else loss)
-
-
 def fit_baseline(
     plan: BaselinePlan,
-    X: Features,
-    y: Vector,
+    holder: Holder,
+    guard: Guard,
     streams: Mapping[Purpose, np.random.Generator],
     *,
-    sampling_stream: np.random.Generator,
     on_epoch: OnEpoch | None = None,
 ) -> Fitted:
-    """Run the planned steps; what they cost is charged already.
+    """Ask for one epoch after the other; the first answer charges what all of them cost.
 
     Parameters
     ----------
     plan : BaselinePlan
         Made for these N and d.
-    X : array or scipy.sparse matrix, shape (N, d)
-        Rows of norm at most 1.
-    y : ndarray, shape (N,)
-        Labels -1 and +1, or targets.
+    holder : Holder
+        The records.
+    guard : Guard
+        Ledger of the run.
     streams : mapping
-        ``Purpose.OBJECTIVE`` is the noise.
-    sampling_stream : numpy.random.Generator
-        Batches and orders.
+        ``Purpose.OBJECTIVE`` is the noise, ``Purpose.BATCH`` batches and orders.
     on_epoch : callable, optional
         Sees released models alone.
 
@@ -82,88 +79,33 @@ def fit_baseline(
     ------
     RequestError
         Records that do not fit the plan or the method.
+    BudgetError
+        The guard refuses the charge.
     RunError
         The steps run away.
     """
-    from admmnet import baselines as run
-
     settings = plan.settings
-    if X.shape != (plan.records, plan.features):
-        raise RequestError(f"X has shape {X.shape}, the plan is for {(plan.records, plan.features)}")
-    tell = on_epoch or (lambda epoch, theta: None)
-    each, noise = steps_each(plan), streams[Purpose.OBJECTIVE]
-    scale = np.ones(plan.features)
-    if settings.algorithm == "primal-dp-scd":
-        X, scale = _unit_columns(X)
-        problem = make_problem(X, y, kind_of(settings.loss), settings.regularisation, unit="columns")
-    else:
-        problem = make_problem(X, y, kind_of(settings.loss), settings.regularisation)
-
-    def observe(step: int, state: Vector) -> None:
-        if step % each == 0 or step == plan.steps:
-            tell((step - 1) // each, _model(settings.algorithm, problem, state) / scale)
-
-    common: dict[str, Any] = {
-        "batch": settings.batch,
-        "clip": settings.clip,
-        "noise_multiplier": plan.noise_multiplier,
-        "steps": plan.steps,
-        "batch_rng": sampling_stream,
-        "noise_rng": noise,
-        "observe": observe,
-    }
-    sampling = settings.sampling
-    match settings.algorithm:
-        case "sdca":
-            found = run.run_sdca(
-                problem,
-                epochs=settings.epochs,
-                rng=sampling_stream,
-                gap=GAP,
-                strict=False,
-                observe=lambda epoch, theta: tell(epoch - 1, theta),
-            )
-            figures = {"primal": found.primal, "duality_gap": found.gap, "epochs": found.epochs}
-            return Fitted(found.theta, round(found.epochs * plan.records), figures)
-        case "dp-scd":
-            theta = run.run_dp_scd(problem, sampling=sampling, dual_noise=settings.dual_noise, **common).theta
-        case "seq-dp-scd":
-            theta = run.run_seq_dp_scd(problem, sampling=sampling, bound=bound_of(plan), **common).theta
-        case "primal-dp-scd":
-            theta = run.run_primal_dp_scd(problem, **common).theta / scale
-        case "dp-sgd":
-            theta = run.run_dp_sgd(
-                problem, sampling=sampling, learning_rate=settings.learning_rate, **common
-            ).theta
-        case "sgd":
-            theta = run.run_sgd(
-                problem,
-                batch=settings.batch,
-                learning_rate=settings.learning_rate,
-                steps=plan.steps,
-                rng=sampling_stream,
-                sampling=sampling,
-                observe=observe,
-            ).theta
-        case "song-sgd":
-            theta = run.run_song_sgd(
-                problem,
-                batch=settings.batch,
-                epsilon=math.inf if plan.pure is None else plan.pure,
-                order_rng=sampling_stream,
-                noise_rng=noise,
-                schedule=settings.schedule,
-                scale=settings.learning_rate,
-                observe=observe,
-            ).theta
-        case "banco":
-            theta = run.run_banco(
-                problem, order_rng=sampling_stream, noise_rng=noise, epsilon=plan.pure, sigma=plan.sigma
-            ).theta
-            tell(0, theta)
-        case other:
-            raise RequestError(f"no baseline is called {other!r}")
-    return Fitted(theta, plan.steps, {})
+    if (holder.counts, holder.width) != ((plan.records,), plan.features):
+        shape = (*holder.counts, holder.width)
+        raise RequestError(f"the records have shape {shape}, the plan is for {(plan.records, plan.features)}")
+    method = SINGLE_SITE[settings.algorithm](settings)
+    door = Door(holder, 0, SINGLE_SITE_LOSSES[settings.loss], guard, streams)
+    agent = Agent(0, (), AgentPlan(0.0, settings.regularisation, 0.0, plan.series))
+    agent.state = method.start(agent, plan.features)
+    for epoch in count():
+        theta = alone(proposal(method, agent, door, epoch))
+        if theta is None:
+            break
+        method.absorb(agent, theta, {})
+        if on_epoch is not None:
+            on_epoch(epoch, theta)
+    if not epoch:
+        raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
+    figures: Mapping[str, float] = {}
+    if isinstance(holder, SimulatedHolder):
+        figures = plan.series.figures(door.secret.kept[plan.series.key])
+    work = round(figures["epochs"] * plan.records) if "epochs" in figures else plan.steps
+    return Fitted(method.model(agent), work, figures)
 
 
 def refuse_scaled_columns(config: RunConfig) -> None:
@@ -174,21 +116,6 @@ def refuse_scaled_columns(config: RunConfig) -> None:
             "primal-dp-scd scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
             "accept it with --data-dependent"
         )
-
-
-def bound_of(plan: BaselinePlan) -> Bound:
-    """Sensitivity of a seqDP-SCD step: the paper's, or the one of docs/baselines.md sec. 4 for unit rows."""
-    return "published" if plan.settings.method == "published" else "contraction"
-
-
-def _model(algorithm: str, problem: Problem, state: Vector) -> Vector:
-    return state / problem.scale if algorithm in ("dp-scd", "seq-dp-scd") else state
-
-
-def _unit_columns(X: Features) -> tuple[Features, Vector]:
-    """Columns scaled to norm at most 1 over all records: data-dependent, and charged by nobody."""
-    norms = np.maximum(np.sqrt(squared_norms(X, axis=0)), 1e-300) * (1.0 + 1e-12)
-    return (X.multiply(1.0 / norms).tocsr() if is_sparse(X) else np.asarray(X) / norms), norms
 
 
 @dataclass(frozen=True)
@@ -261,18 +188,14 @@ def fit(
     if strangers:
         raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
     rows = prepare_rows(X, fit_intercept=fit_intercept)
-    try:
-        labels = np.ascontiguousarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise RequestError(
-            "y holds something that is no number: labels are -1 and +1, targets numbers"
-        ) from None
     config = with_delta(RunConfig(algorithm=algorithm, seed=seed, **settings), rows.shape[:1])
     config = fixed_baseline(config, *rows.shape)
     refuse_scaled_columns(config)
     plan = plan_baseline(baseline_settings(config), *rows.shape)
-    streams = agent_streams(0, seed)
-    fitted = fit_baseline(plan, rows, labels, streams, sampling_stream=streams[Purpose.BATCH])
+    kind = Holder if seed is None and plan.budget is not None else SimulatedHolder
+    holder = kind.of([(rows, np.array(y))], task=plan.task, unit=plan.series.unit_rows, copy=False)
+    guard = MemoryLedger(plan.budget, plan.settings.method)
+    fitted = fit_baseline(plan, holder, guard, agent_streams(0, seed))
     return Fit(fitted.theta, plan, config, privacy_of(plan, seeded=seed is not None))
 
 

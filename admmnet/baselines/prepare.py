@@ -12,7 +12,8 @@ from admmnet.config import RunConfig
 from admmnet.data import DataSettings, Records, load, load_sparse, require_classes
 from admmnet.data.settings import form_of
 from admmnet.defaults import baseline_settings, fixed_baseline, with_delta
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, UnfitRecords
+from admmnet.holder import Holder, SimulatedHolder
 from admmnet.planning import Loader, data_settings
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import parameters
@@ -98,6 +99,23 @@ def prepare_baseline(config: RunConfig, loader: Loader | None = None) -> Prepare
     config = fixed_baseline(with_delta(config, [count]), count, width)
     plan = plan_baseline(baseline_settings(config), count, width)
     return Prepared(config, data, plan, _notes(config, data))
+
+
+def held(prepared: Prepared) -> Holder:
+    """Put the records behind a holder; whoever prepared them gives the arrays up.
+
+    Raises
+    ------
+    UnfitRecords
+        If they are not what the theorems cover.
+    """
+    config, plan = prepared.config, prepared.plan
+    kind = SimulatedHolder if config.simulation or not config.budgeted else Holder
+    shard, unit = prepared.data.shards[0], plan.series.unit_rows
+    try:
+        return kind.of([shard], task=plan.task, unit=unit, copy=False)
+    except RequestError as error:
+        raise UnfitRecords("agent 0", str(error)) from None
 
 
 def _refuse_dependent(config: RunConfig, data: Records) -> None:

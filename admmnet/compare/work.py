@@ -16,7 +16,7 @@ from admmnet.config import RunConfig
 from admmnet.data import Records
 from admmnet.decisions import ADMM_REGULARISATION, loss_of
 from admmnet.defaults import baseline_regularisation, fixed
-from admmnet.errors import AdmmnetError, RequestError
+from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.observer import test_error
 from admmnet.planning import data_settings, located, prepare
 from admmnet.privacy.ledger import finite
@@ -207,11 +207,19 @@ def references(records: Records, config: RunConfig) -> tuple[float, float]:
 
 def _optimum(X: Any, y: Vector, config: RunConfig) -> Vector:
     """Minimise a baseline's objective by SDCA, without privacy, to a duality gap of ``GAP``."""
-    from admmnet.baselines import make_problem, run_sdca
-    from admmnet.baselines.fit import kind_of
+    from admmnet.holder import SimulatedHolder
+    from admmnet.holder.series import SINGLE_SITE_LOSSES, ExactPasses
 
-    problem = make_problem(X, y, kind_of(config.loss), baseline_regularisation(config))
-    return run_sdca(problem, epochs=EPOCHS, gap=GAP, rng=np.random.default_rng(0)).theta
+    weight = baseline_regularisation(config)
+    holder = SimulatedHolder.of([(X, y)], task="real" if config.loss == "squared" else "binary", copy=False)
+    problem = holder.problem(SINGLE_SITE_LOSSES[config.loss], weight)
+    found = ExactPasses(weight, EPOCHS, GAP).run(problem, np.random.default_rng(0))
+    if not found.gap <= GAP:
+        raise RunError(
+            f"sdca stopped at a duality gap of {found.gap:.3g} after {EPOCHS} epochs, above {GAP:g}: "
+            "raise --regularisation"
+        )
+    return np.asarray(found.theta)
 
 
 def digest(records: Records) -> str:

@@ -7,8 +7,9 @@ What comes out is what is released, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -19,8 +20,7 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.measurements.base import KINDS, Known, Measurement
 from admmnet.holder.secrets import Secret
 from admmnet.losses import Loss
-from admmnet.privacy.events import NoRecords, check
-from admmnet.privacy.ledger import Ledger
+from admmnet.privacy.events import Event, NoRecords, check
 from admmnet.radius import MOST, clip
 from admmnet.rng import Purpose
 
@@ -28,6 +28,22 @@ FAILED = (
     "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
 )
 """All that is said of it where records are private: why may depend on a record."""
+
+
+class Guard(Protocol):
+    """What keeps a budget: a ledger, or in a library call its totals alone."""
+
+    def affords(self, events: Iterable[Event]) -> bool:
+        """Whether these events still fit."""
+        ...
+
+    def charge(self, round: int, *events: Event) -> None:
+        """Book events that are about to be drawn."""
+        ...
+
+    def refuse(self, round: int) -> None:
+        """Refuse every further charge."""
+        ...
 
 
 class Door:
@@ -41,8 +57,8 @@ class Door:
         Which of the holder's members.
     loss : Loss
         Loss of all solves.
-    ledger : Ledger
-        Guard of the budget.
+    ledger : Guard
+        Of the budget.
     streams : mapping
         The agent's random numbers.
     """
@@ -54,13 +70,16 @@ class Door:
         holder: Holder,
         member: int,
         loss: Loss,
-        ledger: Ledger,
+        ledger: Guard,
         streams: Mapping[Purpose, np.random.Generator],
     ) -> None:
-        self._known = Known(holder.counts[member], holder.width, loss, frozenset())
-        self._ledger = ledger
-        self._secret = Secret(holder._solver(member, loss), streams)
+        if holder.task == "real" and loss.name != "squared":
+            raise RequestError(f"the {loss.name} loss needs labels -1 and +1, and these are targets")
         self._told = isinstance(holder, SimulatedHolder)
+        facts = holder.counts[member], holder.width, loss, frozenset[str]()
+        self._known = Known(*facts, holder.unit, self._told)
+        self._ledger = ledger
+        self._secret = Secret(holder, member, loss, streams)
 
     @property
     def records(self) -> int:

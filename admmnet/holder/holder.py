@@ -21,6 +21,7 @@ from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
     from admmnet.drive import AnySolver
+    from admmnet.holder.series.problem import Problem
 
 Task = Literal["binary", "real"]
 Features = Any
@@ -44,9 +45,13 @@ class Holder:
         Labels -1 and +1, or finite targets.
     task : {"binary", "real"}
         Which of the two.
+    unit : bool
+        Whether all rows must have norm 1, rows of zeros excepted: some bounds rest on that.
 
     Attributes
     ----------
+    task, unit
+        As given.
     counts : tuple of int
         Number of records of every member, n_i: the only ones that its noise is ever made from.
     width : int
@@ -59,12 +64,17 @@ class Holder:
         outside of the task's set. The message holds no value of a record.
     """
 
-    def __init__(self, X: Features, y: Any, *, task: Task = "binary") -> None:
-        self._take([(X, y)], task, copy=True)
+    def __init__(self, X: Features, y: Any, *, task: Task = "binary", unit: bool = False) -> None:
+        self._take([(X, y)], task, unit, copy=True)
 
     @classmethod
     def of(
-        cls, shards: Sequence[tuple[Features, Vector]], *, task: Task = "binary", copy: bool = True
+        cls,
+        shards: Sequence[tuple[Features, Vector]],
+        *,
+        task: Task = "binary",
+        unit: bool = False,
+        copy: bool = True,
     ) -> Self:
         """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up.
 
@@ -74,13 +84,14 @@ class Holder:
             As the constructor.
         """
         found = cls.__new__(cls)
-        found._take(shards, task, copy=copy)
+        found._take(shards, task, unit, copy=copy)
         return found
 
-    def _take(self, shards: Sequence[tuple[Features, Vector]], task: Task, *, copy: bool) -> None:
+    def _take(self, shards: Sequence[tuple[Features, Vector]], task: Task, unit: bool, *, copy: bool) -> None:
         if not shards:
             raise RequestError("a holder needs the records of one agent at least")
-        self._shards = [_checked(X, y, task, copy=copy) for X, y in shards]
+        self.task, self.unit = task, unit
+        self._shards = [_checked(X, y, task, unit, copy=copy) for X, y in shards]
         self.width = int(self._shards[0][0].shape[1])
         self.counts = tuple(len(y) for _, y in self._shards)
         if any(X.shape[1] != self.width for X, _ in self._shards):
@@ -120,9 +131,11 @@ class Holder:
 class SimulatedHolder(Holder):
     """Holder whose records are public, or of a simulation: what is computed from them may be shown."""
 
-    def records(self, member: int = 0) -> tuple[Features, Vector]:
-        """Rows (n, d) and labels (n,) of a member, not to be written to."""
-        return self._shards[member]
+    def problem(self, loss: Loss, regularisation: float, member: int = 0) -> Problem:
+        """Rows and labels of a member, not to be written to, as the objective of a single-site method."""
+        from admmnet.holder.series.problem import Problem
+
+        return Problem.of(*self._shards[member], loss, regularisation)
 
     def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
         """Mean loss of every member over its records at its row of theta (B, d), shape (B,)."""
@@ -147,7 +160,7 @@ def _give_back() -> None:
         trim(0)
 
 
-def _checked(X: Features, y: Any, task: Task, *, copy: bool) -> tuple[Features, Vector]:
+def _checked(X: Features, y: Any, task: Task, unit: bool, *, copy: bool) -> tuple[Features, Vector]:
     """Rows and labels that the theorems cover, read-only."""
     rows = _rows(X, copy=copy)
     try:
@@ -166,10 +179,19 @@ def _checked(X: Features, y: Any, task: Task, *, copy: bool) -> tuple[Features, 
         raise RequestError(
             "a row has norm above 1, and every bound rests on norms of at most 1: scale each row by itself to norm 1"
         )
+    if unit and not unit_rows(squares, rows.shape[1]):
+        raise RequestError(
+            "a row has norm below 1, and this method's bound needs 1: scale each row by itself"
+        )
     if task == "binary" and not (np.abs(labels) == 1.0).all():
         raise RequestError("a label is neither -1 nor +1: map the two classes to these")
     _freeze(rows, labels)
     return rows, labels
+
+
+def unit_rows(squares: Vector, width: int) -> bool:
+    """Whether rows of these squared norms have norm 1 up to rounding, rows of zeros excepted."""
+    return bool(np.all((squares == 0.0) | (np.abs(np.sqrt(squares) - 1.0) <= row_slack(width))))
 
 
 def _rows(X: Features, *, copy: bool) -> Features:

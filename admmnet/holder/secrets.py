@@ -1,14 +1,16 @@
-"""What stays behind the door: the solver of a member's records, its streams, and what measurements keep for later."""
+"""What stays behind the door: a member's records, its streams, and what measurements keep for later."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from admmnet.ball import BallQuery
 from admmnet.drive import AnySolver
+from admmnet.holder.holder import Features, Holder
+from admmnet.losses import Loss
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_noise, laplace_noise
 from admmnet.rng import Purpose
 from admmnet.types import Vector
@@ -19,21 +21,35 @@ class Secret:
 
     Attributes
     ----------
-    solver : LocalSolver or BlockMember
     marks : set of str
         What has happened, public, and in every checkpoint.
     kept : dict
         Thresholds, warm starts, dual variables by the keys of their measurements. The keys are public; the values are
         in checkpoints of simulations alone, so that a private run starts anew, and pays anew, what it resumes.
+    running : dict
+        Iterators over the steps of series, which go on from what is kept: never saved.
     """
 
-    __slots__ = ("kept", "marks", "solver", "streams")
+    __slots__ = ("_holder", "_loss", "_member", "kept", "marks", "running", "streams")
 
-    def __init__(self, solver: AnySolver, streams: Mapping[Purpose, np.random.Generator]) -> None:
-        self.solver = solver
+    def __init__(
+        self, holder: Holder, member: int, loss: Loss, streams: Mapping[Purpose, np.random.Generator]
+    ) -> None:
+        self._holder, self._member, self._loss = holder, member, loss
         self.streams = streams
         self.marks: set[str] = set()
         self.kept: dict[str, Any] = {}
+        self.running: dict[str, Iterator[None]] = {}
+
+    @property
+    def solver(self) -> AnySolver:
+        """Solver of the member's local problems, made when first used."""
+        return self._holder._solver(self._member, self._loss)
+
+    @property
+    def records(self) -> tuple[Features, Vector]:
+        """Rows (n, d) and labels (n,) of the member."""
+        return self._holder._shards[self._member]
 
     def gaussian(self, purpose: Purpose, sigma: float, size: int) -> Vector:
         """N(0, sigma^2 I) of shape (size,), of norm at most ``gaussian_tail``."""

@@ -14,7 +14,6 @@ from admmnet.holder.answers import Asking
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
     from admmnet.methods.consensus import Contact
 
 
@@ -33,7 +32,7 @@ class AgentPlan:
     eta, regularisation, proximal : float
         ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term.
     noise : object
-        Calibrated noise, None without privacy.
+        Calibrated noise, None without privacy; of a single-site method the ``Series`` with its noise.
     """
 
     eta: float
@@ -83,17 +82,16 @@ class Method:
 
     Parameters
     ----------
-    settings : RunConfig
+    settings
         Resolved settings of the run.
     """
 
     name: ClassVar[str]
     forms: ClassVar[tuple[str, ...]] = ("proven", "published")
 
-    def __init__(self, settings: RunConfig) -> None:
+    def __init__(self, settings: Any) -> None:
         self.settings = settings
         self.published = settings.method == "published"
-        self.beta = float(settings.beta)
 
     def start(self, agent: Agent, width: int) -> Any:
         """State of an agent before the first round, for models of ``width`` numbers."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from admmnet.holder.answers import Released
 from admmnet.methods.base import Agent, Method
 from admmnet.types import Matrix, Vector
+
+if TYPE_CHECKING:
+    from admmnet.config import RunConfig
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -133,6 +136,10 @@ class ConsensusState:
 
 class ConsensusMethod(Method):
     """A method whose agents agree through duals: eqs. (3) and (4) around what ``propose`` broadcasts."""
+
+    def __init__(self, settings: RunConfig) -> None:
+        super().__init__(settings)
+        self.beta = float(settings.beta)
 
     def start(self, agent: Agent, width: int) -> ConsensusState:
         """Everything at zero."""

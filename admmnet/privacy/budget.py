@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from admmnet.errors import RunError
 from admmnet.privacy import proven, published, subsampled
 from admmnet.privacy.conversion import (
     ORDERS,
@@ -179,3 +180,45 @@ def _sum(spent: float | None, costs: list[float] | list[float | None]) -> float 
     for cost in costs:
         total = None if cost is None or total is None else _plus(total, cost)
     return total
+
+
+class MemoryLedger:
+    """Guard of a budget whose charges are written nowhere: what a library call spends is its result's to tell.
+
+    Parameters
+    ----------
+    budget : Budget or None
+        What may be spent; None for methods without privacy.
+    method : str
+        As of ``Totals``.
+
+    Attributes
+    ----------
+    totals : Totals
+        Of what was charged.
+    """
+
+    def __init__(self, budget: Budget | None, method: str) -> None:
+        self.totals = Totals(method)
+        self._budget, self._refused = budget, False
+
+    def affords(self, events: Iterable[Event]) -> bool:
+        """Whether these events still fit; once something was refused, nothing does."""
+        return not self._refused and (self._budget is None or self._budget.affords(self.totals, events))
+
+    def refuse(self, round: int) -> None:
+        """Refuse every further charge."""
+        self._refused = True
+
+    def charge(self, round: int, *events: Event) -> None:
+        """Add up the cost of events that are about to be drawn.
+
+        Raises
+        ------
+        RunError
+            If the budget does not afford them (callers ask ``affords`` first).
+        """
+        if not self.affords(events):
+            raise RunError("a charge exceeds the budget")
+        for event in events:
+            self.totals.add(event)

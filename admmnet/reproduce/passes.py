@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.baselines import make_problem, run_banco, run_song_sgd
-from admmnet.baselines.objective import Problem, primal_objective
+from admmnet.holder import SimulatedHolder
+from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, OnlineSteps, Problem
 from admmnet.reproduce.lab import Result
 from admmnet.reproduce.sources import Source, load, rows
 from admmnet.types import Matrix, Vector
@@ -18,7 +18,7 @@ from admmnet.types import Matrix, Vector
 POINTS = 40
 """Places of a path at which it is measured, evenly spread."""
 FREE = 1e-12
-"""Regularisation that stands for none: `make_problem` wants a positive one."""
+"""Regularisation that stands for none: the series wants a positive one."""
 
 
 def places(steps: int, count: int = POINTS) -> list[int]:
@@ -76,21 +76,15 @@ class SongJob:
         steps = -(-problem.records // self.batch)
         wanted, samples, objectives = set(places(steps)), [], []
 
-        def observe(t: int, w: Vector) -> None:
-            if t in wanted:
-                samples.append(min(problem.records, t * self.batch))
-                objectives.append(primal_objective(problem, w))
+        def observe(progress: Any) -> None:
+            if progress.step in wanted:
+                samples.append(min(problem.records, progress.step * self.batch))
+                objectives.append(problem.primal(progress.theta))
 
-        run_song_sgd(
-            problem,
-            batch=self.batch,
-            epsilon=math.inf if self.alpha is None else self.alpha,
-            order_rng=np.random.default_rng([self.seed, 0]),
-            noise_rng=np.random.default_rng([self.seed, 1]),
-            schedule=self.schedule,  # type: ignore[arg-type]
-            scale=self.scale,
-            observe=observe,
-        )
+        alpha = np.array(math.inf if self.alpha is None else self.alpha)
+        series = DisjointSteps(self.regularisation, self.batch, alpha, self.schedule, self.scale)
+        order, noise = (np.random.default_rng([self.seed, k]) for k in (0, 1))
+        series.run(problem, order, noise, observe)
         return {"samples": samples, "objective": objectives}
 
 
@@ -119,7 +113,7 @@ class OptimumJob:
 
         def value(w: Vector) -> tuple[float, Vector]:
             slope = problem.loss.derivative(problem.X @ w, problem.y) @ problem.X / problem.records
-            return primal_objective(problem, w), np.asarray(slope + problem.regularisation * w)
+            return problem.primal(w), np.asarray(slope + problem.regularisation * w)
 
         found = minimize(
             value, np.zeros(problem.features), jac=True, method="L-BFGS-B", options={"maxiter": 2000}
@@ -166,26 +160,18 @@ class LocalJob:
     def __call__(self, shelf: Any) -> Result:
         """Run it; steps and test loss of the average there."""
         X, y = rows(self.source)
-        problem = make_problem(X[: self.steps], y[: self.steps], "logistic", FREE)
+        problem = _made(X[: self.steps], y[: self.steps], FREE)
         test = _problem(self.source, FREE, "test")
         path = _Average(problem.features, log_places(problem.records), test)
-        rngs = {
-            "order_rng": np.random.default_rng([self.seed, 2]),
-            "noise_rng": np.random.default_rng([self.seed, 3]),
-        }
+        order, noise = (np.random.default_rng([self.seed, k]) for k in (2, 3))
         if self.rate is None:
             constant = "poster" if self.method == "banco-poster" else "tight"
-            run_banco(problem, epsilon=self.epsilon, constant=constant, observe=path, **rngs)  # type: ignore[arg-type]
-        else:
-            run_song_sgd(
-                problem,
-                batch=1,
-                epsilon=self.epsilon,
-                schedule="constant",
-                scale=self.rate,
-                observe=path,
-                **rngs,
+            OnlineSteps(self.epsilon, constant=constant).run(
+                problem, order, noise, lambda p: path(p.step, p.w)
             )
+        else:
+            series = DisjointSteps(FREE, 1, np.array(self.epsilon), "constant", self.rate)
+            series.run(problem, order, noise, lambda p: path(p.step, p.theta))
         return {"steps": path.steps, "loss": path.losses}
 
 
@@ -203,14 +189,18 @@ class _Average:
         self._sum += self._now
         if t in self._wanted:
             self.steps.append(t)
-            self.losses.append(primal_objective(self._test, self._sum / t))
+            self.losses.append(self._test.primal(self._sum / t))
         self._now = np.array(w)
 
 
 @lru_cache(maxsize=4)
 def _problem(source: Source, regularisation: float, part: str) -> Problem:
-    X, y = _part(source, part)
-    return make_problem(X, y, "logistic", regularisation)
+    return _made(*_part(source, part), regularisation)
+
+
+def _made(X: Matrix, y: Vector, regularisation: float) -> Problem:
+    holder = SimulatedHolder.of([(X, y)], copy=False)
+    return holder.problem(SINGLE_SITE_LOSSES["logistic"], regularisation)
 
 
 def _part(source: Source, part: str) -> tuple[Matrix, Vector]:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.baselines import Problem, make_problem
-from admmnet.baselines.objective import Kind
+from admmnet.holder import SimulatedHolder
+from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
 from admmnet.types import Matrix, Vector
 
-KINDS: tuple[Kind, ...] = ("ridge", "logistic", "hinge")
+KINDS = ("squared", "logistic", "hinge")
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
@@ -20,18 +20,18 @@ def rng(*seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(list(seed)))
 
 
-def records(kind: Kind, n: int, d: int, seed: int = 0, share: float = 1.0) -> tuple[Matrix, Vector]:
+def records(kind: str, n: int, d: int, seed: int = 0, share: float = 1.0) -> tuple[Matrix, Vector]:
     """Rows of norms up to 1, a `share` of entries not zero, labels of a noisy linear rule."""
     draw = rng(seed, n, d)
     X = draw.standard_normal((n, d)) * (draw.random((n, d)) < share)
     norms = np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
     X *= draw.uniform(0.5, 1.0, (n, 1)) / norms
     y = 3.0 * X @ draw.standard_normal(d) + 0.5 * draw.standard_normal(n)
-    return X, y if kind == "ridge" else np.where(y >= 0.0, 1.0, -1.0)
+    return X, y if kind == "squared" else np.where(y >= 0.0, 1.0, -1.0)
 
 
 def problem(
-    kind: Kind,
+    kind: str,
     n: int,
     d: int,
     regularisation: float,
@@ -44,13 +44,30 @@ def problem(
     return make_problem(csr(X) if sparse else X, y, kind, regularisation)
 
 
+def make_problem(X: Any, y: Any, kind: str, regularisation: float) -> Problem:
+    """Problem of records that a holder has checked."""
+    holder = SimulatedHolder(X, y, task="real" if kind == "squared" else "binary")
+    return holder.problem(SINGLE_SITE_LOSSES[kind], regularisation)
+
+
+def duality_gap(p: Problem, dual: Vector) -> float:
+    """P(theta(alpha)) + D(alpha)."""
+    theta = p.point(dual)
+    return p.primal(theta) + p.dual(dual, theta)
+
+
+def feasible(p: Problem, dual: Vector) -> Vector:
+    """Nearest alpha in the dual's domain: y alpha in [0, 1] for logistic and hinge, any for the squared loss."""
+    return dual if p.loss.name == "squared" else np.asarray(p.y * np.clip(p.y * dual, 0.0, 1.0))
+
+
 def csr(X: Matrix) -> Any:
     from scipy.sparse import csr_matrix
 
     return csr_matrix(X)
 
 
-def real_problem(name: str, kind: Kind, regularisation: float, most: int) -> Problem:
+def real_problem(name: str, kind: str, regularisation: float, most: int) -> Problem:
     """First training records of a built-in data set; skips where its files are not."""
     from admmnet.data import DataSettings, load
 

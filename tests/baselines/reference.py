@@ -62,7 +62,7 @@ def batches(
 def step(kind: str, alpha: float, y: float, x: Row, v: Row, scale: float, L: float, tiny: float) -> float:
     """(43), (44), (46): zeta of one record before it is scaled; `scale` is lambda N."""
     score, weight = dot(x, v) / scale, L * dot(x, x) / scale
-    if kind == "ridge":
+    if kind == "squared":
         return (y - alpha - score) / (1.0 + weight)
     if kind == "hinge":
         p = clip(y * alpha, 0.0, 1.0)
@@ -172,7 +172,7 @@ def seq_dp_scd(
 
 
 def slope(kind: str, score: float, y: float) -> float:
-    if kind == "ridge":
+    if kind == "squared":
         return score - y
     if kind == "hinge":
         return -y if y * score < 1.0 else 0.0
@@ -195,7 +195,7 @@ def primal_dp_scd(
     """(51), (52): yield (theta, v) after each step."""
     n, d = len(X), len(X[0])
     sigma = multiplier * 2.0 * C * math.sqrt(L * (L + 1))
-    bend = 1.0 if kind == "ridge" else 0.25
+    bend = 1.0 if kind == "squared" else 0.25
     theta, v = [0.0] * d, [0.0] * n
     for batch in batches("fixed", d, L, steps, batch_rng):
         total, zetas = [0.0] * n, []

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from admmnet.baselines import magnitude, run_banco, sub_exponential
-from admmnet.baselines.banco import K1
 from admmnet.errors import RequestError, RunError
+from admmnet.holder.series.banco import K1, magnitude, sub_exponential
 from admmnet.privacy.mechanisms import gamma_norm_noise
 from admmnet.types import Vector
 
 from .records import problem, rng
+from .runs import run_banco
 
 
 def log_integral(A: float, B: float) -> float:
@@ -154,7 +154,7 @@ def test_k1_is_where_the_logarithms_bound_ends() -> None:
 
 
 def test_noise_that_is_too_weak_ends_in_an_error_not_in_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("admmnet.baselines.banco.magnitude", lambda x, y, a: math.inf)
+    monkeypatch.setattr("admmnet.holder.series.banco.magnitude", lambda x, y, a: math.inf)
     with pytest.raises(RunError, match="step 1"):
         run_banco(problem("hinge", 5, 2, 0.1), order_rng=rng(1), noise_rng=rng(2), epsilon=1.0)
 
@@ -169,12 +169,12 @@ def test_it_learns() -> None:
 @pytest.mark.parametrize(
     ("kind", "change", "words"),
     [
-        ("ridge", {}, "ridge loss.*choose logistic or hinge"),
+        ("squared", {}, "squared loss.*choose logistic or hinge"),
         ("hinge", {"epsilon": None}, "either epsilon.*or sigma"),
         ("hinge", {"sigma": 1.0}, "either epsilon.*or sigma"),
         ("hinge", {"epsilon": 0.0}, "epsilon = 0"),
         ("hinge", {"epsilon": None, "sigma": -1.0}, "sigma = -1"),
-        ("hinge", {"constant": "loose"}, "choose tight or poster"),
+        ("hinge", {"constant": "loose"}, "choose one of tight, poster"),
     ],
 )
 def test_refusals(kind: Any, change: dict[str, Any], words: str) -> None:

@@ -260,8 +260,8 @@ def test_a_missing_library_is_named(
     people: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "admmnet.baselines.kernels", raising=False)
-    monkeypatch.delattr("admmnet.baselines.kernels", raising=False)
+    monkeypatch.delitem(sys.modules, "admmnet.holder.series.kernels", raising=False)
+    monkeypatch.delattr("admmnet.holder.series.kernels", raising=False)
     printed = admmnet("baseline", "sdca", "--data", people, "--seed", "0", "-o", tmp_path / "run")
     assert printed.code == 2
     assert "pip install 'admmnet[baselines]'" in printed.err

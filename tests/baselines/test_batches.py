@@ -10,16 +10,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from admmnet.baselines import draw_batches, steps_per_epoch
-from admmnet.baselines.batches import Sampling
-from admmnet.errors import RequestError
+from admmnet.holder.series.batches import Progress, draw_batches, steps_per_epoch
 
 from .records import rng
 
@@ -36,12 +34,12 @@ def fixed_law() -> dict[tuple[int, ...], float]:
 
 
 @cache
-def counted(sampling: Sampling, ordered: bool) -> Counter[tuple[int, ...]]:
+def counted(sampling: str, ordered: bool) -> Counter[tuple[int, ...]]:
     drawn = draw_batches(sampling, N, L, DRAWS, rng(1), ordered=ordered)
     return Counter(tuple(sorted(batch.tolist())) for batch in drawn)
 
 
-def plausible(sampling: Sampling, law: dict[tuple[int, ...], float], ordered: bool = False) -> bool:
+def plausible(sampling: str, law: dict[tuple[int, ...], float], ordered: bool = False) -> bool:
     counts = counted(sampling, ordered)
     if any(law[subset] == 0.0 for subset in counts):
         return False
@@ -106,8 +104,7 @@ def test_shuffled_batches_are_the_parts_of_an_order() -> None:
 
 
 def test_batches_are_sorted_sets_of_records() -> None:
-    samplings: tuple[Sampling, ...] = ("poisson", "fixed")
-    for sampling in samplings:
+    for sampling in ("poisson", "fixed"):
         for batch in draw_batches(sampling, 50, 20, 30, rng(5)):
             assert np.all(np.diff(batch) > 0)
             assert batch.dtype == np.int64
@@ -120,17 +117,12 @@ def test_empty_batches_occur() -> None:
     assert max(sizes) > 1
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"batch": 0}, "batch = 0 .* from 1 to 9"),
-        ({"batch": 10}, "batch = 10 .*the number of records"),
-        ({"batch": 2.0}, "batch = 2.0"),
-        ({"batch": True}, "batch = True"),
-        ({"steps": 0}, "steps = 0"),
-        ({"sampling": "random"}, "choose one of poisson, fixed, shuffled"),
-    ],
-)
-def test_refusals_come_before_the_first_draw(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError, match=words):
-        draw_batches(**{"sampling": "fixed", "records": 9, "batch": 3, "steps": 1, "rng": rng(1), **change})
+@pytest.mark.parametrize("sampling", ["poisson", "fixed", "shuffled"])
+def test_batches_go_on_from_a_progress(sampling: str) -> None:
+    settings, at, draw = (sampling, 23, 6, 10), Progress(), rng(7)
+    first = list(itertools.islice(draw_batches(*settings, draw, progress=at), 6))
+    at = replace(at)  # nothing else is remembered
+    rest = list(draw_batches(*settings, draw, progress=at))
+    assert at.step == 10
+    for one, two in zip([*first, *rest], draw_batches(*settings, rng(7)), strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from admmnet.baselines import Problem, run_dp_scd
-from admmnet.baselines.dp_scd import Weights, batch_update, with_noise
-from admmnet.baselines.objective import Kind, feasible
-from admmnet.baselines.steps import batch_step
+from admmnet.holder.series import Problem
+from admmnet.holder.series.base import with_noise
+from admmnet.holder.series.dp_scd import Weights, batch_update
+from admmnet.holder.series.steps import batch_step
 from admmnet.types import Vector
 
-from .records import KINDS, problem, rng
+from .records import KINDS, feasible, problem, rng
+from .runs import run_dp_scd
 
 N, D, L, STEPS, C, MULTIPLIER = 20, 3, 5, 8, 0.4, 0.5
 RUNS = 1600
@@ -44,7 +45,7 @@ def projected_after_the_noise(p: Problem) -> Vector:
         dual, v = np.zeros(N), np.zeros(D)
         for _ in range(STEPS):
             batch = np.sort(batches.choice(N, L, replace=False))
-            zeta, total = batch_update(p, batch_step(p.kind, 0.01), Weights.of(p, L, C), batch, dual, v)
+            zeta, total = batch_update(p, batch_step(p.loss.name, 0.01), Weights.of(p, L, C), batch, dual, v)
             dual[batch] += with_noise(zeta, sigma, noise)
             dual = feasible(p, dual)
             v += with_noise(total, sigma, noise)
@@ -63,7 +64,7 @@ def centred(sample: Vector) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_remark_1(kind: Kind) -> None:
+def test_remark_1(kind: str) -> None:
     sample = residuals(problem(kind, N, D, 0.05, seed=21))
     assert centred(sample)
     assert np.min(np.std(sample, axis=0)) > C * MULTIPLIER  # noise there is: only the mean vanishes
@@ -77,7 +78,7 @@ def test_constraints_after_the_noise_break_it() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_private_duals_differ_from_v_by_its_noise_alone(kind: Kind) -> None:
+def test_private_duals_differ_from_v_by_its_noise_alone(kind: str) -> None:
     # stronger than Remark 1: on every path, v = X^T alpha + the sum of all noise, up to the released grid
     p = problem(kind, N, D, 0.05, seed=22)
     done = run_dp_scd(
@@ -96,8 +97,8 @@ def test_private_duals_differ_from_v_by_its_noise_alone(kind: Kind) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["ridge", "hinge"])
-def test_private_duals_stay_feasible_where_the_step_is_exact(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ["squared", "hinge"])
+def test_private_duals_stay_feasible_where_the_step_is_exact(kind: str) -> None:
     p = problem(kind, N, D, 0.05, seed=23)
     done = run_dp_scd(
         p, batch=L, clip=0.2, noise_multiplier=2.0, steps=200, batch_rng=rng(1), noise_rng=rng(2)

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
-from admmnet.baselines import dp_scd as dp_scd_module
-from admmnet.baselines import driver, fit
+from admmnet.baselines import driver
 from admmnet.baselines.prepare import load_whole, prepare_baseline
 from admmnet.config import BASELINES
 from admmnet.contradictions import BASELINE_OWNERS, has_setting
 from admmnet.data import DataSettings, load
-from admmnet.rng import agent_streams
+from admmnet.holder.series import base, batches
+from admmnet.holder.series import dp_scd as dp_scd_module
+from admmnet.privacy.ledger import Ledger
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 from tests.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
@@ -180,33 +181,37 @@ def test_both_arithmetics_are_reported(people: str, tmp_path: Path) -> None:
 # before the first draw
 
 
-def test_charges_are_written_before_anything_is_drawn(
+def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_shown(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[list[str]] = []
-    original: Callable[..., Any] = fit.fit_baseline
+    booked: list[int] = []
+    written: list[list[str]] = []
+    charging: Callable[..., None] = Ledger.charge
+    drawing: Callable[..., Any] = batches.draw_batches
 
-    def watched(plan: Any, X: Any, y: Any, streams: Any, **others: Any) -> Any:
+    def charge(self: Ledger, round: int, *events: Any) -> None:
+        charging(self, round, *events)
+        booked.append(round)
+
+    def draw(*given: Any, **others: Any) -> Any:
+        assert booked == [0]
+        booked.append(-1)
+        return drawing(*given, **others)
+
+    def shown(epoch: int, error: float) -> None:
         lines = (tmp_path / "run/ledger/agent-000.jsonl").read_text().splitlines()
-        seen.append([json.loads(line)["kind"] for line in lines])
-        seen.append([str(generator.bit_generator.state) for generator in streams.values()])
-        return original(plan, X, y, streams, **others)
+        written.append([json.loads(line)["kind"] for line in lines])
 
-    fresh = [str(generator.bit_generator.state) for generator in agent_streams(0, 3).values()]
-    monkeypatch.setattr(fit, "fit_baseline", watched)
-    made("dp-scd", people, tmp_path / "run")
-    assert seen == [["header", "event"], fresh]
+    monkeypatch.setattr(Ledger, "charge", charge)
+    monkeypatch.setattr(dp_scd_module, "draw_batches", draw)
+    run(settings(people, tmp_path / "run", "dp-scd"), on_round=shown)
+    assert booked == [0, -1]
+    assert written == [["header", "event"]] * 3
 
 
-def test_a_run_that_dies_leaves_its_charge(
-    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(*given: Any, **others: Any) -> Any:
-        raise RunError("gradient steps ran away")
-
-    monkeypatch.setattr(fit, "fit_baseline", failing)
+def test_a_run_that_dies_leaves_its_charge(people: str, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="ran away"):
-        made("dp-sgd", people, tmp_path / "run")
+        made("dp-sgd", people, tmp_path / "run", learning_rate=1e9)
     folder = read_run(tmp_path / "run")
     (account,) = folder.ledgers.values()
     assert folder.summary is None
@@ -229,13 +234,12 @@ def test_a_private_run_tells_nothing_but_what_was_released(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: dict[str, list[float]] = {"dual": [], "noise": [], "steps": []}
-    original: Callable[..., Any] = dp_scd_module.run_dp_scd
-    noisy: Callable[..., Vector] = dp_scd_module.with_noise
+    original: Callable[..., Any] = dp_scd_module.DualSteps.model
+    noisy: Callable[..., Vector] = base.with_noise
 
-    def fitting(problem: Any, **others: Any) -> Any:
-        result = original(problem, **others)
-        kept["dual"] += result.dual.tolist()
-        return result
+    def model(self: Any, progress: Any) -> Any:
+        kept["dual"] += progress.dual.tolist()
+        return original(self, progress)
 
     def adding(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:
         result = noisy(x, sigma, rng)
@@ -243,7 +247,7 @@ def test_a_private_run_tells_nothing_but_what_was_released(
         kept["noise"] += (result - x).tolist()
         return result
 
-    monkeypatch.setattr(dp_scd_module, "run_dp_scd", fitting)
+    monkeypatch.setattr(dp_scd_module.DualSteps, "model", model)
     monkeypatch.setattr(dp_scd_module, "with_noise", adding)
     # a clip that cuts nothing: dual variables would else be multiples of a public number
     result = made("dp-scd", people, tmp_path / "run", seed=None, clip=5.0)

@@ -9,9 +9,10 @@ import pytest
 from scipy import sparse
 
 from admmnet.baselines.fit import fit, fit_baseline, prepare_rows
-from admmnet.baselines.objective import make_problem
 from admmnet.errors import RequestError
-from admmnet.rng import Purpose, agent_streams
+from admmnet.holder import Holder
+from admmnet.privacy.budget import MemoryLedger
+from admmnet.rng import agent_streams
 from admmnet.types import Matrix, Vector
 
 from .records import rng
@@ -49,7 +50,7 @@ def test_rows_have_norm_one_and_depend_on_themselves_alone(intercept: bool) -> N
     thin = prepare_rows(sparse.csr_matrix(X), fit_intercept=intercept)
     assert sparse.issparse(thin)
     np.testing.assert_allclose(thin.toarray(), rows, rtol=1e-15)
-    make_problem(rows, np.ones(5), "ridge", 1.0)  # takes them as they are
+    Holder(rows, np.ones(5), unit=True)  # takes them as they are
 
 
 def test_sparse_input_is_left_alone_and_its_duplicates_are_summed() -> None:
@@ -86,9 +87,9 @@ def test_private_fits_return_the_model_and_public_facts(words: dict[str, Any]) -
     assert elsewhere.plan.events == found.plan.events
     spent = found.privacy["epsilon_published" if "method" in words else "epsilon_proven"]
     assert 0.99 < spent <= 1.0 + 1e-12
-    streams = agent_streams(0, 3)
-    rows = prepare_rows(X)
-    fitted = fit_baseline(found.plan, rows, y, streams, sampling_stream=streams[Purpose.BATCH])
+    guard = MemoryLedger(found.plan.budget, found.plan.settings.method)
+    holder = Holder(prepare_rows(X), y, unit=True)
+    fitted = fit_baseline(found.plan, holder, guard, agent_streams(0, 3))
     assert fitted.diagnostics == {}
     assert np.array_equal(fitted.theta, found.theta)
 
@@ -142,10 +143,10 @@ def test_records_that_are_none_are_refused() -> None:
         (X[:0], y[:0], "table"),
         (np.full_like(X, np.nan), y, "not finite"),
         (sparse.csr_matrix(np.full_like(X, np.inf)), y, "not finite"),
-        (X, y[:-1], "one label"),
-        (X, y[:, None], "one label"),
-        (X, 2.0 * y, "labels must be"),
-        (X, np.full(20, "yes"), "no number"),
+        (X, y[:-1], "shapes"),
+        (X, y[:, None], "shapes"),
+        (X, 2.0 * y, "neither -1 nor"),
+        (X, np.full(20, "yes"), "not all numbers"),
     ):
         with pytest.raises(RequestError, match=match):
             fit(bad, labels, algorithm="dp-sgd", seed=0)

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.baselines.fit import bound_of, fit, fit_baseline
-from admmnet.baselines.plan import BaselineSettings, plan_baseline
+from admmnet.baselines.fit import fit, fit_baseline
+from admmnet.baselines.plan import plan_baseline
 from admmnet.errors import BudgetError, CheckFailed, RequestError
+from admmnet.holder import Holder
+from admmnet.methods.single_site import BaselineSettings
 from admmnet.privacy import audit
+from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import GammaNormVector, Gaussian, SubsampledGaussian
 from admmnet.privacy.ledger import Header, Ledger
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import agent_streams
 
 BASE = BaselineSettings(
     algorithm="dp-scd",
@@ -199,15 +202,13 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("words", SAMPLED + ONE_PASS, ids=str)
 def test_epochs_are_told_of_released_models(words: dict[str, Any]) -> None:
-    X, y = rows()
-    plan = plan_baseline(replace(BASE, epsilon=5.0, **words), N, D)
-    streams, seen = agent_streams(0, 7), []
+    plan, seen = plan_baseline(replace(BASE, epsilon=5.0, **words), N, D), []
+    holder, guard = Holder(*rows(), unit=True), MemoryLedger(plan.budget, plan.settings.method)
     fitted = fit_baseline(
         plan,
-        X,
-        y,
-        streams,
-        sampling_stream=streams[Purpose.BATCH],
+        holder,
+        guard,
+        agent_streams(0, 7),
         on_epoch=lambda epoch, theta: seen.append((epoch, theta.copy())),
     )
     epochs = 1 if words in ONE_PASS else BASE.epochs
@@ -215,21 +216,26 @@ def test_epochs_are_told_of_released_models(words: dict[str, Any]) -> None:
     np.testing.assert_array_equal(seen[-1][1], fitted.theta)
     assert fitted.diagnostics == {}
     assert fitted.work == plan.steps
+    # what the plan foresaw was charged, and no more is afforded
+    assert guard.totals.rho == plan.worst_case.rho > 0.0
+    with pytest.raises(BudgetError, match="does not afford"):
+        fit_baseline(plan, holder, guard, agent_streams(0, 7))
     assert math.isfinite(float(np.abs(fitted.theta).sum()))
 
 
 def test_a_plan_is_for_its_records() -> None:
     X, y = rows()
-    plan, streams = plan_baseline(BASE, N, D), agent_streams(0, 7)
+    plan = plan_baseline(BASE, N, D)
+    guard = MemoryLedger(plan.budget, plan.settings.method)
     with pytest.raises(RequestError, match="the plan is for"):
-        fit_baseline(plan, X[:-1], y[:-1], streams, sampling_stream=streams[Purpose.BATCH])
+        fit_baseline(plan, Holder(X[:-1], y[:-1]), guard, agent_streams(0, 7))
 
 
 def test_the_sequential_method_uses_the_smaller_bound_where_it_is_proven() -> None:
     words: dict[str, Any] = {"algorithm": "seq-dp-scd", "sampling": "fixed", "dual_noise": True}
-    assert bound_of(plan_baseline(replace(BASE, **words), N, D)) == "contraction"
+    assert "contraction" in repr(plan_baseline(replace(BASE, **words), N, D).series)
     words |= {"method": "published", "accountant": "published"}
-    assert bound_of(plan_baseline(replace(BASE, **words), N, D)) == "published"
+    assert "contraction" not in repr(plan_baseline(replace(BASE, **words), N, D).series)
 
 
 def test_columns_of_the_primal_method_are_scaled_and_scaled_back() -> None:
@@ -246,8 +252,8 @@ def test_the_library_function_refuses_what_it_cannot_use() -> None:
     for bad, labels, match in (
         (X[0], y, "table"),
         (np.where(X > 2.0, np.nan, X) * np.nan, y, "not finite"),
-        (X, y[:-1], "one label"),
-        (X, y * 2.0, "labels must be"),
+        (X, y[:-1], "shapes"),
+        (X, y * 2.0, "neither -1 nor"),
     ):
         with pytest.raises(RequestError, match=match):
             fit(bad, labels, algorithm="dp-sgd", seed=0)

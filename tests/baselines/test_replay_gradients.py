@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.baselines import Problem, run_banco, run_dp_sgd, run_sgd, run_song_sgd
-from admmnet.baselines.batches import Sampling
-from admmnet.baselines.objective import Kind
-from admmnet.baselines.song_sgd import Schedule
+from admmnet.holder.series import Problem
 from admmnet.types import Vector
 
 from . import reference
 from .records import KINDS, problem, rng
+from .runs import run_banco, run_dp_sgd, run_sgd, run_song_sgd
 
 N, D, LAM = 23, 5, 0.05
-CLASSES: tuple[Kind, ...] = ("logistic", "hinge")
+CLASSES: tuple[str, ...] = ("logistic", "hinge")
 
 
 def lists(p: Problem) -> tuple[list[reference.Row], reference.Row]:
@@ -33,7 +31,7 @@ def recorded(path: list[Vector]) -> Any:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "shuffled"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_dp_sgd(kind: Kind, sampling: Sampling, sparse: bool) -> None:
+def test_dp_sgd(kind: str, sampling: str, sparse: bool) -> None:
     p = problem(kind, N, D, LAM, seed=1, sparse=sparse)
     path: list[Vector] = []
     done = run_dp_sgd(
@@ -60,7 +58,7 @@ def test_dp_sgd(kind: Kind, sampling: Sampling, sparse: bool) -> None:
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "shuffled"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_sgd_in_batches(kind: Kind, sampling: Sampling) -> None:
+def test_sgd_in_batches(kind: str, sampling: str) -> None:
     p = problem(kind, N, D, LAM, seed=2)
     path: list[Vector] = []
     run_sgd(p, batch=4, learning_rate=0.5, steps=25, rng=rng(1), sampling=sampling, observe=recorded(path))
@@ -81,7 +79,7 @@ def single(sampling: str, steps: int) -> Iterator[list[int]]:
 @pytest.mark.parametrize("share", [1.0, 0.3], ids=["dense", "sparse"])
 @pytest.mark.parametrize("sampling", ["fixed", "shuffled"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_sgd_record_by_record(kind: Kind, sampling: Sampling, share: float) -> None:
+def test_sgd_record_by_record(kind: str, sampling: str, share: float) -> None:
     p = problem(kind, N, D, LAM, seed=3, share=share)
     path: list[Vector] = []
     done = run_sgd(
@@ -106,7 +104,7 @@ def test_sgd_survives_steps_that_forget_the_model(learning_rate: float) -> None:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize(("schedule", "scale"), [("sqrt", 3.0), ("inverse", 1.0), ("constant", 0.4)])
 @pytest.mark.parametrize("kind", CLASSES)
-def test_song_sgd(kind: Kind, schedule: Schedule, scale: float, sparse: bool) -> None:
+def test_song_sgd(kind: str, schedule: str, scale: float, sparse: bool) -> None:
     p = problem(kind, N, D, 0.5, seed=4, sparse=sparse)
     wanted = rng(9).uniform(0.5, 8.0, N)
     path: list[Vector] = []
@@ -151,7 +149,7 @@ def test_song_sgd(kind: Kind, schedule: Schedule, scale: float, sparse: bool) ->
     ],
 )
 @pytest.mark.parametrize("kind", CLASSES)
-def test_banco(kind: Kind, epsilon: float | None, sigma: float | None, constant: Any, sparse: bool) -> None:
+def test_banco(kind: str, epsilon: float | None, sigma: float | None, constant: Any, sparse: bool) -> None:
     p = problem(kind, N, D, LAM, seed=5, sparse=sparse)
     path: list[Vector] = []
     done = run_banco(
@@ -176,4 +174,4 @@ def test_banco(kind: Kind, epsilon: float | None, sigma: float | None, constant:
     )
     np.testing.assert_allclose(path, [w for w, _ in expected], rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(done.theta, expected[-1][1], rtol=1e-9, atol=1e-15)
-    np.testing.assert_array_equal(done.last, path[-1])
+    np.testing.assert_array_equal(done.w, path[-1])

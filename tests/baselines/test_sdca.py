@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.baselines import Problem, duality_gap, make_problem, run_sdca
-from admmnet.baselines.objective import Kind, primal_objective
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RequestError
+from admmnet.holder.series import Problem
 from admmnet.types import Vector
 
-from .records import KINDS, problem, real_problem, rng
+from .records import KINDS, duality_gap, make_problem, problem, real_problem, rng
+from .runs import run_sdca
 
 
 def optimum(p: Problem) -> Vector:
     """Scikit-learn's minimiser of P, its objective being C sum of losses + ||theta||^2 / 2 (ridge: twice that)."""
     linear: Any = pytest.importorskip("sklearn.linear_model")
     svm: Any = pytest.importorskip("sklearn.svm")
-    if p.kind == "ridge":
+    if p.loss.name == "squared":
         model = linear.Ridge(alpha=p.scale, fit_intercept=False, solver="cholesky")
-    elif p.kind == "logistic":
+    elif p.loss.name == "logistic":
         model = linear.LogisticRegression(
             C=1.0 / p.scale, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000
         )
@@ -40,7 +40,7 @@ def optimum(p: Problem) -> Vector:
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_optimum_on_synthetic_records(kind: Kind, sparse: bool) -> None:
+def test_optimum_on_synthetic_records(kind: str, sparse: bool) -> None:
     p = problem(kind, 400, 8, 0.01, seed=7, sparse=sparse, share=0.5 if sparse else 1.0)
     found = run_sdca(p, epochs=100_000, gap=1e-13, rng=rng(1))
     np.testing.assert_allclose(found.theta, optimum(p), rtol=0, atol=1e-5)
@@ -49,11 +49,11 @@ def test_optimum_on_synthetic_records(kind: Kind, sparse: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_optimum_on_adult(kind: Kind) -> None:
+def test_optimum_on_adult(kind: str) -> None:
     p = real_problem("adult", kind, 1e-3, 5000)
     found = run_sdca(p, epochs=20_000, gap=1e-12, rng=rng(1))
     best = optimum(p)
-    assert found.primal == pytest.approx(primal_objective(p, best), abs=1e-9)
+    assert found.primal == pytest.approx(p.primal(best), abs=1e-9)
     np.testing.assert_allclose(found.theta, best, rtol=0, atol=1e-5)
 
 
@@ -61,25 +61,27 @@ def test_optimum_on_adult(kind: Kind) -> None:
     ("name", "kind", "regularisation"),
     [("adult", "hinge", 1e-5), ("adult", "logistic", 1e-5), ("phishing", "logistic", 1e-4)],
 )
-def test_gap_on_real_records(name: str, kind: Kind, regularisation: float) -> None:
+def test_gap_on_real_records(name: str, kind: str, regularisation: float) -> None:
     p = real_problem(name, kind, regularisation, 5000)
     found = run_sdca(p, epochs=5000, gap=1e-6, rng=rng(1))
     assert 0.0 <= found.gap <= 1e-6
     assert duality_gap(p, found.dual) <= 1e-6
-    assert found.primal == pytest.approx(primal_objective(p, found.theta))
+    assert found.primal == pytest.approx(p.primal(found.theta))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_gap_falls_with_the_epochs(kind: Kind) -> None:
+def test_the_gap_falls_with_the_epochs(kind: str) -> None:
     p = problem(kind, 300, 6, 0.01, seed=8)
     gaps = [run_sdca(p, epochs=epochs, rng=rng(1)).gap for epochs in (1, 5, 50)]
-    assert gaps[0] > 3.0 * gaps[1] > 10.0 * gaps[2] >= 0.0
+    assert gaps[0] > 3.0 * gaps[1] > 10.0 * gaps[2] >= -1e-14
 
 
-def test_a_gap_out_of_reach_ends_in_an_error() -> None:
+def test_a_gap_out_of_reach_ends_with_the_work_allowed() -> None:
     p = problem("hinge", 300, 6, 1e-4, seed=8)
-    with pytest.raises(RunError, match=r"duality gap of .* after 3 epochs, above gap = 1e-10"):
-        run_sdca(p, epochs=3, gap=1e-10, rng=rng(1))
+    found = run_sdca(p, epochs=3, gap=1e-10, rng=rng(1))
+    assert found.gap > 1e-10
+    assert 2 * 300 < found.work <= 3 * 300
+    assert found.gap == pytest.approx(duality_gap(p, found.dual), abs=1e-15)
 
 
 def test_a_record_without_features_does_not_keep_the_gap_open() -> None:
@@ -98,7 +100,7 @@ def test_weak_regularisation_and_long_margins() -> None:
 
 @pytest.mark.parametrize("weight", [1e-6, 1e-2, 1.0, 1e3, 1e8])
 def test_the_logistic_root_solves_its_equation(weight: float) -> None:
-    from admmnet.baselines import kernels
+    from admmnet.holder.series import kernels
 
     draw = rng(11)
     for _ in range(300):
@@ -120,11 +122,11 @@ def test_the_logistic_root_solves_its_equation(weight: float) -> None:
 )
 def test_refusals(change: dict[str, Any], words: str) -> None:
     with pytest.raises(RequestError, match=words):
-        run_sdca(problem("ridge", 5, 2, 0.1), **{"epochs": 1, "gap": 0.1, "rng": rng(1), **change})
+        run_sdca(problem("squared", 5, 2, 0.1), **{"epochs": 1, "gap": 0.1, "rng": rng(1), **change})
 
 
 def test_compiled_loops_do_what_their_source_does() -> None:
-    from admmnet.baselines import kernels
+    from admmnet.holder.series import kernels
 
     p = problem("hinge", 60, 4, 0.01, seed=12, share=0.5, sparse=True)
     rows, c = kernels.store(p.X), p.squared_norms / p.scale

@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from admmnet.baselines import Problem, make_problem, run_dp_sgd, run_song_sgd
-from admmnet.baselines.dp_scd import Weights, batch_update
-from admmnet.baselines.objective import Kind, squared_norms
-from admmnet.baselines.steps import batch_step
+from admmnet.holder.holder import squared_norms
+from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
+from admmnet.holder.series.dp_scd import Weights, batch_update
+from admmnet.holder.series.steps import batch_step
 from admmnet.types import Vector
 
-from .records import KINDS, rng
+from .records import KINDS, make_problem, rng
+from .runs import run_dp_sgd, run_song_sgd
 
 ROUNDING = 1.0 + 1e-12
 
@@ -36,7 +37,7 @@ class Case(NamedTuple):
     L: int
 
 
-def cases(kind: Kind, change: str, count: int) -> Iterator[Case]:
+def cases(kind: str, change: str, count: int) -> Iterator[Case]:
     """Random small problems; states far from any that a run would reach, infeasible ones too."""
     for trial in range(count):
         draw = rng(trial, len(change), KINDS.index(kind))
@@ -44,7 +45,7 @@ def cases(kind: Kind, change: str, count: int) -> Iterator[Case]:
         X = draw.standard_normal((n, d))
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         size = 10.0 ** draw.uniform(-2, 3)
-        y = size * draw.standard_normal(n) if kind == "ridge" else draw.choice([-1.0, 1.0], n)
+        y = size * draw.standard_normal(n) if kind == "squared" else draw.choice([-1.0, 1.0], n)
         lam, k = 10.0 ** draw.uniform(-4, 1), int(draw.integers(n))
         Z, z = X.copy(), y.copy()
         if change == "zero":
@@ -70,7 +71,7 @@ def update(p: Problem, case: Case, dual: Vector, *, null_rows_step: bool = False
     weights = Weights.of(p, case.L, case.C)
     if null_rows_step:
         weights = weights._replace(limit=np.full(p.records, case.C))
-    zeta, total = batch_update(p, batch_step(p.kind, 0.01), weights, case.batch, dual, case.v)
+    zeta, total = batch_update(p, batch_step(p.loss.name, 0.01), weights, case.batch, dual, case.v)
     moved = np.zeros(p.records)
     moved[case.batch] = zeta
     return moved, total
@@ -85,7 +86,7 @@ def shift(case: Case, *, null_rows_step: bool = False) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lemma_1_for_an_absent_record(kind: Kind) -> None:
+def test_lemma_1_for_an_absent_record(kind: str) -> None:
     both, alone = zip(*(shift(case) for case in cases(kind, "zero", 600)), strict=True)
     assert max(both) <= math.sqrt(2.0) * ROUNDING
     assert max(both) > 1.41  # attained
@@ -93,14 +94,14 @@ def test_lemma_1_for_an_absent_record(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lemma_1_would_fail_if_absent_records_took_steps(kind: Kind) -> None:
+def test_lemma_1_would_fail_if_absent_records_took_steps(kind: str) -> None:
     worst = max(shift(case, null_rows_step=True)[0] for case in cases(kind, "zero", 600))
     assert worst > 1.1 * math.sqrt(2.0)
     assert worst <= math.sqrt(5.0) * ROUNDING  # 2 C in alpha and C in v
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_replaced_record_counts_twice(kind: Kind) -> None:
+def test_a_replaced_record_counts_twice(kind: str) -> None:
     both, alone = zip(*(shift(case) for case in cases(kind, "replace", 600)), strict=True)
     assert max(both) <= 2.0 * math.sqrt(2.0) * ROUNDING
     assert max(both) > 2.7
@@ -108,7 +109,7 @@ def test_a_replaced_record_counts_twice(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_private_duals_the_sum_moves_by_C_whatever_the_records_own_dual_is(kind: Kind) -> None:
+def test_private_duals_the_sum_moves_by_C_whatever_the_records_own_dual_is(kind: str) -> None:
     worst = 0.0
     for number, case in enumerate(cases(kind, "zero", 600)):
         hidden = case.dual.copy()
@@ -125,24 +126,24 @@ def test_private_duals_the_sum_moves_by_C_whatever_the_records_own_dual_is(kind:
 def test_a_realised_batch_size_in_the_step_would_break_it() -> None:
     # the same with |B| for L: without record k the batch is smaller, and every other step changes
     worst = 0.0
-    for case in cases("ridge", "zero", 600):
+    for case in cases("squared", "zero", 600):
         without = case.batch[case.batch != case.k]
         moved = []
         for p, batch in ((case.p, case.batch), (case.other, without)):
             weights = Weights.of(p, len(batch), case.C)
-            moved.append(batch_update(p, batch_step("ridge", 0.01), weights, batch, case.dual, case.v)[1])
+            moved.append(batch_update(p, batch_step("squared", 0.01), weights, batch, case.dual, case.v)[1])
         worst = max(worst, float(np.linalg.norm(moved[0] - moved[1])) / case.C)
     assert worst > 1.2
 
 
 def sequential_shift(case: Case, nominal: int) -> tuple[float, float]:
     """||difference of [alpha; v] after a batch in sequence|| / C, and what rounding can add to it."""
-    from admmnet.baselines import kernels
+    from admmnet.holder.series import kernels
 
     moved = []
     for p in (case.p, case.other):
         dual, v = case.dual.copy(), case.v.copy()
-        rows, weights, code = kernels.store(p.X), Weights.of(p, nominal, case.C), kernels.CODES[p.kind]
+        rows, weights, code = kernels.store(p.X), Weights.of(p, nominal, case.C), kernels.CODES[p.loss.name]
         kernels.sequential_batch(*rows, case.batch, p.y, *weights, dual, v, p.scale, code, 0.01)
         moved.append(np.concatenate((dual - case.dual, v - case.v)))
     rounding = 1e-13 * float(np.linalg.norm(case.v) + np.linalg.norm(case.dual)) / case.C
@@ -151,7 +152,7 @@ def sequential_shift(case: Case, nominal: int) -> tuple[float, float]:
 
 @pytest.mark.parametrize("damped", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_sequential_steps_move_no_further_than_independent_ones(kind: Kind, damped: bool) -> None:
+def test_sequential_steps_move_no_further_than_independent_ones(kind: str, damped: bool) -> None:
     # unit rows: sqrt 2 C for an absent record and twice that for a replaced one, against 2 C sqrt(L (L + 1)) of
     # Lemma 5, from which brute force stays away for every batch of more than one record
     for change, bound in (("zero", math.sqrt(2.0)), ("replace", 2.0 * math.sqrt(2.0))):
@@ -166,15 +167,15 @@ def test_sequential_steps_move_no_further_than_independent_ones(kind: Kind, damp
 def test_sequential_steps_of_short_rows_can_move_further() -> None:
     # the contraction bound needs rows of norm 1: the dual variable of a short row reacts more than v does
     X, y = np.array([[1.0], [0.05], [0.05], [0.05]]), np.array([1e6, 0.0, 0.0, 0.0])
-    p, other = (make_problem(Z, y, "ridge", 1e-6) for Z in (X, X * (np.arange(4) > 0)[:, None]))
+    p, other = (make_problem(Z, y, "squared", 1e-6) for Z in (X, X * (np.arange(4) > 0)[:, None]))
     case = Case(p, other, 0, np.arange(4), np.zeros(4), np.zeros(1), 0.1, 4)
     far, _ = sequential_shift(case, 1)
     assert far == pytest.approx(math.sqrt(1.0 + 3.0 + 0.85**2))
     assert far > 1.5 * math.sqrt(2.0)
 
 
-@pytest.mark.parametrize("kind", ["ridge", "logistic"])
-def test_lemma_4_primal_steps(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ["squared", "logistic"])
+def test_lemma_4_primal_steps(kind: str) -> None:
     worst = 0.0
     for trial in range(400):
         draw = rng(trial)
@@ -182,9 +183,9 @@ def test_lemma_4_primal_steps(kind: Kind) -> None:
         X = draw.standard_normal((n, d))
         X /= np.linalg.norm(X, axis=0)
         theta, v = 100.0 * draw.standard_normal(d), 100.0 * draw.standard_normal(n)
-        y = 300.0 * draw.standard_normal(n) if kind == "ridge" else draw.choice([-1.0, 1.0], n)
+        y = 300.0 * draw.standard_normal(n) if kind == "squared" else draw.choice([-1.0, 1.0], n)
         moved = [
-            primal_update(make_problem(Z, y, kind, 1e-3, unit="columns"), theta, v, C)
+            primal_update(Problem.of(Z, y, SINGLE_SITE_LOSSES[kind], 1e-3), theta, v, C)
             for Z in (X, X * (np.arange(n) != 0)[:, None])
         ]
         worst = max(worst, float(np.linalg.norm(moved[0] - moved[1])) / (2.0 * C * math.sqrt(d * (d + 1.0))))
@@ -193,7 +194,7 @@ def test_lemma_4_primal_steps(kind: Kind) -> None:
 
 def primal_update(p: Problem, theta: Vector, v: Vector, C: float) -> Vector:
     """(51) for all coordinates at once, written out."""
-    bend = 1.0 if p.kind == "ridge" else 0.25
+    bend = 1.0 if p.loss.name == "squared" else 0.25
     slopes = p.X.T @ p.loss.derivative(v, p.y) / p.records + p.regularisation * theta
     weight = p.features * bend * squared_norms(p.X, axis=0) / p.records + p.regularisation
     zeta = np.clip(-slopes / weight, -C, C)
@@ -201,7 +202,7 @@ def primal_update(p: Problem, theta: Vector, v: Vector, C: float) -> Vector:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_clipped_gradients_move_by_C(kind: Kind) -> None:
+def test_clipped_gradients_move_by_C(kind: str) -> None:
     worst = 0.0
     for case in cases(kind, "zero", 300):
         steps = []
@@ -242,7 +243,7 @@ def test_song_a_record_is_in_one_batch_and_moves_its_sum_by_two() -> None:
             scale=0.1,
             observe=lambda t, w, path=path: path.append(w.copy()),  # type: ignore[misc]
         )
-    t = int(done.batch_of[5])
+    t = int(np.flatnonzero(done.order == 5)[0]) // 3
     for one, two in zip(paths[0][:t], paths[1][:t], strict=True):
         np.testing.assert_array_equal(one, two)
     moved = float(np.linalg.norm(paths[0][t] - paths[1][t]))

@@ -25,21 +25,19 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from admmnet.baselines import (
-    Problem,
-    SdcaResult,
-    make_problem,
-    run_banco,
-    run_dp_scd,
-    run_dp_sgd,
-    run_primal_dp_scd,
-    run_sdca,
-    run_seq_dp_scd,
-    run_sgd,
-    run_song_sgd,
-)
-from admmnet.baselines.objective import Kind, primal_objective
 from admmnet.data import DataSettings, load
+from admmnet.holder import SimulatedHolder
+from admmnet.holder.series import (
+    SINGLE_SITE_LOSSES,
+    DisjointSteps,
+    DualSteps,
+    ExactPasses,
+    GradientSteps,
+    OnlineSteps,
+    PrimalSteps,
+    Problem,
+    SequentialSteps,
+)
 from admmnet.types import Matrix, Vector
 
 N, D, L, LAM, CLIP = 50_000, 90, 500, 1e-4, 0.5
@@ -98,18 +96,20 @@ def plain_dp_sgd(X: Matrix, y: Vector) -> Vector:
     return theta
 
 
+def made_problem(X: Matrix, y: Vector, loss: str, regularisation: float) -> Problem:
+    holder = SimulatedHolder.of([(X, y)], task="real" if loss == "squared" else "binary", copy=False)
+    return holder.problem(SINGLE_SITE_LOSSES[loss], regularisation)
+
+
 def batches() -> None:
     X, y = made_records()
-    p = make_problem(X, y, "ridge", LAM)
-    private: dict[str, Any] = {"batch": L, "clip": CLIP, "noise_multiplier": 1.0, "steps": N // L}
+    p = made_problem(X, y, "squared", LAM)
 
     def scd(**options: Any) -> Run:
-        return lambda: run_dp_scd(p, **private, **options, batch_rng=rng(1), noise_rng=rng(2))
+        return lambda: DualSteps(LAM, L, CLIP, 1.0, N // L, **options).run(p, rng(1), rng(2))
 
-    def sgd(**options: Any) -> Run:
-        return lambda: run_dp_sgd(
-            p, learning_rate=0.1, **private, **options, batch_rng=rng(1), noise_rng=rng(2)
-        )
+    def sgd(sampling: str = "poisson") -> Run:
+        return lambda: GradientSteps(LAM, L, 0.1, N // L, sampling, CLIP, 1.0).run(p, rng(1), rng(2))
 
     seconds = least(
         {
@@ -134,22 +134,23 @@ def batches() -> None:
 
 def others() -> None:
     X, y = made_records()
-    p, q = make_problem(X, y, "ridge", LAM), make_problem(X, np.where(y >= 0, 1.0, -1.0), "logistic", LAM)
-    columns = make_problem(X / np.linalg.norm(X, axis=0), y, "ridge", LAM, unit="columns")
-    pair: dict[str, Any] = {"batch_rng": rng(1), "noise_rng": rng(2)}
-    one: dict[str, Any] = {"epsilon": 1.0, "order_rng": rng(1), "noise_rng": rng(2)}
-    private: dict[str, Any] = {"clip": CLIP, "noise_multiplier": 1e-3}
+    p, q = (
+        made_problem(X, labels, name, LAM)
+        for labels, name in ((y, "squared"), (np.where(y >= 0, 1.0, -1.0), "logistic"))
+    )
+    series: dict[str, tuple[Any, Problem]] = {
+        "sdca ridge": (ExactPasses(LAM, 1), p),
+        "sdca logistic": (ExactPasses(LAM, 1), q),
+        "seq-dp-scd": (SequentialSteps(LAM, L, CLIP, 1e-3, N // L), p),
+        "sgd, batch 1": (GradientSteps(LAM, 1, 0.1, N, "shuffled"), p),
+        "song-sgd, batch 1": (DisjointSteps(LAM, 1, np.array(1.0)), q),
+        "song-sgd, batch 50": (DisjointSteps(LAM, 50, np.array(1.0)), q),
+        "banco": (OnlineSteps(1.0), q),
+        "primal-dp-scd, d steps of 1": (PrimalSteps(LAM, 1, CLIP, 1e-3, D), p),
+    }
     runs: dict[str, Run] = {
-        "sdca ridge": lambda: run_sdca(p, epochs=1, rng=rng(1)),
-        "sdca logistic": lambda: run_sdca(q, epochs=1, rng=rng(1)),
-        "seq-dp-scd": lambda: run_seq_dp_scd(p, batch=L, steps=N // L, **private, **pair),
-        "sgd, batch 1": lambda: run_sgd(p, batch=1, learning_rate=0.1, steps=N, rng=rng(1)),
-        "song-sgd, batch 1": lambda: run_song_sgd(q, batch=1, **one),
-        "song-sgd, batch 50": lambda: run_song_sgd(q, batch=50, **one),
-        "banco": lambda: run_banco(q, **one),
-        "primal-dp-scd, d steps of 1": lambda: run_primal_dp_scd(
-            columns, batch=1, steps=D, **private, **pair
-        ),
+        name: lambda own=own, problem=problem: own.run(problem, rng(1), rng(2))  # type: ignore[misc]
+        for name, (own, problem) in series.items()
     }
     for run in runs.values():
         run()
@@ -158,33 +159,33 @@ def others() -> None:
         print(f"  {name:28s} {value:8.4f}")
 
 
-def real(name: str, kind: Kind, regularisation: float) -> Problem:
+def real(name: str, kind: str, regularisation: float) -> Problem:
     X, y = load(DataSettings(data=name, data_dir=str(DATA)), 1, [0]).shards[0]
-    return make_problem(X, y, kind, regularisation)
+    return made_problem(X, y, kind, regularisation)
 
 
 def gaps() -> None:
     print("sdca to a duality gap of 1e-6, all training records")
-    cases: list[tuple[str, Kind, float]] = [
+    cases: list[tuple[str, str, float]] = [
         ("adult", "hinge", 1e-5),
         ("adult", "logistic", 1e-5),
-        ("adult", "ridge", 1e-5),
+        ("adult", "squared", 1e-5),
         ("phishing", "logistic", 1e-4),
         ("phishing", "hinge", 1e-4),
     ]
     for name, kind, regularisation in cases:
         p = real(name, kind, regularisation)
         start = time.perf_counter()
-        found = run_sdca(p, epochs=5000, gap=1e-6, rng=rng(0))
+        found = ExactPasses(regularisation, 5000, 1e-6).run(p, rng(0))
         seconds = time.perf_counter() - start
         print(
             f"  {name:9s} {kind:9s} lambda {regularisation:g}  N {p.records}  gap {found.gap:.1e}  "
-            f"primal {found.primal:.9f}  {found.epochs:6.1f} epochs  {seconds:.3f} s"
+            f"primal {found.primal:.9f}  {found.work / p.records:6.1f} epochs  {seconds:.3f} s"
         )
 
 
-def descend(p: Problem, gap: float, seed: int) -> SdcaResult:
-    return run_sdca(p, epochs=20_000, gap=gap, rng=rng(seed))
+def descend(p: Problem, gap: float, seed: int) -> Any:
+    return ExactPasses(p.regularisation, 20_000, gap).run(p, rng(seed))
 
 
 def liblinear(p: Problem, tolerance: float, dual: bool) -> Callable[[int], Vector]:
@@ -201,7 +202,7 @@ def liblinear(p: Problem, tolerance: float, dual: bool) -> Callable[[int], Vecto
     def fit(seed: int) -> Vector:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if p.kind == "hinge":
+            if p.loss.name == "hinge":
                 model = LinearSVC(loss="hinge", dual=True, random_state=seed, **common)
             else:
                 model = LogisticRegression(solver="liblinear", dual=dual, random_state=seed, **common)
@@ -212,7 +213,7 @@ def liblinear(p: Problem, tolerance: float, dual: bool) -> Callable[[int], Vecto
 
 def against_liblinear() -> None:
     print("sdca against liblinear on Adult, to liblinear's objective (bound: 1.5)")
-    cases: list[tuple[Kind, float, float, bool]] = [
+    cases: list[tuple[str, float, float, bool]] = [
         ("hinge", 1e-5, 1e-2, True),
         ("hinge", 1e-5, 1e-3, True),
         ("hinge", 1e-4, 1e-3, True),
@@ -223,7 +224,7 @@ def against_liblinear() -> None:
     for kind, regularisation, tolerance, dual in cases:
         p = real("adult", kind, regularisation)
         fit = liblinear(p, tolerance, dual)
-        target = float(np.mean([primal_objective(p, fit(seed)) for seed in SEEDS]))
+        target = float(np.mean([p.primal(fit(seed)) for seed in SEEDS]))
         gap = 1e-4
         while np.mean([descend(p, gap, seed).primal for seed in SEEDS]) > target:
             gap /= 2.0

@@ -38,12 +38,18 @@ class Known(NamedTuple):
         Its constants G and c1 hold for rows of norm 1.
     marks : frozenset of str
         What earlier answers have made public: that a threshold is held, that a charge was paid in advance.
+    unit : bool
+        Whether all rows have norm 1, rows of zeros excepted.
+    simulated : bool
+        Whether what is computed from the records may be shown.
     """
 
     records: int
     width: int
     loss: Loss
     marks: frozenset[str]
+    unit: bool = False
+    simulated: bool = False
 
     @property
     def facts(self) -> LossFacts:

@@ -10,15 +10,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal
 
 import numpy as np
 
-from admmnet.baselines.batches import Indices
-from admmnet.baselines.checks import check_positive, check_unit
-from admmnet.baselines.dp_scd import Observer
-from admmnet.baselines.objective import Problem, is_sparse
 from admmnet.errors import RequestError, RunError
+from admmnet.holder.holder import Features, is_sparse
+from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.series.base import Rngs, Series, pure_event
+from admmnet.holder.series.batches import Indices, Progress
+from admmnet.holder.series.checks import check_choice, check_positive
+from admmnet.holder.series.problem import Problem
+from admmnet.holder.series.song_sgd import check_gradients
+from admmnet.losses import Loss
+from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
 from admmnet.types import Vector
 
@@ -29,29 +33,29 @@ _NODES = 128  # integrate (57) to full precision wherever it is within float64 a
 _EXP_MAX = 709.7
 _BLOCK = 2**20  # numbers of X that are made dense at a time
 
-Constant = Literal["tight", "poster"]
 
-
-@dataclass(frozen=True)
-class BancoResult:
-    """Outcome of the pass.
+@dataclass(slots=True, kw_only=True)
+class OnlineProgress(Progress):
+    """State of the pass.
 
     Attributes
     ----------
-    theta : ndarray, shape (d,)
-        Average of w_1 to w_T.
-    last : ndarray, shape (d,)
-        w_{T+1}.
-    steps : int
-        T, the number of records.
+    w, q : ndarray, shape (d,)
+        Model and direction.
+    total : ndarray, shape (d,)
+        Sum of w_1 to w_t.
+    reward, squares : float
+        Sums of g_s . q_s and of ||g_s||^2.
     """
 
-    theta: Vector = field(repr=False)
-    last: Vector = field(repr=False)
-    steps: int
+    w: Vector = field(repr=False)
+    q: Vector = field(repr=False)
+    total: Vector = field(repr=False)
+    reward: float = 0.0
+    squares: float = 0.0
 
 
-def sub_exponential(epsilon: float, d: int, constant: Constant = "tight") -> float:
+def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
     """sigma^2 of docs/baselines.md (59) for the noise K(epsilon/2) on R^d.
 
     The least number with E exp(beta u.xi) <= exp(beta^2 sigma^2 / 2) for every unit u and |beta| <= epsilon/4
@@ -125,27 +129,17 @@ def _closed(A: float, B: float) -> tuple[float, float]:
     return top, (ends + 2.0 * height) / (4.0 * B)
 
 
-def run_banco(
-    problem: Problem,
-    *,
-    order_rng: np.random.Generator,
-    noise_rng: np.random.Generator,
-    epsilon: float | None = None,
-    sigma: float | None = None,
-    constant: Constant = "tight",
-    observe: Observer | None = None,
-) -> BancoResult:
-    """Run one pass from w_1 = q_1 = 0.
+@measurement
+@dataclass(frozen=True)
+class OnlineSteps(Series):
+    """One pass from w_1 = q_1 = 0, which is one epoch; its answer is the average of w_1 to w_T.
 
-    Draws ``order_rng.permutation(N)``; then for each record from `noise_rng` `gamma_norm_noise` of rate
-    epsilon / 2 (``standard_gamma(d)``, ``standard_normal(d)``), or ``standard_normal(d)`` with `sigma`.
+    Draws ``permutation(N)``; then for each record `gamma_norm_noise` of rate epsilon / 2 (``standard_gamma(d)``,
+    ``standard_normal(d)``), or ``standard_normal(d)`` with `sigma`. Proof: docs/privacy.md, Theorem 13 or 1; every
+    record is used once.
 
     Parameters
     ----------
-    problem : Problem
-        Records and loss; logistic or hinge, rows of norm at most 1, so that G = 1.
-    order_rng, noise_rng : numpy.random.Generator
-        Randomness of the order, which is independent of the records, and of the noise.
     epsilon : float or None
         Noise K(epsilon/2): each record is epsilon-locally differentially private.
     sigma : float or None
@@ -153,59 +147,87 @@ def run_banco(
         sensitivity of 2; or 0 for no noise. Exactly one of the two must be given.
     constant : {"tight", "poster"}
         Which sigma^2 of `sub_exponential`; nothing to do with Gaussian noise, whose own is exact.
-    observe : callable or None
-        Called with t and w_{t+1}.
-
-    Returns
-    -------
-    BancoResult
-        The average of w_1 to w_T, and w_{T+1}.
-
-    Raises
-    ------
-    RequestError
-        The ridge loss, whose gradients have no bound; a setting out of range.
-    RunError
-        The magnitude left float64.
     """
-    check_unit(problem, "rows", "banco")
-    if not problem.loss.lipschitz() <= 1.0:
-        raise RequestError(
-            f"banco does not take the {problem.kind} loss: a record's gradient must have norm at most 1; "
-            "choose logistic or hinge"
-        )
-    if (epsilon is None) == (sigma is None):
-        raise RequestError("banco takes either epsilon, for Laplace-type noise, or sigma, for Gaussian noise")
-    if constant not in ("tight", "poster"):
-        raise RequestError(f"constant = {constant!r} is not known; choose tight or poster")
-    if sigma is not None and not 0.0 <= sigma < math.inf:
-        raise RequestError(f"sigma = {sigma!r} is not allowed: it must be finite and 0 or more")
-    n, d = problem.records, problem.features
-    if epsilon is not None:
-        check_positive("epsilon", epsilon)
-        variance, a = sub_exponential(epsilon, d, constant), min(K1, epsilon / 4.0)
-    else:
-        variance, a = float(sigma or 0.0) ** 2, K1
-    order, block = order_rng.permutation(n), max(1, _BLOCK // d)
-    w, q, total = np.zeros(d), np.zeros(d), np.zeros(d)
-    reward = squares = 0.0
-    for t, (row, label) in enumerate(_records(problem, order, block), start=1):
-        total += w
-        score = np.array([row @ w])
-        g = -problem.loss.derivative(score, label)[0] * row
-        g = _sanitised(g, epsilon, sigma, noise_rng)
-        reward += float(g @ q)  # x of (57)
-        squares += float(g @ g)
-        m = magnitude(reward, t * (variance / 2.0 + 1.0), a)
-        if not math.isfinite(m):
-            raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
-        if squares > 0.0:
-            q = q + g / math.sqrt(squares)
-            q /= max(1.0, math.sqrt(float(q @ q)))
-        w = m * q
-        if observe is not None:
-            observe(t, w)
-    return BancoResult(total / n, w, n)
+
+    epsilon: float | None = None
+    sigma: float | None = None
+    constant: str = "tight"
+
+    def problem(self, X: Features, y: Vector, loss: Loss) -> Problem:
+        """Lambda plays no part."""
+        return Problem.of(X, y, loss, 0.0)
+
+    def check(self, known: Known) -> None:
+        """Refuse losses whose gradients can be longer than 1, and settings out of range."""
+        check_gradients(known, "banco")
+        check_choice("constant", self.constant, ("tight", "poster"))
+        if (self.epsilon is None) == (self.sigma is None):
+            raise RequestError(
+                "banco takes either epsilon, for Laplace-type noise, or sigma, for Gaussian noise"
+            )
+        if self.epsilon is not None:
+            check_positive("epsilon", self.epsilon)
+        if self.sigma is not None and not 0.0 <= self.sigma < math.inf:
+            raise RequestError(f"sigma = {self.sigma!r} is not allowed: it must be finite and 0 or more")
+
+    def event(self, known: Known) -> Event:
+        """Theorem 13 or 1."""
+        if self.epsilon is not None:
+            return pure_event(self.epsilon, known.width)
+        return Gaussian(2.0, self.sigma) if self.sigma else Unprotected()
+
+    def length(self, known: Known) -> int:
+        """All records."""
+        return known.records
+
+    def start(self, problem: Problem) -> OnlineProgress:
+        """Everything at zero."""
+        w, q, total = np.zeros((3, problem.features))
+        return OnlineProgress(w=w, q=q, total=total)
+
+    def advance(self, problem: Problem, progress: OnlineProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (57), (58).
+
+        Raises
+        ------
+        RunError
+            The magnitude, a function of noisy subgradients, left float64.
+        """
+        n, d, epsilon = problem.records, problem.features, self.epsilon
+        if epsilon is not None:
+            variance, a = sub_exponential(epsilon, d, self.constant), min(K1, epsilon / 4.0)
+        else:
+            variance, a = float(self.sigma or 0.0) ** 2, K1
+        if not progress.order.size:
+            progress.order = rngs.batches.permutation(n)
+        w, q = progress.w, progress.q
+        left = progress.order[progress.step :]
+        for t, (row, label) in enumerate(_records(problem, left, max(1, _BLOCK // d)), progress.step + 1):
+            progress.total += w
+            score = np.array([row @ w])
+            g = self._sanitised(-problem.loss.derivative(score, label)[0] * row, rngs.noise)
+            progress.reward += float(g @ q)  # x of (57)
+            progress.squares += float(g @ g)
+            m = magnitude(progress.reward, t * (variance / 2.0 + 1.0), a)
+            if not math.isfinite(m):
+                raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
+            if progress.squares > 0.0:
+                q = q + g / math.sqrt(progress.squares)
+                q /= max(1.0, math.sqrt(float(q @ q)))
+            w = m * q
+            progress.step, progress.w, progress.q = t, w, q
+            yield
+
+    def model(self, progress: OnlineProgress) -> Vector:
+        """Average of w_1 to w_T."""
+        return progress.total / progress.step
+
+    def _sanitised(self, g: Vector, rng: np.random.Generator) -> Vector:
+        if self.epsilon is not None:
+            return round_to_grid(g + gamma_norm_noise(rng, self.epsilon / 2.0, len(g)), 2.0 / self.epsilon)
+        if self.sigma:
+            return round_to_grid(g + self.sigma * rng.standard_normal(len(g)), self.sigma)
+        return g
 
 
 def _records(problem: Problem, order: Indices, block: int) -> Iterator[tuple[Vector, Vector]]:
@@ -214,11 +236,3 @@ def _records(problem: Problem, order: Indices, block: int) -> Iterator[tuple[Vec
         part = order[first : first + block]
         rows, labels = problem.X[part], problem.y[part]
         yield from zip(rows.toarray() if is_sparse(rows) else rows, labels[:, None], strict=True)
-
-
-def _sanitised(g: Vector, epsilon: float | None, sigma: float | None, rng: np.random.Generator) -> Vector:
-    if epsilon is not None:
-        return round_to_grid(g + gamma_norm_noise(rng, epsilon / 2.0, len(g)), 2.0 / epsilon)
-    if sigma:
-        return round_to_grid(g + sigma * rng.standard_normal(len(g)), sigma)
-    return g

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Literal, get_args
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.baselines.checks import check_count
-from admmnet.errors import RequestError
-
-Sampling = Literal["poisson", "fixed", "shuffled"]
+SAMPLINGS = ("poisson", "fixed", "shuffled")
 Indices = NDArray[np.int64]
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers.
+
+    Attributes
+    ----------
+    step : int
+        Steps taken.
+    order : ndarray of int64
+        The epoch's order of the records, where batches are its parts.
+    """
+
+    step: int = 0
+    order: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
 
 def steps_per_epoch(records: int, batch: int) -> int:
@@ -26,15 +39,16 @@ def steps_per_epoch(records: int, batch: int) -> int:
 
 
 def draw_batches(
-    sampling: Sampling,
+    sampling: str,
     records: int,
     batch: int,
     steps: int,
     rng: np.random.Generator,
     *,
     ordered: bool = False,
+    progress: Progress | None = None,
 ) -> Iterator[Indices]:
-    """Yield the records of each step.
+    """Yield the records of each step, from the step on that ``progress`` has reached.
 
     What is drawn, in this order:
 
@@ -49,40 +63,27 @@ def draw_batches(
     sampling : {"poisson", "fixed", "shuffled"}
         How batches arise.
     records, batch, steps : int
-        N; L, from 1 to N; number of batches.
+        N; L, from 1 to N; number of batches of the whole series.
     rng : numpy.random.Generator
         For the batches alone.
     ordered : bool
         Whether the order within a batch matters, so that it must be random.
+    progress : Progress, optional
+        Its ``step`` counts the batches that were drawn.
 
     Yields
     ------
     ndarray of int64
         Distinct records, 0 to N - 1; a Poisson batch may be empty.
-
-    Raises
-    ------
-    RequestError
-        An unknown sampling, or a number out of range.
     """
-    check_count("batch", batch, records, of="the number of records")
-    check_count("steps", steps)
-    if sampling not in get_args(Sampling):
-        known = ", ".join(get_args(Sampling))
-        raise RequestError(f"sampling = {sampling!r} is not known; choose one of {known}")
-    return _draw(sampling, records, batch, steps, rng, ordered)
-
-
-def _draw(
-    sampling: Sampling, records: int, batch: int, steps: int, rng: np.random.Generator, ordered: bool
-) -> Iterator[Indices]:
-    parts, order = steps_per_epoch(records, batch), np.empty(0, dtype=np.int64)
-    for step in range(steps):
+    parts, at = steps_per_epoch(records, batch), progress or Progress()
+    while at.step < steps:
+        part = at.step % parts
+        at.step += 1
         if sampling == "shuffled":
-            part = step % parts
             if part == 0:
-                order = rng.permutation(records)
-            yield order[part * batch : (part + 1) * batch]
+                at.order = rng.permutation(records)
+            yield at.order[part * batch : (part + 1) * batch]
             continue
         size = int(rng.binomial(records, batch / records)) if sampling == "poisson" else batch
         chosen = rng.choice(records, size, replace=False, shuffle=ordered)

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.baselines.batches import Indices
-from admmnet.baselines.objective import Features, is_sparse
 from admmnet.errors import RequestError
+from admmnet.holder.holder import Features, is_sparse
+from admmnet.holder.series.batches import Indices
 from admmnet.types import Vector
 
 try:
@@ -33,7 +33,7 @@ Positions = NDArray[np.uint64]
 Index: Any = np.uint64
 
 RIDGE, LOGISTIC, HINGE = 0, 1, 2
-CODES = {"ridge": RIDGE, "logistic": LOGISTIC, "hinge": HINGE}
+CODES = {"squared": RIDGE, "logistic": LOGISTIC, "hinge": HINGE}
 _DENSE = 0.4  # share of entries that are not zero from which a dense table is read as it is
 _NEWTONS = 100  # safeguard; three or four are the rule
 
@@ -88,6 +88,7 @@ def store(X: Features) -> Store:
         return Store(X.reshape(-1), None, np.arange(0, X.size + 1, X.shape[1], dtype=np.uint64))
     data, columns = np.empty(start[-1]), np.empty(start[-1], dtype=np.uint32)
     fill(X, start, data, columns)
+    data.flags.writeable = False  # as a holder's: the loops are compiled once for both
     return Store(data, columns, start)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from admmnet.baselines.objective import Kind
 from admmnet.types import Vector
 
 Step = Callable[[Vector, Vector, Vector, Vector], Vector]
@@ -39,11 +38,11 @@ def logistic_step(alpha: Vector, y: Vector, s: Vector, w: Vector, tiny: float = 
     return np.asarray(-(y * np.log(p / rest) + s) / (1.0 / (p * rest) + w))
 
 
-def batch_step(kind: Kind, tiny: float) -> Step:
+def batch_step(loss: str, tiny: float) -> Step:
     """Step of a loss, as a function of (alpha, y, s, w)."""
-    if kind == "ridge":
+    if loss == "squared":
         return ridge_step
-    if kind == "hinge":
+    if loss == "hinge":
         return hinge_step
     return lambda alpha, y, s, w: logistic_step(alpha, y, s, w, tiny)
 

@@ -1,0 +1,146 @@
+"""SGD and DP-SGD, with a constant learning rate: docs/baselines.md (53) and (54).
+
+A record's gradient is phi'(x . theta) x, of norm |phi'| ||x||: clipping needs no matrix of gradients. The
+regulariser's gradient depends on no record and is added unclipped (Abadi et al. 2016; Damaskinos et al. 2021).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from admmnet.errors import RunError
+from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.series.base import Rngs, Sampled, with_noise
+from admmnet.holder.series.batches import Progress, draw_batches
+from admmnet.holder.series.checks import check_positive
+from admmnet.holder.series.problem import Problem
+from admmnet.privacy.events import Event
+from admmnet.radius import MOST
+from admmnet.types import Vector
+
+
+@dataclass(slots=True, kw_only=True)
+class GradientProgress(Progress):
+    """Model, as a factor times a vector.
+
+    Attributes
+    ----------
+    u : ndarray, shape (d,)
+    size : float
+        theta = size u.
+    """
+
+    u: Vector = field(repr=False)
+    size: float = 1.0
+
+    @property
+    def theta(self) -> Vector:
+        """The model, shape (d,)."""
+        return self.size * self.u
+
+
+@measurement
+@dataclass(frozen=True)
+class GradientSteps(Sampled):
+    """SGD or DP-SGD from theta = 0; an epoch's answer is theta.
+
+    Each step draws its batch (`draw_batches`), then ``standard_normal(d)`` from the noise's stream; without noise
+    nothing is drawn from the latter. With batches of one record, fixed or shuffled, neither clip nor noise, the loop
+    is compiled, needs numba, and draws for each epoch ``rng.integers(N, size=N)`` (fixed; fewer if fewer steps are
+    left) or ``rng.permutation(N)`` (shuffled). Proof: docs/privacy.md, Theorems 10, 12.
+
+    Parameters
+    ----------
+    regularisation : float
+        lambda.
+    batch, noise_multiplier, steps, sampling
+        As of ``Sampled``; noise on a batch's summed gradient has standard deviation sigma C.
+    learning_rate : float
+        eta, positive.
+    clip : float
+        C, the largest norm of a record's gradient; inf for none, without noise.
+    """
+
+    regularisation: float
+    batch: int
+    learning_rate: float
+    steps: int
+    sampling: str
+    clip: float = math.inf
+    noise_multiplier: float = 0.0
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on each entry of a batch's summed gradient."""
+        return self.deviation(1.0)
+
+    def check(self, known: Known) -> None:
+        """Refuse settings out of range."""
+        super().check(known)
+        check_positive("regularisation", self.regularisation)
+        check_positive("learning_rate", self.learning_rate)
+
+    def event(self, known: Known) -> Event:
+        """Theorem 10 or 12."""
+        return self.booked(known, self.sampling)
+
+    def start(self, problem: Problem) -> GradientProgress:
+        """At zero."""
+        return GradientProgress(u=np.zeros(problem.features))
+
+    def advance(self, problem: Problem, progress: GradientProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (53), (54)."""
+        if self.batch == 1 and self.sampling != "poisson" and self.clip == math.inf:
+            yield from self._record_by_record(problem, progress, rngs.batches)
+            return
+        norms, theta = np.sqrt(problem.squared_norms), progress.u
+        settings = self.sampling, problem.records, self.batch, self.steps
+        for chosen in draw_batches(*settings, rngs.batches, progress=progress):
+            with np.errstate(over="ignore", invalid="ignore"):  # the model tells
+                rows = problem.X[chosen]
+                slopes = problem.loss.derivative(np.asarray(rows @ theta), problem.y[chosen])
+                if self.clip < math.inf:
+                    slopes = slopes * (self.clip / np.maximum(np.abs(slopes) * norms[chosen], self.clip))
+                total = with_noise(np.asarray(slopes @ rows), self.sigma, rngs.noise)
+                theta -= self.learning_rate * (total / self.batch + self.regularisation * theta)
+            yield
+
+    def _record_by_record(
+        self, problem: Problem, progress: GradientProgress, rng: np.random.Generator
+    ) -> Iterator[None]:
+        from admmnet.holder.series import kernels  # numba takes a second to import
+
+        rows, n, code = kernels.store(problem.X), problem.records, kernels.CODES[problem.loss.name]
+        while progress.step < self.steps:
+            left = self.steps - progress.step
+            order = rng.permutation(n) if self.sampling == "shuffled" else rng.integers(n, size=min(n, left))
+            order = order[:left]
+            progress.size = kernels.descent_pass(
+                *rows,
+                order,
+                problem.y,
+                progress.u,
+                progress.size,
+                self.learning_rate,
+                self.regularisation,
+                code,
+            )
+            progress.step += len(order)
+            yield
+
+    def model(self, progress: GradientProgress) -> Vector:
+        """Theta.
+
+        Raises
+        ------
+        RunError
+            The steps ran away, which the released model shows.
+        """
+        theta = progress.theta
+        if not float(np.max(np.abs(theta))) <= MOST:  # nan fails, too
+            raise RunError(f"gradient steps ran away at learning_rate = {self.learning_rate:g}: lower it")
+        return theta

@@ -1,0 +1,126 @@
+"""The problem of single-site methods: losses, primal, dual.
+
+With N records x_i (rows of X, ||x_i|| <= 1) and labels y_i, P(theta) is docs/baselines.md (40) and D(alpha)
+is (41), both to be minimised; P + D is the duality gap, 0 or more, and theta = X^T alpha / (lambda N).
+X is a dense float64 array in C order or a scipy.sparse CSR matrix; whatever is (d,) or (N,) is dense.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from admmnet.holder.holder import Features, squared_norms, unit_rows
+from admmnet.losses import LOSSES, Loss
+from admmnet.types import Vector
+
+
+@dataclass(frozen=True)
+class Hinge:
+    """Hinge loss phi(u, y) = max(0, 1 - y u), labels y in {-1, +1}: |phi'| <= 1, phi' jumps at y u = 1."""
+
+    name: str = "hinge"
+
+    @property
+    def smooth(self) -> bool:
+        """False: phi' jumps."""
+        return False
+
+    def value(self, u: Vector, y: Vector) -> Vector:
+        """Loss of each record, 0 or more."""
+        return np.asarray(np.maximum(0.0, 1.0 - y * u))
+
+    def derivative(self, u: Vector, y: Vector) -> Vector:
+        """Subgradient of each record: -y where y u < 1, else 0, at the kink too."""
+        return np.where(y * u < 1.0, -y, 0.0)
+
+    def curvature(self, u: Vector, y: Vector) -> Vector:
+        """Zero, away from the kink."""
+        return np.zeros_like(u)
+
+    def conjugate(self, s: Vector, y: Vector) -> Vector:
+        """Convex conjugate phi*(s, y) = -a with a = -s y in [0, 1], else +inf."""
+        a = -s * y
+        return np.where((a >= 0.0) & (a <= 1.0), -a, np.inf)
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Gradient bound G = row_norm."""
+        return row_norm
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Curvature bound: none, inf."""
+        return math.inf
+
+
+SINGLE_SITE_LOSSES: Mapping[str, Loss] = {
+    "squared": LOSSES["squared"],
+    "logistic": LOSSES["logistic"],
+    "hinge": Hinge(),
+}
+"""Losses of the single-site methods; ridge regression is the squared one, half the squared residual."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Records as a series of steps computes with them; made of what a holder has checked.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix, shape (N, d)
+        Records in rows.
+    y : ndarray, shape (N,)
+        Labels or targets.
+    loss : Loss
+    regularisation : float
+        lambda.
+    squared_norms : ndarray, shape (N,)
+        ||x_i||^2.
+    """
+
+    X: Features = field(repr=False)
+    y: Vector = field(repr=False)
+    loss: Loss
+    regularisation: float
+    squared_norms: Vector = field(repr=False)
+
+    @classmethod
+    def of(cls, X: Features, y: Vector, loss: Loss, regularisation: float) -> Problem:
+        """Problem of a holder's records."""
+        return cls(X, y, loss, regularisation, squared_norms(X))
+
+    @property
+    def records(self) -> int:
+        """Number of records N."""
+        return int(self.X.shape[0])
+
+    @property
+    def features(self) -> int:
+        """Number of features d."""
+        return int(self.X.shape[1])
+
+    @property
+    def unit(self) -> bool:
+        """Whether all rows have norm 1, rows of zeros excepted."""
+        return unit_rows(self.squared_norms, self.features)
+
+    @property
+    def scale(self) -> float:
+        """Lambda N: v = theta * scale."""
+        return self.regularisation * self.records
+
+    def primal(self, theta: Vector) -> float:
+        """P(theta) of docs/baselines.md (40), in the loss's unit; theta of shape (d,)."""
+        losses = self.loss.value(self.X @ theta, self.y)
+        return float(np.mean(losses) + 0.5 * self.regularisation * (theta @ theta))
+
+    def dual(self, alpha: Vector, theta: Vector) -> float:
+        """D(alpha) of docs/baselines.md (41); +inf where alpha is infeasible. theta is ``point(alpha)``."""
+        conjugates = self.loss.conjugate(-alpha, self.y)
+        return float(np.mean(conjugates) + 0.5 * self.regularisation * (theta @ theta))
+
+    def point(self, alpha: Vector) -> Vector:
+        """Return theta = X^T alpha / (lambda N), shape (d,)."""
+        return np.asarray(alpha @ self.X / self.scale)

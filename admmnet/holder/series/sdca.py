@@ -1,0 +1,162 @@
+"""SDCA: sequential dual coordinate ascent, exact steps, no privacy. docs/baselines.md (43) to (45), L = 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.series.base import Rngs, Series
+from admmnet.holder.series.batches import Indices, Progress
+from admmnet.holder.series.checks import check_count, check_positive
+from admmnet.holder.series.dp_scd import check_step
+from admmnet.holder.series.problem import Problem
+from admmnet.privacy.events import Event, Unprotected
+from admmnet.types import Vector
+
+_FIRST_VIOLATION = 0.1  # to which hinge passes go before the first look at the gap, at most
+_PARTIAL = (
+    0.7  # share of it to which passes over some of the records go, so that the full pass after them meets it
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ExactProgress(Progress):
+    """State after a pass; ``step`` counts passes. Not private, the gap least of all.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (d,)
+        The model; computed afresh from alpha at every look at the gap, and at the end.
+    dual, logit : ndarray, shape (N,)
+        alpha, feasible; roots of (45) at the last visits.
+    active : ndarray of int64
+        Records of the next pass.
+    upper, lower : float
+        Bounds beyond which a gradient leaves a record of the hinge loss out of it.
+    target : float
+        Violation at which the gap is looked at next.
+    look, work : int
+        Pass of the next look; steps taken.
+    primal, gap : float
+        P(theta), and the duality gap, an upper bound on P(theta) - min P, at the last look.
+    over : bool
+        Whether there is no further pass.
+    """
+
+    theta: Vector = field(repr=False)
+    dual: Vector = field(repr=False)
+    logit: Vector = field(repr=False)
+    active: Indices = field(repr=False)
+    upper: float = math.inf
+    lower: float = -math.inf
+    target: float = 0.0
+    look: int = 1
+    work: int = 0
+    primal: float = math.inf
+    gap: float = math.inf
+    over: bool = False
+
+
+@measurement
+@dataclass(frozen=True)
+class ExactPasses(Series):
+    """SDCA from alpha = 0; an epoch is a pass, its answer theta. Needs numba.
+
+    Every pass draws a ``permutation`` of its records: of all N, except that the hinge loss with a gap asked
+    for passes over records that may still move ("shrinking") until those are done.
+
+    Parameters
+    ----------
+    regularisation : float
+        lambda.
+    epochs : int
+        Number of passes over all records; with `gap`, the most work allowed, in N steps.
+    gap : float or None
+        Duality gap at which to stop, read from the records of simulations alone; None runs all epochs.
+    """
+
+    regularisation: float
+    epochs: int
+    gap: float | None = None
+
+    def check(self, known: Known) -> None:
+        """Refuse settings out of range, and to stop by a gap where records are private."""
+        check_step(known, self.regularisation)
+        check_count("epochs", self.epochs)
+        if self.gap is not None:
+            check_positive("gap", self.gap)
+            if not known.simulated:
+                raise RequestError("sdca stops at a gap of the records: that is for simulations")
+
+    def event(self, known: Known) -> Event:
+        """No finite cost."""
+        return Unprotected()
+
+    def length(self, known: Known) -> int:
+        """A pass."""
+        return 1
+
+    def start(self, problem: Problem) -> ExactProgress:
+        """Everything at zero."""
+        n = problem.records
+        theta, (dual, logit) = np.zeros(problem.features), np.zeros((2, n))
+        # gaps are some 1e-4 to 1e-3 of the violation
+        target = min(_FIRST_VIOLATION, 2000.0 * self.gap) if self.gap else 0.0
+        return ExactProgress(theta=theta, dual=dual, logit=logit, active=np.arange(n), target=target)
+
+    def advance(self, problem: Problem, progress: ExactProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (43) to (45)."""
+        from admmnet.holder.series import kernels  # numba takes a second to import
+
+        p, n, name = progress, problem.records, problem.loss.name
+        rows, c = kernels.store(problem.X), problem.squared_norms / problem.scale
+        view, kept = replace(problem, X=kernels.as_matrix(rows, problem.X)), np.empty(n, dtype=np.int64)
+        while not p.over:
+            order, full = rngs.batches.permutation(p.active), len(p.active) == n
+            p.work, p.step = p.work + len(order), p.step + 1
+            if name == "hinge":
+                count, most, least = kernels.hinge_pass(
+                    *rows, order, problem.y, c, p.dual, p.theta, problem.scale, p.upper, p.lower, kept
+                )
+                done = most - least <= (p.target if full else _PARTIAL * p.target)
+            else:
+                kernels.smooth_pass(
+                    *rows, order, problem.y, c, p.dual, p.logit, p.theta, problem.scale, name == "logistic"
+                )
+                done = p.step >= p.look
+            looked = self.gap is not None and done and full
+            if looked:
+                self._look(view, p)
+            if name == "hinge" and self.gap is not None:
+                if done:
+                    p.active, p.upper, p.lower = np.arange(n), math.inf, -math.inf
+                else:
+                    p.active = kept[:count].copy()
+                    p.upper, p.lower = most if most > 0.0 else math.inf, least if least < 0.0 else -math.inf
+            reached = self.gap is not None and looked and p.gap <= self.gap
+            p.over = reached or p.work + len(p.active) > self.epochs * n
+            if p.over and not looked:
+                self._look(view, p)
+            yield
+
+    def _look(self, problem: Problem, p: ExactProgress) -> None:
+        p.theta[:] = problem.point(p.dual)  # free of what rounding has piled up
+        p.primal = problem.primal(p.theta)
+        p.gap = p.primal + problem.dual(p.dual, p.theta)
+        if self.gap is not None:
+            p.target *= min(0.5, max(0.1, self.gap / p.gap)) if p.gap > 0.0 else 0.5
+            p.look = p.step + max(1, p.step // 10)
+
+    def model(self, progress: ExactProgress) -> Vector:
+        """Theta."""
+        return progress.theta.copy()
+
+    def figures(self, progress: ExactProgress) -> Mapping[str, float]:
+        """P(theta), the gap, and steps taken over N; of the last pass only."""
+        epochs = progress.work / len(progress.dual)
+        return {"primal": progress.primal, "duality_gap": progress.gap, "epochs": epochs}

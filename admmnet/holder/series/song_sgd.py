@@ -1,0 +1,145 @@
+"""Private SGD in one pass with pure epsilon: Song, Chaudhuri, Sarwate 2013. docs/baselines.md (55) and (56).
+
+Batches are disjoint, so each record is used once; the summed gradient of a batch gets noise of density
+exp(-(alpha/2) ||z||). Replacing one record with gradients of norm at most 1 moves the sum by at most 2, which is
+alpha-differential privacy for that record (replace-one; half of it under zero-out).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.series.base import Rngs, Series, pure_event
+from admmnet.holder.series.batches import Progress, steps_per_epoch
+from admmnet.holder.series.checks import check_choice, check_count, check_positive
+from admmnet.holder.series.problem import Problem
+from admmnet.privacy.events import Event
+from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
+from admmnet.types import Vector
+
+SCHEDULES = ("sqrt", "inverse", "constant")
+
+
+@dataclass(slots=True, kw_only=True)
+class DisjointProgress(Progress):
+    """The model w, shape (d,); ``order`` is cut into the batches."""
+
+    theta: Vector = field(repr=False)
+
+
+def learning_rates(schedule: str, steps: int, scale: float, regularisation: float) -> Vector:
+    """eta_1 to eta_T of docs/baselines.md (56): scale / sqrt(t), scale / (lambda t), or scale."""
+    t = np.arange(1.0, steps + 1.0)
+    if schedule == "sqrt":
+        return np.asarray(scale / np.sqrt(t))
+    return np.asarray(scale / (regularisation * t)) if schedule == "inverse" else np.full(steps, scale)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class DisjointSteps(Series):
+    """One pass from w = 0, which is one epoch; its answer is the last w.
+
+    Draws ``permutation(N)``, cut into batches of b, the last of what remains; then for each batch
+    `gamma_norm_noise` of rate alpha / 2: ``standard_gamma(d)``, then ``standard_normal(d)``. Proof: docs/privacy.md,
+    Theorem 13, and batches are disjoint.
+
+    Parameters
+    ----------
+    regularisation : float
+        lambda.
+    batch : int
+        b, 1 to N.
+    epsilon : float or ndarray, shape (N,)
+        alpha, of all or of each record: positive, inf for no privacy. Those of single records are taken to be
+        public. The noise of a batch serves the smallest in it, so every record gets what it asked for, and
+        more wherever a neighbour in its batch asked for more; the event books the largest.
+    schedule : {"sqrt", "inverse", "constant"}
+        Step sizes scale / sqrt(t), scale / (lambda t) or scale.
+    scale : float
+        As above.
+    """
+
+    regularisation: float
+    batch: int
+    epsilon: Vector
+    schedule: str = "sqrt"
+    scale: float = 1.0
+
+    @property
+    def key(self) -> str:
+        """All settings, and a digest of epsilons, whose print-out may be cut short."""
+        return f"{self!r}|{hashlib.sha256(self.epsilon.tobytes()).hexdigest()}"
+
+    def check(self, known: Known) -> None:
+        """Refuse losses whose gradients can be longer than 1, and settings out of range."""
+        check_gradients(known, "song-sgd")
+        check_count("batch", self.batch, known.records, of="the number of records")
+        check_positive("regularisation", self.regularisation)
+        check_positive("scale", self.scale)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        if self.epsilon.shape not in ((), (known.records,)) or not np.all(self.epsilon > 0.0):
+            raise RequestError(
+                f"epsilon must be one positive number, or one for each of the {known.records} records"
+            )
+
+    def event(self, known: Known) -> Event:
+        """Theorem 13."""
+        return pure_event(float(self.epsilon.max()), known.width)
+
+    def length(self, known: Known) -> int:
+        """All steps: N / b, rounded up."""
+        return steps_per_epoch(known.records, self.batch)
+
+    def granted(self, progress: DisjointProgress) -> Vector:
+        """Alpha that every record of the t-th batch has, shape (T,): the smallest that any of them asked for."""
+        n = len(progress.order)
+        wanted = np.broadcast_to(self.epsilon, (n,))[progress.order]
+        return np.asarray(np.minimum.reduceat(wanted, np.arange(0, n, self.batch)))
+
+    def start(self, problem: Problem) -> DisjointProgress:
+        """At zero."""
+        return DisjointProgress(theta=np.zeros(problem.features))
+
+    def advance(self, problem: Problem, progress: DisjointProgress, rngs: Rngs) -> Iterator[None]:
+        """Eqs. (55), (56)."""
+        n, d, b = problem.records, problem.features, self.batch
+        if not progress.order.size:
+            progress.order = rngs.batches.permutation(n)
+        steps, granted = steps_per_epoch(n, b), self.granted(progress)
+        rates = learning_rates(self.schedule, steps, self.scale, self.regularisation)
+        X, y = problem.X[progress.order], problem.y[progress.order]
+        w, radius = progress.theta, 1.0 / self.regularisation
+        for t in range(progress.step, steps):
+            part = slice(t * b, min(n, (t + 1) * b))
+            rows = X[part]
+            total = np.asarray(problem.loss.derivative(np.asarray(rows @ w), y[part]) @ rows)
+            if granted[t] < math.inf:
+                rate = float(granted[t]) / 2.0
+                total = round_to_grid(total + gamma_norm_noise(rngs.noise, rate, d), 1.0 / rate)
+            w -= rates[t] * (self.regularisation * w + total / (part.stop - part.start))
+            norm = math.sqrt(float(w @ w))
+            if norm > radius:
+                w *= radius / norm
+            progress.step += 1
+            yield
+
+    def model(self, progress: DisjointProgress) -> Vector:
+        """The last w."""
+        return progress.theta.copy()
+
+
+def check_gradients(known: Known, method: str) -> None:
+    """Refuse a loss whose gradients can be longer than 1."""
+    if not known.loss.lipschitz() <= 1.0:
+        raise RequestError(
+            f"{method} does not take the {known.loss.name} loss: a record's gradient must have norm at most 1; "
+            "choose logistic or hinge"
+        )

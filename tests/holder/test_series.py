@@ -1,0 +1,232 @@
+"""Series of the single-site methods behind the door: paid for once, resumed from what is kept alone, then over."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.drive import alone
+from admmnet.errors import RequestError, RunError
+from admmnet.holder import NO, REFUSED, Answer, Ask, Door, Holder, Released, SimulatedHolder
+from admmnet.holder.measurements.base import Known
+from admmnet.holder.series import (
+    SINGLE_SITE_LOSSES,
+    DisjointSteps,
+    DualSteps,
+    ExactPasses,
+    GradientSteps,
+    OnlineSteps,
+    PrimalSteps,
+    SequentialSteps,
+    Series,
+)
+from admmnet.privacy.budget import Budget, MemoryLedger, Totals
+from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
+from admmnet.rng import Purpose, agent_streams
+from admmnet.types import Matrix, Vector
+
+N, D, LAM = 30, 4, 0.05
+LOGISTIC = SINGLE_SITE_LOSSES["logistic"]
+ALL: dict[str, tuple[Series, int]] = {
+    "dp-scd": (DualSteps(LAM, 7, 0.3, 0.8, 13), 3),
+    "dp-scd shuffled": (DualSteps(LAM, 7, 0.3, 0.8, 13, "shuffled", True), 3),
+    "seq-dp-scd": (SequentialSteps(LAM, 7, 0.3, 0.8, 10, "shuffled"), 2),
+    "primal-dp-scd": (PrimalSteps(LAM, 3, 0.3, 0.1, 6), 3),
+    "dp-sgd": (GradientSteps(LAM, 7, 0.5, 15, "poisson", 1.0, 0.8), 3),
+    "sgd": (GradientSteps(LAM, 7, 0.5, 15, "fixed"), 3),
+    "sgd, records one by one": (GradientSteps(LAM, 1, 0.5, 75, "shuffled"), 3),
+    "song-sgd": (DisjointSteps(LAM, 7, np.array(2.0)), 1),
+    "banco": (OnlineSteps(epsilon=2.0), 1),
+    "sdca": (ExactPasses(LAM, 4), 4),
+}
+"""With the number of epochs, the last of which may be short."""
+
+
+def records() -> tuple[Matrix, Vector]:
+    draw = np.random.default_rng(5)
+    X = draw.standard_normal((N, D))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    return X, np.where(X @ np.arange(1.0, D + 1.0) > 0.0, 1.0, -1.0)
+
+
+def door(kind: type[Holder] = SimulatedHolder, guard: MemoryLedger | None = None, seed: int = 3) -> Door:
+    guard = guard or MemoryLedger(None, "proven")
+    return Door(kind(*records()), 0, LOGISTIC, guard, agent_streams(0, seed))
+
+
+def asked(at: Door, series: Series) -> Answer:
+    return alone(at.answer(Ask(series), 0))
+
+
+def theta_of(answer: Answer) -> Vector:
+    assert isinstance(answer, Released)
+    return np.asarray(answer.value)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_epochs_are_the_series_and_go_on_from_what_is_kept_alone(name: str) -> None:
+    series, epochs = ALL[name]
+    streams, problem = agent_streams(0, 3), SimulatedHolder(*records()).problem(LOGISTIC, LAM)
+    whole = series.run(problem, streams[Purpose.BATCH], streams[Purpose.OBJECTIVE])
+    one, two = door(), door()
+    for _ in range(epochs):
+        answers = theta_of(asked(one, series)), theta_of(asked(two, series))
+        np.testing.assert_array_equal(*answers)
+        # what is left of the other door is its progress, arrays and numbers, and the place of its streams
+        (progress,) = two.secret.kept.values()
+        assert isinstance(progress.step, int)
+        two.secret.kept[series.key] = copy.deepcopy(progress)
+        two.secret.running.clear()
+    np.testing.assert_array_equal(answers[0], series.model(whole))
+    for at in (one, two, one):
+        assert asked(at, series) is NO
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_first_epoch_pays_for_all(name: str) -> None:
+    series, epochs = ALL[name]
+    charged: list[Event] = []
+
+    class Recorded(MemoryLedger):
+        def charge(self, round: int, *events: Event) -> None:
+            charged.extend(events)
+            super().charge(round, *events)
+
+    at = door(guard=Recorded(None, "proven"))
+    for _ in range(epochs + 1):
+        asked(at, series)
+    known = Known(N, D, LOGISTIC, frozenset(), simulated=True)
+    assert charged == [series.event(known)]
+
+
+def test_events_say_what_the_steps_are() -> None:
+    known = Known(N, D, LOGISTIC, frozenset(), unit=True)
+    dual, noisy = DualSteps(LAM, 6, 0.3, 0.8, 13), DualSteps(LAM, 6, 0.3, 0.8, 13, dual_noise=True)
+    descent = GradientSteps(LAM, 6, 0.5, 13, "fixed", 1.0, 0.8)
+    expected = {
+        dual: SubsampledGaussian(0.8, 0.2, 13, "poisson"),
+        noisy: SubsampledGaussian(0.8, 0.2, 13, "shown"),
+        replace(dual, sampling="fixed"): SubsampledGaussian(0.8, 0.2, 13, "shown"),
+        replace(noisy, sampling="shuffled"): SubsampledGaussian(0.8, 0.2, 13, "shuffled"),
+        descent: SubsampledGaussian(0.4, 0.2, 13, "fixed"),
+        replace(descent, noise_multiplier=0.0): Unprotected(),
+        SequentialSteps(LAM, 6, 0.3, 0.8, 13): SubsampledGaussian(0.8, 0.2, 13, "shown"),
+        PrimalSteps(LAM, 2, 0.3, 0.8, 13): SubsampledGaussian(0.8, 1.0, 13, "poisson"),
+        OnlineSteps(epsilon=3.0): GammaNormVector(2.0, 1.5, D),
+        OnlineSteps(sigma=0.7): Gaussian(2.0, 0.7),
+        OnlineSteps(sigma=0.0): Unprotected(),
+    }
+    for series, event in expected.items():
+        assert series.event(known) == event
+        assert series.cost(known).now == (event,)
+        assert series.cost(known._replace(marks=frozenset({series.key}))).now == ()
+    wanted = np.linspace(1.0, 4.0, N)
+    assert DisjointSteps(LAM, 6, wanted).event(known) == GammaNormVector(2.0, 2.0, D)  # the largest
+    wanted[3] = np.inf
+    assert DisjointSteps(LAM, 6, wanted).event(known) == Unprotected()
+
+
+def test_series_of_other_settings_are_other_series() -> None:
+    wanted = np.linspace(1.0, 4.0, 2000)
+    other = wanted.copy()
+    other[1000] += 1e-9  # beyond what is printed of a long array
+    keys = {
+        DualSteps(LAM, 7, 0.3, 0.8, 13).key,
+        DualSteps(LAM, 7, 0.3, 0.8, 14).key,
+        DualSteps(LAM, 7, 0.3, 0.9, 13).key,
+        DualSteps(LAM, 7, 0.3, 0.8, 13, "shuffled").key,
+        DisjointSteps(LAM, 7, wanted).key,
+        DisjointSteps(LAM, 7, other).key,
+    }
+    assert len(keys) == 6
+
+
+def limited(series: Series, accountant: str) -> MemoryLedger:
+    """Guard whose budget is what the series costs."""
+    worst = Totals.of([(series.event(Known(N, D, LOGISTIC, frozenset())), 1)], accountant)
+    reading = worst.epsilon_proven if accountant == "proven" else worst.epsilon_published
+    epsilon = reading(1e-5)
+    assert epsilon is not None
+    return MemoryLedger(Budget.for_plan(epsilon, 1e-5, accountant, worst), accountant)
+
+
+@pytest.mark.parametrize("accountant", ["proven", "published"])
+def test_a_budget_for_one_series_affords_all_its_epochs_and_no_second_series(accountant: str) -> None:
+    series = DualSteps(LAM, 7, 0.3, 8.0, 13, "shuffled")
+    at = door(Holder, limited(series, accountant))
+    for _ in range(3):
+        theta_of(asked(at, series))
+    assert asked(at, series) is NO
+    assert asked(at, replace(series, steps=14)) is REFUSED
+
+
+def test_without_what_is_kept_a_private_series_begins_anew_and_pays_anew() -> None:
+    series = DualSteps(LAM, 7, 0.3, 8.0, 13, "shuffled")
+    guard = limited(series, "proven")
+    theta_of(asked(door(Holder, guard), series))
+    assert asked(door(Holder, guard), series) is REFUSED
+
+
+def test_a_private_door_shows_models_alone() -> None:
+    at = door(Holder)
+    answer = asked(at, DualSteps(LAM, 7, 0.3, 0.8, 13))
+    assert isinstance(answer, Released)
+    assert answer.value.shape == (D,)
+    assert answer.used == DualSteps(LAM, 7, 0.3, 0.8, 13)
+    with pytest.raises(RequestError, match="nothing behind the door"):
+        at.secret.kept.clear()
+    with pytest.raises(RequestError, match="that is for simulations"):
+        asked(at, ExactPasses(LAM, 5, gap=1e-3))
+    with pytest.raises(RunError, match="failed in its own arithmetic"):
+        asked(at, GradientSteps(LAM, 7, 1e9, 2000, "poisson", 1.0, 0.8))
+
+
+def test_the_model_is_a_copy() -> None:
+    at, series = door(), GradientSteps(LAM, 7, 0.5, 15, "fixed")
+    first = theta_of(asked(at, series))
+    first[:] = 0.0
+    np.testing.assert_array_equal(theta_of(asked(at, series)), _second(series))
+
+
+def _second(series: Series) -> Vector:
+    at = door()
+    asked(at, series)
+    return theta_of(asked(at, series))
+
+
+@pytest.mark.parametrize(
+    ("series", "words"),
+    [
+        (SequentialSteps(LAM, 7, 0.3, 0.8, 13, bound="contraction"), "rows of norm 1"),
+        (DualSteps(0.0, 7, 0.3, 0.8, 13), "regularisation = 0.0"),
+        (DualSteps(LAM, 31, 0.3, 0.8, 13), "batch = 31"),
+        (DualSteps(LAM, 7, 0.3, -0.8, 13), "noise_multiplier"),
+        (GradientSteps(LAM, 7, 0.5, 15, "all"), "sampling = 'all'"),
+        (OnlineSteps(), "either epsilon"),
+    ],
+    ids=str,
+)
+def test_refusals_charge_nothing(series: Series, words: str) -> None:
+    guard = MemoryLedger(None, "proven")
+    with pytest.raises(RequestError, match=words):
+        asked(door(guard=guard), series)
+    assert guard.totals.rho == 0.0
+
+
+def test_rows_of_norm_1_are_the_holders_word() -> None:
+    series: Any = SequentialSteps(LAM, 7, 0.3, 0.8, 10, bound="contraction")
+    at = Door(Holder(*records(), unit=True), 0, LOGISTIC, MemoryLedger(None, "proven"), agent_streams(0, 3))
+    assert series.unit_rows
+    assert theta_of(asked(at, series)).shape == (D,)
+
+
+def test_targets_go_with_the_squared_loss() -> None:
+    X, _ = records()
+    holder, guard = Holder(X, X[:, 0], task="real"), MemoryLedger(None, "proven")
+    Door(holder, 0, SINGLE_SITE_LOSSES["squared"], guard, agent_streams(0, 3))
+    with pytest.raises(RequestError, match="these are targets"):
+        Door(holder, 0, LOGISTIC, guard, agent_streams(0, 3))

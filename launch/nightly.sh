@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# What is too long for every change: the figures of all papers with --quick, timed, and killed runs by the hundred.
+# What is too long for every change: the figures of all papers with --quick, timed, attacks and audits of privacy with
+# many trials, and killed runs by the hundred.
 # launch/nightly.sh [options of `admmnet reproduce`, such as --data-dir DIR]
-# OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs (default 200, 0 for none).
+# OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs (default 200, 0 for none),
+# AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 make_environment mpich,test
 export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1
-out=${OUT:-$root/runs/nightly-$(date +%F)} kills=${KILLS:-200}
+out=${OUT:-$root/runs/nightly-$(date +%F)} kills=${KILLS:-200} audits=${AUDITS:-10}
 [ ! -e "$out" ] || {
     echo "$out is there already, and what is measured once is not measured again: remove it, or set OUT" >&2
     exit 2
@@ -18,6 +20,9 @@ for paper in ding2020 damaskinos2021 song2013 banco; do
     times+=("$paper $((SECONDS - start))")
 done
 printf '%s s\n' "${times[@]}" | tee "$out/times.txt"
-[ "$kills" = 0 ] && exit
 cd "$root"
+if [ "$audits" != 0 ]; then
+    ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages,whole_runs}.py
+fi
+[ "$kills" = 0 ] && exit
 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

@@ -18,7 +18,7 @@ from admmnet.types import Matrix, Vector
 
 from .doors import Target, records, swapped, unclipped
 
-RELEASES = 200 * int(os.environ.get("ADMMNET_AUDIT_TRIALS", "1"))
+RELEASES = 200 * int(os.environ.get("ADMMNET_AUDITS", "1"))
 SIZE, WIDTH, CONVEXITY, LENGTH = 300, 105, 0.06, 1.33e7
 EPSILON = 0.25
 """What the release with the record in it is promised to cost."""

@@ -1,6 +1,6 @@
 """Random and extreme messages to one agent: whether and how its run ends never depends on one of its records.
 
-Every message is sent in two worlds that differ in one record, with the same noise. ``ADMMNET_AUDIT_TRIALS=N`` takes N
+Every message is sent in two worlds that differ in one record, with the same noise. ``ADMMNET_AUDITS=N`` takes N
 times as many random ones.
 """
 
@@ -25,7 +25,7 @@ from admmnet.types import Vector
 
 from .doors import Target, ending, records, swapped, unclipped
 
-TIMES = int(os.environ.get("ADMMNET_AUDIT_TRIALS", "1"))
+TIMES = int(os.environ.get("ADMMNET_AUDITS", "1"))
 SIZE, WIDTH = 30, 8
 MOST = 2.0**40
 X, Y = records(SIZE, WIDTH)

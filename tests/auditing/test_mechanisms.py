@@ -1,7 +1,7 @@
 """Every mechanism through the real door: bounds stay below what is proven, and half of its noise is found.
 
 Each bound is wrong with probability 1e-6 at most; there are 18 here, so that a true claim fails this file with
-probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDIT_TRIALS=N`` takes N times the trials (launch/nightly.sh).
+probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDITS=N`` takes N times the trials (launch/nightly.sh).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.consensus import ConsensusMethod
 
 DELTA, CONFIDENCE = 1e-5, 1.0 - 1e-6
-TIMES = int(os.environ.get("ADMMNET_AUDIT_TRIALS", "1"))
+TIMES = int(os.environ.get("ADMMNET_AUDITS", "1"))
 
 
 def audited(mechanism: Mechanism, trials: int, seed: int = 1) -> Audit:

@@ -14,8 +14,9 @@ import numpy as np
 
 from admmnet.auditing.ledger import MemoryLedger
 from admmnet.drive import alone
-from admmnet.holder import Answer, Ask, Door, Holder
-from admmnet.losses import Logistic
+from admmnet.errors import RunError
+from admmnet.holder import Answer, Ask, Door, Holder, Released
+from admmnet.losses import Logistic, Loss
 from admmnet.privacy.budget import Budget
 from admmnet.rng import agent_streams
 from admmnet.types import Matrix, Vector
@@ -42,16 +43,35 @@ def canary(world: int, width: int) -> Vector:
 def door(
     world: int, others: Matrix, budget: Budget | None, rng: np.random.Generator, method: str = "proven"
 ) -> tuple[Door, MemoryLedger]:
-    """Door of the canary and other rows, with fresh streams and a fresh guard; all labels are +1.
+    """Door of the canary and other rows, all labels +1, for the logistic loss; see ``door_of``."""
+    return door_of(np.vstack((canary(world, others.shape[1]), others)), budget, rng, method, LOSS)
+
+
+def door_of(
+    rows: Matrix, budget: Budget | None, rng: np.random.Generator, method: str, loss: Loss
+) -> tuple[Door, MemoryLedger]:
+    """Door of these rows with labels +1, with fresh streams and a fresh guard.
 
     With ``method="published"`` the guard's totals have a published figure, too.
     """
-    rows = np.vstack((canary(world, others.shape[1]), others))
     ledger = MemoryLedger(budget, method)
     streams = agent_streams(0, int(rng.integers(2**63)))
-    return Door(Holder(rows, np.ones(len(rows))), 0, LOSS, ledger, streams), ledger
+    return Door(Holder(rows, np.ones(len(rows))), 0, loss, ledger, streams), ledger
 
 
 def answered(at: Door, ask: Ask) -> Answer:
     """Answer of a door."""
     return alone(at.answer(ask, 0))
+
+
+def vector_of(answer: Answer) -> Vector:
+    """Released vector.
+
+    Raises
+    ------
+    RunError
+        If there is none.
+    """
+    if not isinstance(answer, Released):
+        raise RunError("the budget does not afford what was planned")
+    return np.asarray(answer.value)

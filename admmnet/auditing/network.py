@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial, World
-from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, door, far
+from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, door, far, vector_of
 from admmnet.config import RunConfig
 from admmnet.errors import RunError
-from admmnet.holder import Answer, Ask, Released
+from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import GammaMinimiser, HeldFall, NoisyFall, PerturbedMinimiser
 from admmnet.methods import METHODS, Agent, AgentPlan
 from admmnet.node import Node
@@ -66,7 +66,7 @@ class MinimiserRelease:
         at, ledger = door(world, _null(2), self.noise.budget, rng, _arithmetic(self.release))
         sigmas = self.noise.sigma1, self.noise.sigma2
         answer = answered(at, Ask(PerturbedMinimiser(CONVEXITY * far(2), CONVEXITY, BETA, *sigmas)))
-        return Trial(float(_vector(answer)[1]), ledger.totals)
+        return Trial(float(vector_of(answer)[1]), ledger.totals)
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class GammaRelease:
         noise, linear = self.noise, CONVEXITY * far(2)
         at, ledger = door(world, _null(2), noise.budget, rng, "published")
         answer = answered(at, Ask(GammaMinimiser(linear, noise.convexity, BETA, noise.rate, noise.sigma2)))
-        rest = -noise.convexity * _vector(answer) - linear
+        rest = -noise.convexity * vector_of(answer) - linear
         out, inside = (float(np.linalg.norm(rest + canary(one, 2) / RECORDS)) for one in (0, 1))
         return Trial(noise.rate * (out - inside), ledger.totals)
 
@@ -283,9 +283,3 @@ def _gap() -> float:
 def _fall_sensitivity() -> float:
     """Theorem 8."""
     return 2.0 * G * RADIUS / RECORDS + _gap()
-
-
-def _vector(answer: Answer) -> Vector:
-    if not isinstance(answer, Released):
-        raise RunError("the budget does not afford what was planned")
-    return np.asarray(answer.value)

@@ -3,7 +3,7 @@
 Points and gradients are carried in twice the working precision as unevaluated sums hi + lo, so that rounding no
 longer grows with the linear term: what is left is the error in evaluating phi', of the order of 30 units of 2^-53 of
 the steepest loss. Every step lowers J by an amount that is certain, so the steps end, and where they end the point
-rounded to float64 passes the ordinary certificate. Proof: docs/privacy.md, "The public radius", Theorem 15.
+rounded to float64 passes the ordinary certificate. Proof: docs/privacy.md, "The public radius", Theorem 14.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def minimise(
     row_norm: float,
     rows: int,
     certify: Callable[[Vector], T | None],
-    hessian: Callable[[Vector], Matrix],
+    hessian: Callable[[Vector, float], Matrix],
 ) -> tuple[T | None, int]:
     """Minimise J of `admmnet.solve` until a point is certified, by Newton's method with gradient steps as a resort.
 
@@ -58,7 +58,8 @@ def minimise(
     certify : callable
         What a point (d,) is worth, None if it is not certified.
     hessian : callable
-        Hessian of the mean loss at a point, as good as float64 allows: steps depend on it, not the result.
+        Hessian of the mean loss at a point, curvatures averaged over scores within some distance: `LocalSolver`
+        says why. Steps depend on it, not the certificate.
 
     Returns
     -------
@@ -79,13 +80,14 @@ def minimise(
     hi: Vector = -g / m
     lo = np.zeros_like(hi)
     r, error = at(hi, lo)
+    spread = 0.0
     while True:
         passes += 1
         found = certify(hi)
         norm = _norm(r)
         if found is not None or not max(beta / 8.0, 16.0 * error) < norm < math.inf:
             return found, passes
-        p = _newton(hessian(hi), m, r)
+        p = _newton(hessian(hi, spread), m, r)
         fall = -float(p @ r)
         step = None
         if fall >= max(_SURE * error, _FLAT * norm) * _norm(p):
@@ -96,6 +98,9 @@ def minimise(
         else:
             t, r, error = step
             hi, lo = _moved(hi, lo, t * p)
+            spread = t * _norm(X @ p) / math.sqrt(len(y))
+            if loss.smooth or spread <= 1e-9 * row_norm * _norm(hi):
+                spread = 0.0
 
 
 def _newton(H: Matrix, m: float, r: Vector) -> Vector:

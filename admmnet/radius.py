@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.accurate import worst_error
+from admmnet.ball import query_settings
 from admmnet.errors import RequestError
 from admmnet.losses import Loss
 from admmnet.solve import block_size
@@ -27,8 +28,6 @@ GATE_SHARE = 0.02
 """Share of a gate query's sensitivity that its certified gap takes where that leaves room enough for centres."""
 LEAST_CENTRE = 1000.0
 """Centres up to this norm a gate must be able to ask about; normal ones have norms of 1 to 20."""
-SHRUNK = 7.0 / 8.0
-"""Part of a query's gap that solves and search may use; evaluating it takes the rest, (V9)."""
 
 _U = 2.0**-53
 _R = 1.0 + 1e-9  # norms of rows, their rounding and that of this file
@@ -220,12 +219,6 @@ def _reachable(facts: LossFacts, radius: float, gap: float, C: float) -> bool:
     error = 2.0 * G * facts.d * far + 16.0 * (facts.start + G * far) + (facts.n + 3) * 2.0 * G * radius
     error += 8.0 * G * far + 7.0 * (facts.d + 6) * (G + beta) * radius
     return margin <= 0.25 * beta and _accurate(facts) <= beta and 1.01 * _U * error <= gap / 16.0
-
-
-def query_settings(radius: float, gap: float) -> tuple[float, float]:
-    """Gradient norm to certify in a query's solves, and its least multiplier: together SHRUNK gap, Theorem 8."""
-    part = 0.5 * SHRUNK * gap
-    return part / (2.0 * radius), 4.0 * part / radius**2
 
 
 def _largest(holds: Callable[[float], bool]) -> float:

@@ -227,7 +227,7 @@ class LocalSolver:
         """Minimise J with linear term g and quadratic coefficient m > 0 until certainly ||grad J||_2 <= beta.
 
         Where ||g|| is at most `admmnet.radius.linear_radius` and rows have norm at most 1, there is an answer
-        whatever the records (docs/privacy.md, Theorem 15).
+        whatever the records (docs/privacy.md, Theorem 14).
 
         Raises
         ------
@@ -277,7 +277,7 @@ class LocalSolver:
             row_norm=self.row_norm,
             rows=_block_rows(*self.X.shape),
             certify=certify,
-            hessian=lambda theta: hessian(self.X, self.y, theta, self.loss),
+            hessian=lambda theta, spread: hessian(self.X, self.y, theta, self.loss, spread=spread),
         )
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:

@@ -115,7 +115,7 @@ def test_the_certificate_holds(gap: float, radius: float, monkeypatch: pytest.Mo
         theta, _ = points[-1]
         away = theta - center
         assert np.linalg.norm(away) <= radius
-        assert ours == solver.mean_loss(center) - solver.mean_loss(theta)
+        assert ours == float(np.mean(solver.losses(center) - solver.losses(theta)))
         assert theirs - gap <= ours <= theirs + 1e-6
         # f is convex: f(theta) - min over the ball <= max over the ball of grad f . (theta - theta')
         gradient = solver.data_gradient(theta)

@@ -244,6 +244,28 @@ def test_members_that_fail_do_not_disturb_the_rest() -> None:
         check(*records[i], G[i], 0.1, 1e-8, answer)
 
 
+def test_faults_of_one_members_arithmetic_reach_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = shards(([40, 41, 42], 10))
+    block, G = BlockSolver(records, LOSS), pull(3, 10, 0.1, 0)
+
+    def fail(*_: object) -> None:
+        raise np.linalg.LinAlgError("depends on the records")
+
+    for t, broken in enumerate((False, True, False)):
+        with monkeypatch.context() as patch:
+            if broken:
+                patch.setattr(Curvature, "learn", fail)
+                patch.setattr(Curvature, "base", fail)
+            beta = np.array([1e-9, 1e-17 if broken else 1e-9, 1e-9])
+            found = block.solve(range(3), G * (1 + t), fill(3, 0.01 * (1 + t)), beta)
+        for i, ((X, y), answer) in enumerate(zip(records, found, strict=True)):
+            if broken and i == 1:
+                assert isinstance(answer, CertificateError)
+            else:
+                assert isinstance(answer, Solution)
+                check(X, y, G[i] * (1 + t), 0.01 * (1 + t), 1e-9, answer)
+
+
 @pytest.mark.parametrize("bad", [1e150, 1e300])
 def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(bad: float) -> None:
     records = shards(([30] * 2, 3))

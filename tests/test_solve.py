@@ -345,14 +345,32 @@ def test_beta_below_rounding_is_refused(beta: float) -> None:
         LocalSolver(X, y, LOSS).solve(linear_term(20, 0.1), 0.01, beta)
 
 
-def test_running_out_of_steps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MAX_STEPS", 2)
+def test_where_the_fast_steps_stop_the_sure_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(500, 20)
     solver, g = LocalSolver(X, y, LOSS), linear_term(20, 0.1)
-    with pytest.raises(RunError, match=r"above beta=1e-10: raise beta, or the convexity m=0\.01"):
-        solver.solve(g, 0.01, 1e-10)
+    monkeypatch.setattr(module, "_MAX_STEPS", 2)
+    check(X, y, g, 0.01, 1e-10, solver.solve(g, 0.01, 1e-10))
     monkeypatch.undo()
-    check(X, y, g, 0.01, 1e-10, solver.solve(g, 0.01, 1e-10))  # the solver survives its refusal
+    check(X, y, g, 0.01, 1e-10, solver.solve(g, 0.01, 1e-10))
+    assert solver.solve(1.01 * g, 0.02, 1e-10).passes <= 12
+
+
+@pytest.mark.parametrize("fault", [np.linalg.LinAlgError, FloatingPointError, ZeroDivisionError])
+def test_faults_of_the_arithmetic_do_not_come_out(
+    fault: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = problem(200, 5)
+    solver, g = LocalSolver(X, y, LOSS), linear_term(5, 0.1)
+
+    def fail(*_: object) -> None:
+        raise fault("depends on the records")
+
+    monkeypatch.setattr(LocalSolver, "_learn", fail)
+    check(X, y, g, 0.01, 1e-9, solver.solve(g, 0.01, 1e-9))
+    with pytest.raises(RunError, match=r"the local solve stopped .*beta=1e-17: raise beta"):
+        solver.solve(g, 0.01, 1e-17)
+    monkeypatch.undo()
+    check(X, y, -g, 0.03, 1e-9, solver.solve(-g, 0.03, 1e-9))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -84,7 +84,8 @@ class Group:
 
     A member is handed to a `LocalSolver`, made for the occasion, from the point reached, if its settings are
     unusable, 60 steps were not enough, its gradient norm is down to the rounding margin, or its m is too small
-    for single precision when a search needs a Hessian. So convergence, certificates and refusals are as there.
+    for single precision when a search needs a Hessian; all that are not done are, if numpy refuses one member's
+    numbers. So convergence, certificates and refusals are as there.
     """
 
     def __init__(self, stack: Stack, kappa: Vector) -> None:
@@ -107,6 +108,26 @@ class Group:
     ) -> dict[int, Solution | RunError]:
         """Solve for ascending members; answers by their place in the call."""
         found: dict[int, Solution | RunError] = {}
+        try:
+            self._together(found, index, place, g, m, beta)
+        except (ArithmeticError, np.linalg.LinAlgError):  # of one member's numbers
+            self.curve.cached[index] = False
+            self.curve.drop(index)
+            for k, at in enumerate(place.tolist()):
+                if at not in found:
+                    settings = g[k], float(m[k]), float(beta[k])
+                    found[at] = self._alone(int(index[k]), np.zeros_like(g[k]), *settings)
+        return found
+
+    def _together(
+        self,
+        found: dict[int, Solution | RunError],
+        index: Indices,
+        place: Indices,
+        g: Matrix,
+        m: Vector,
+        beta: Vector,
+    ) -> None:
         front = self._start(Rows.of(index), place, g, m, beta)
         self.curve.move(front.rows, m)
         for _ in range(_MAX_STEPS):
@@ -116,7 +137,6 @@ class Group:
             self._advance(front)
         for k in range(len(front.place)):
             found[int(front.place[k])] = self._hand_over(front, k)
-        return found
 
     def _start(self, rows: Rows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
         new = rows.members[~rows.pick(self.known)]
@@ -191,17 +211,22 @@ class Group:
 
     def _hand_over(self, front: _Front, k: int) -> Solution | RunError:
         """Let a LocalSolver finish, from the point reached if that is any good."""
-        i = int(front.rows.members[k])
+        start = front.theta[k] if math.isfinite(front.norm[k]) else np.zeros_like(front.theta[k])
+        work = int(front.passes[k]), int(front.refreshes[k])
+        settings = front.g[k], float(front.m[k]), float(front.beta[k])
+        return self._alone(int(front.rows.members[k]), start, *settings, *work)
+
+    def _alone(
+        self, i: int, start: Vector, g: Vector, m: float, beta: float, passes: int = 0, refreshes: int = 0
+    ) -> Solution | RunError:
         n = int(self.stack.counts[i])
         solver = LocalSolver(self.stack.X[i, :n], self.stack.y[i, :n], self.stack.loss)
-        if math.isfinite(front.norm[k]):
-            solver._theta = front.theta[k].copy()
-        answer = attempt(solver, front.g[k], float(front.m[k]), float(front.beta[k]))
+        solver._theta = start.copy()
+        answer = attempt(solver, g, m, beta)
         if isinstance(answer, RunError):
             return answer
-        passes, refreshes = int(front.passes[k]) + answer.passes, int(front.refreshes[k]) + answer.refreshes
-        self.theta[i], self.known[i], self.passes[i] = answer.theta, False, passes
-        return answer._replace(passes=passes, refreshes=refreshes)
+        self.theta[i], self.known[i], self.passes[i] = answer.theta, False, passes + answer.passes
+        return answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
 
     def _advance(self, front: _Front) -> None:
         """One step of every member at work."""

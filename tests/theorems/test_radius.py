@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.errors import RequestError
+from admmnet.accurate import accurate_gradient, worst_error
+from admmnet.ball import BallQuery, query_settings
+from admmnet.blocks.group import attempt
+from admmnet.blocks.solve import BlockSolver
+from admmnet.config import RunConfig
+from admmnet.drive import Steps
+from admmnet.errors import RequestError, RunError
 from admmnet.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.privacy.mechanisms import (
     clipped_gamma_norm_noise,
@@ -28,6 +38,11 @@ from admmnet.radius import (
     tail_delta,
     worst_margin,
 )
+from admmnet.runner import run
+from admmnet.solve import LocalSolver, Solution, gradient, rounding_margin
+from admmnet.types import Matrix, Vector
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 LOSSES: tuple[Loss, ...] = (
     Logistic(),
@@ -131,3 +146,269 @@ def test_gaps_grow_only_where_centres_need_it() -> None:
     )
     with pytest.raises(RequestError, match="no gate can be certified"):
         gate_gap(LossFacts.of(10**9, 10**5, Logistic()), 5.0)
+
+
+def hostile(rng: np.random.Generator, n: int, d: int) -> tuple[Matrix, Vector]:
+    """Extreme records of norm at most 1, with labels of both kinds or of one."""
+    X = rng.standard_normal((n, d))
+    kind = rng.integers(9)
+    if kind == 0:
+        X[:] = X[0]
+    elif kind == 1:
+        X = np.eye(d)[np.arange(n) % d].copy()
+    elif kind == 2:
+        X[rng.integers(n) :] = 0.0
+    elif kind == 3:
+        X *= np.logspace(0, -12, d)
+    elif kind == 4:
+        X = X[0] + 1e-7 * X
+    elif kind == 5:
+        X *= rng.random((n, d)) < 0.1
+    elif kind == 6:
+        X[:, 0] = 30.0
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+    X *= (1e-300, 1e-6, 1.0)[kind - 6] if kind >= 6 else 1.0
+    separable = np.where(X @ rng.standard_normal(d) >= 0.0, 1.0, -1.0)
+    y = (np.ones(n), separable, rng.choice([-1.0, 1.0], n))[rng.integers(3)]
+    return X, y
+
+
+def towards(rng: np.random.Generator, X: Matrix) -> Vector:
+    """Direction along a record, orthogonal to one, or neither; norm 1."""
+    v, x = rng.standard_normal(X.shape[1]), X[rng.integers(len(X))]
+    kind = rng.integers(3)
+    if kind == 0 and np.linalg.norm(x) > 1e-3:
+        v = rng.choice([-1.0, 1.0]) * x
+    elif kind == 1 and len(v) > 1:
+        v = v - x * ((x @ v) / max(float(x @ x), 1e-300))
+    return np.asarray(v / np.linalg.norm(v))
+
+
+def rounding(solver: LocalSolver, g: Vector, m: float, theta: Vector) -> float:
+    data, rms = gradient(solver.X, solver.y, theta, solver.loss)
+    size, norm = np.linalg.norm(theta), np.linalg.norm(data + m * theta + g)
+    c, linear = solver.loss.curvature_bound(), m * size + np.linalg.norm(g)
+    margin = rounding_margin(solver.X.shape, solver.row_norm, c, rms, float(size), float(linear), float(norm))
+    return float(margin)
+
+
+def no_fast_way(self: LocalSolver, g: Vector, m: float, beta: float) -> tuple[float, float, int]:
+    return math.nan, math.nan, 0
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, SmoothedHinge(1e-3)], ids=repr)
+def test_every_solve_within_the_radius_ends_with_its_certificate(
+    loss: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hostile records and linear terms, by the fast way or without it; certificates checked in twice the precision."""
+    rng, ratios, solves = np.random.default_rng(11), [], 0
+    for _ in range(60):
+        n, d = int(rng.choice([1, 2, 5, 30, 150])), int(rng.choice([1, 2, 10, 60]))
+        solver, facts = LocalSolver(*hostile(rng, n, d), loss), LossFacts.of(n, d, loss)
+        for _ in range(5):
+            m = 10.0 ** rng.uniform(-4, 5)
+            least = least_beta(facts, m)
+            beta = max(1e-8, least * 10.0 ** rng.uniform(0, 1))
+            if not math.isfinite(beta):
+                continue
+            S = linear_radius(facts, m, beta)
+            g = clip(rng.choice([2.0, 2.0, 0.1, 1e-6]) * S * towards(rng, solver.X), S)
+            with monkeypatch.context() as patch:
+                if rng.random() < 0.5:
+                    patch.setattr(LocalSolver, "_quickly", no_fast_way)
+                theta, certified = solver.solve(g, m, beta)[:2]
+            rest = np.zeros(d)
+            r, error = accurate_gradient(
+                solver.X, solver.y, loss, g, m, theta, rest, row_norm=solver.row_norm, rows=n
+            )
+            assert float(np.linalg.norm(r)) - error <= certified <= beta
+            ratios.append(
+                rounding(solver, g, m, theta) / worst_margin(facts, m, beta, float(np.linalg.norm(g)))
+            )
+            solves += 1
+    assert solves >= 250
+    assert 0.9 < max(ratios) <= 1.0  # the bound is a bound, and no guess
+
+
+def test_blocks_end_with_their_certificates_too() -> None:
+    rng = np.random.default_rng(12)
+    for loss in LOSSES:
+        for _ in range(8):
+            n, d = int(rng.choice([1, 9, 40])), int(rng.choice([1, 10, 60]))
+            shards = [hostile(rng, n + int(rng.integers(n // 8 + 1)), d) for _ in range(6)]
+            block, m = BlockSolver(shards, loss), 10.0 ** rng.uniform(-3, 5, 6)
+            facts = [LossFacts.of(len(y), d, loss) for _, y in shards]
+            beta = np.array([max(1e-8, 2.0 * least_beta(f, c)) for f, c in zip(facts, m, strict=True)])
+            for _ in range(3):
+                G = np.array(
+                    [
+                        clip(1e9 * towards(rng, X), linear_radius(facts[i], m[i], beta[i]))
+                        for i, (X, _) in enumerate(shards)
+                    ]
+                )
+                for answer, b in zip(block.solve(range(6), G, m, beta), beta, strict=True):
+                    assert isinstance(answer, Solution)
+                    assert answer.gradient_norm <= b
+
+
+def test_what_a_solve_ends_with_tells_no_record_apart() -> None:
+    """A neighbour's large vector, orthogonal to one record, fails with that record alone: not within the radius."""
+    rng = np.random.default_rng(0)
+    n, d, m, beta = 300, 105, 0.06, 1e-8
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y, v = rng.choice([-1.0, 1.0], n), rng.standard_normal(d)
+    v -= X[0] * (X[0] @ v)
+    v /= np.linalg.norm(v)
+    other = X.copy()
+    other[0] = v
+    S = linear_radius(LossFacts.of(n, d, Logistic()), m, beta)
+
+    def ends(g: Vector) -> list[bool]:
+        return [isinstance(attempt(LocalSolver(Z, y, Logistic()), g, m, beta), Solution) for Z in (X, other)]
+
+    sizes = np.linspace(1.0e7, 1.6e7, 13)
+    assert sum(ends(size * v) == [False, True] for size in sizes) >= 3
+    assert all(ends(clip(size * v, S)) == [True, True] for size in [*sizes, 1e30, 1e300, 0.0, 1e-300])
+
+
+def test_accurate_gradients_are_as_accurate_as_they_say() -> None:
+    """Against rational arithmetic, for a loss whose slope is rational: huber."""
+    rng, loss = np.random.default_rng(3), Huber(1.0)
+    for size in (1.0, 1e6, 1e9):
+        for n, d in ((1, 1), (7, 3), (33, 20)):
+            X, y = rng.standard_normal((n, d)), rng.uniform(-1, 1, n)
+            X /= np.linalg.norm(X, axis=1, keepdims=True)
+            hi = size * rng.standard_normal(d)
+            hi -= X[0] * (X[0] @ hi)
+            lo, m = 2.0**-54 * hi * rng.uniform(-1, 1, d), 0.37
+            g = -m * hi + rng.standard_normal(d)
+            r, error = accurate_gradient(X, y, loss, g, m, hi, lo, row_norm=1.0, rows=5)
+            point = [Fraction(a) + Fraction(b) for a, b in zip(hi.tolist(), lo.tolist(), strict=True)]
+            exact = [Fraction(m) * p + Fraction(b) for p, b in zip(point, g.tolist(), strict=True)]
+            for row, label in zip(X.tolist(), y.tolist(), strict=True):
+                score = sum((Fraction(a) * p for a, p in zip(row, point, strict=True)), Fraction(0))
+                slope = min(max(score - Fraction(label), Fraction(-1)), Fraction(1))
+                exact = [e + slope * Fraction(a) / n for e, a in zip(exact, row, strict=True)]
+            off = math.sqrt(sum(float(Fraction(a) - e) ** 2 for a, e in zip(r.tolist(), exact, strict=True)))
+            assert off <= error <= 1.01 * worst_error(1.0, 1.0) + 4e-16 * float(np.linalg.norm(r))
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, SmoothedHinge(1e-3)], ids=repr)
+def test_every_query_within_the_radius_is_certified(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gap is recomputed from the gradient at the point: f(theta) - min <= grad . (theta - c) + R ||grad||."""
+    points: list[Vector] = []
+    fall = BallQuery._fall
+
+    def watched(self: BallQuery, center: Vector, theta: Vector) -> float:
+        points.append(theta)
+        return fall(self, center, theta)
+
+    monkeypatch.setattr(BallQuery, "_fall", watched)
+    rng = np.random.default_rng(13)
+    for _ in range(40):
+        n, d = int(rng.choice([1, 2, 30, 150])), int(rng.choice([1, 2, 10, 60]))
+        solver, radius = LocalSolver(*hostile(rng, n, d), loss), float(rng.choice([0.3, 5.0, 20.0]))
+        facts = LossFacts.of(n * int(10.0 ** rng.uniform(0, 3)), d, loss)
+        gap = gate_gap(facts, radius)
+        C, query = centre_radius(facts, radius, gap), BallQuery(solver, radius, gap)
+        for size in (2.0 * C, C, 0.01 * C, 20.0, 0.0):
+            center = clip(size * towards(rng, solver.X), C)
+            query.fall(center)
+            away = points[-1] - center
+            rest = np.zeros(d)
+            r, error = accurate_gradient(
+                solver.X, solver.y, loss, rest, 0.0, points[-1], rest, row_norm=solver.row_norm, rows=n
+            )
+            assert np.linalg.norm(away) <= radius * (1.0 + 1e-12)
+            slope, steep = float(r @ away), float(np.linalg.norm(r))
+            assert slope + radius * steep <= 0.876 * gap + 3.0 * radius * error
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-5, 1e-8])
+def test_solves_that_use_all_of_their_tolerance_against_the_search_do_not_stop_it(
+    gap: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One record on the straight part of a hinge: f falls by R exactly, and theta may be beta/mu off along it."""
+    loss, radius = SmoothedHinge(), 5.0
+    x = np.array([[0.6, 0.0, 0.8]])
+    center = -20.0 * x[0]
+    query, real = BallQuery(LocalSolver(x, np.ones(1), loss), radius, gap), BallQuery._minimise
+    turns = 0
+
+    def contrary(self: BallQuery, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
+        nonlocal turns
+        turns += 1
+        theta, distance = yield from real(self, center, mu)
+        off = 0.99 * query_settings(radius, gap)[0] / mu
+        outwards = distance > radius - 0.5 * (7.0 / 16.0) * gap / (mu * radius)
+        theta = theta + (off if outwards else -off) * (theta - center) / distance
+        return theta, float(np.linalg.norm(theta - center))
+
+    monkeypatch.setattr(BallQuery, "_minimise", contrary)
+    for shift in (0.0, 0.01, 3.0):
+        turns = 0
+        assert radius - gap <= query.fall(center + shift) <= radius + gap / 16.0
+        assert 40 < turns < 150  # the search alone would not end
+
+
+NORMAL: dict[str, dict[str, Any]] = {
+    "pp-admm": {"algorithm": "pp-admm"},
+    "epsilon 100": {"algorithm": "pp-admm", "epsilon": 100.0},
+    "ipp-admm": {"algorithm": "ipp-admm"},
+    "published": {"algorithm": "pp-admm", "method": "published"},
+    "dvp": {"algorithm": "dvp"},
+    "m-admm": {"algorithm": "m-admm", "growth": 1.3},
+    "r-admm": {"algorithm": "r-admm"},
+    "hinge": {"algorithm": "pp-admm", "loss": "smoothed-hinge"},
+    "huber": {"algorithm": "pp-admm", "loss": "huber"},
+    "blocks": {"algorithm": "pp-admm", "agents": 40, "block": 8},
+}
+
+
+@pytest.mark.parametrize("data", ["census", "adult"])
+@pytest.mark.parametrize("words", NORMAL.values(), ids=NORMAL.keys())
+def test_normal_runs_stay_far_within(
+    words: dict[str, Any], data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred times, with ten times the whole linear term in place of the noise's tail."""
+    if data != "census" and not (DATA / data).is_dir():
+        pytest.skip(f"the {data} files are not here")
+    terms: dict[tuple[LossFacts, float, float], float] = {}
+    centers: dict[tuple[LossFacts, float, float], float] = {}
+    settings: set[float] = set()
+    solve, solve_block, asks = LocalSolver.solve, BlockSolver.solve, BallQuery.asks
+
+    def note(solver: Any, g: Vector, m: float, beta: float) -> None:
+        key = LossFacts.of(len(solver.y), len(g), solver.loss), m, beta
+        terms[key] = max(terms.get(key, 0.0), float(np.linalg.norm(g)))
+
+    def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
+        note(self, g, m, beta)
+        return solve(self, g, m, beta)
+
+    def solving_block(
+        self: BlockSolver, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector
+    ) -> list[Solution | RunError]:
+        for k, i in enumerate(indices):
+            note(self.members[i], G[k], float(m[k]), float(beta[k]))
+        return solve_block(self, indices, G, m, beta)
+
+    def asking(self: BallQuery, center: Vector) -> Steps[float]:
+        key = LossFacts.of(len(self._solver.y), len(center), self._solver.loss), self.radius, self.gap
+        centers[key] = max(centers.get(key, 0.0), float(np.linalg.norm(center)))
+        settings.add(query_settings(self.radius, self.gap)[0])
+        return asks(self, center)
+
+    monkeypatch.setattr(LocalSolver, "solve", solving)
+    monkeypatch.setattr(BlockSolver, "solve", solving_block)
+    monkeypatch.setattr(BallQuery, "asks", asking)
+    run(RunConfig(data=data, data_dir=str(DATA), seed=1, out=str(tmp_path / "run"), **words))
+    releases = {key: norm for key, norm in terms.items() if key[2] not in settings}
+    assert releases
+    assert bool(centers) == (words["algorithm"] == "ipp-admm")
+    for (facts, m, beta), norm in releases.items():
+        assert linear_radius(facts, m, beta, 10.0 * norm) >= 100.0 * norm
+    for (facts, radius, gap), norm in centers.items():
+        assert gap == gate_gap(facts, radius)  # no share had to grow
+        assert centre_radius(facts, radius, gap) >= 100.0 * norm

@@ -92,7 +92,7 @@ def minimise(
         step = None
         if fall >= max(_SURE * error, _FLAT * norm) * _norm(p):
             step = _search(at, hi, lo, p, fall)
-        if step is None:  # J falls by (||r||^2 - error^2)/(2 largest) at least
+        if step is None:  # J falls by 7 ||r||^2 / (16 largest) at least, as the error is below ||r||/16
             hi, lo = _moved(hi, lo, -r / largest)
             r, error = at(hi, lo)
         else:
@@ -117,13 +117,14 @@ def _search(
 ) -> tuple[float, Vector, float] | None:
     """Find t at which the slope along p, -fall at 0, has halved, or twice that t if the slope is about 0 there.
 
-    With monotone slopes J falls by t fall/16 at least, t >= fall/(8 L ||p||^2). None if rounding hides such a t.
+    As slopes are monotone, J falls by t fall/16 at least, and t >= fall/(8 L ||p||^2). None if rounding hides such
+    a t.
     """
     low, high, t, size = 0.0, math.inf, 0.5, _norm(p)
 
     def sloped(t: float) -> tuple[float, Vector, float]:
         r, error = at(*_moved(hi, lo, t * p))
-        sure = _SURE * error * size <= fall
+        sure = _SURE * (error + len(p) * _U * _norm(r)) * size <= fall
         return (float(r @ p) if sure else math.nan), r, error
 
     for _ in range(80):

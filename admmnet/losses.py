@@ -27,7 +27,8 @@ class Loss(Protocol):
 
     Scores, labels and results are float64 arrays of one shape, usually (n,). `derivative` must be evaluated
     to a relative error of at most 8 units of 2**-53 at the given score: the certificate of
-    `admmnet.solve` relies on it.
+    `admmnet.solve` relies on it. `admmnet.radius` relies on the same of `value`, on values of at least 0, and on
+    ``|u| phi''(u) <= 2 c + G + 1/2`` for all scores, c the curvature bound and G the gradient bound.
     """
 
     @property

@@ -157,7 +157,8 @@ class LocalSolver:
     ch. 6). A step that does not shrink the least gradient norm so far is discarded for a Newton step that
     searches for the zero of J's slope along it. Steps without search are finitely many, as each shrinks that
     norm. Searched steps converge from anywhere: J is m-strongly convex, its gradient is Lipschitz, and whatever
-    curvatures between 0 and their bound a Hessian is made of, its inverse keeps the step a descent.
+    curvatures between 0 and their bound a Hessian is made of, its inverse keeps the step a descent. That is so in
+    exact arithmetic; where rounding stops them, `admmnet.accurate.minimise` solves the problem anew.
 
     Where phi'' jumps, Newton's own Hessian knows the records in the curved zone alone, and steps are cut short
     where others enter it. There phi'' is averaged over scores as far as the last searched step moved them; the

@@ -175,10 +175,11 @@ def hostile(rng: np.random.Generator, n: int, d: int) -> tuple[Matrix, Vector]:
 
 def towards(rng: np.random.Generator, X: Matrix) -> Vector:
     """Direction along a record, orthogonal to one, or neither; norm 1."""
-    v, x = rng.standard_normal(X.shape[1]), X[rng.integers(len(X))]
+    v: Vector = rng.standard_normal(X.shape[1])
+    x: Vector = X[rng.integers(len(X))]
     kind = rng.integers(3)
     if kind == 0 and np.linalg.norm(x) > 1e-3:
-        v = rng.choice([-1.0, 1.0]) * x
+        v = float(rng.choice([-1.0, 1.0])) * x
     elif kind == 1 and len(v) > 1:
         v = v - x * ((x @ v) / max(float(x @ x), 1e-300))
     return np.asarray(v / np.linalg.norm(v))
@@ -366,13 +367,20 @@ NORMAL: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("data", ["census", "adult"])
-@pytest.mark.parametrize("words", NORMAL.values(), ids=NORMAL.keys())
+OTHERS = ("phishing", "skin")
+
+
+@pytest.mark.parametrize(
+    ("case", "data"),
+    [(case, data) for case in NORMAL for data in ("census", "adult")]
+    + [("ipp-admm", data) for data in OTHERS],
+)
 def test_normal_runs_stay_far_within(
-    words: dict[str, Any], data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: str, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred times, with ten times the whole linear term in place of the noise's tail."""
-    if data != "census" and not (DATA / data).is_dir():
+    words = NORMAL[case]
+    if data != "census" and not (DATA / data.partition(":")[0]).is_dir():
         pytest.skip(f"the {data} files are not here")
     terms: dict[tuple[LossFacts, float, float], float] = {}
     centers: dict[tuple[LossFacts, float, float], float] = {}

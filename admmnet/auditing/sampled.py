@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial, World
-from admmnet.baselines.dp_scd import run_dp_scd
-from admmnet.baselines.objective import Problem, make_problem
-from admmnet.baselines.sgd import run_dp_sgd
+from admmnet.holder.holder import SimulatedHolder
+from admmnet.holder.series import DualSteps, GradientSteps, Problem, Series
+from admmnet.losses import get_loss
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import SubsampledGaussian
@@ -78,41 +78,34 @@ class SampledSteps:
     def _moves(self, world: World, sigma: float, rng: np.random.Generator) -> Vector:
         """Noisy sums of all steps along the canary, over C: N(0, sigma^2), or N(1, sigma^2) where it is drawn."""
         seen, before = list[float](), 0.0
-        common: dict[str, Any] = {
-            "batch": round(self.rate * RECORDS),
-            "clip": CLIP,
-            "noise_multiplier": sigma,
-            "steps": self.steps,
-        }
+        batch, problem = round(self.rate * RECORDS), _problem(world, self.algorithm)
 
-        def sgd(step: int, theta: Vector) -> None:
+        def sgd(progress: Any) -> None:
             nonlocal before
-            now = float(theta[0])
+            now = float(progress.theta[0])
             kept = (1.0 - LEARNING_RATE * STRENGTH) * before
-            seen.append((now - kept) * common["batch"] / (LEARNING_RATE * CLIP))
+            seen.append((now - kept) * batch / (LEARNING_RATE * CLIP))
             before = now
 
-        def scd(step: int, v: Vector) -> None:
+        def scd(progress: Any) -> None:
             nonlocal before
-            now = float(v[0])
+            now = float(progress.v[0])
             seen.append((now - before) / CLIP)
             before = now
 
+        series: Series
         if self.algorithm == "dp-sgd":
-            run_dp_sgd(
-                _problem(world, "logistic"),
-                learning_rate=LEARNING_RATE,
-                batch_rng=rng,
-                noise_rng=rng,
-                observe=sgd,
-                **common,
-            )
+            noise = CLIP, sigma
+            series = GradientSteps(STRENGTH, batch, LEARNING_RATE, self.steps, "poisson", *noise)
+            series.run(problem, rng, rng, sgd)
         else:
-            run_dp_scd(_problem(world, "ridge"), batch_rng=rng, noise_rng=rng, observe=scd, **common)
+            series = DualSteps(STRENGTH, batch, CLIP, sigma, self.steps)
+            series.run(problem, rng, rng, scd)
         return np.array(seen)
 
 
-def _problem(world: World, kind: Literal["logistic", "ridge"]) -> Problem:
+def _problem(world: World, algorithm: str) -> Problem:
     rows = np.zeros((RECORDS, 2))
     rows[0, 0] = world
-    return make_problem(rows, np.ones(RECORDS), kind, STRENGTH)
+    loss = get_loss("logistic" if algorithm == "dp-sgd" else "squared")
+    return SimulatedHolder(rows, np.ones(RECORDS)).problem(loss, STRENGTH)

@@ -86,8 +86,10 @@ def measurement(kind: K) -> K:
 
 _PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
 _SIGNED = frozenset({"threshold", "scale"})
-_NOT_NEGATIVE = frozenset({"share", "gate_epsilon"})
+_NOT_NEGATIVE = frozenset({"share", "gate_epsilon", "noise_multiplier"})
 """Numbers that may be zero; of all others a cost would be understated where they are not positive."""
+_UNBOUNDED = frozenset({"clip", "epsilon"})
+"""Numbers that may be infinite: of series without privacy."""
 
 
 class Plain:
@@ -121,7 +123,7 @@ class Plain:
 
 
 def _sound(name: str, value: Any) -> bool:
-    if not np.isfinite(value).all():
+    if np.isnan(value).any() or (name not in _UNBOUNDED and not np.isfinite(value).all()):
         return False
     if isinstance(value, np.ndarray) or name in _SIGNED:
         return True

@@ -218,7 +218,7 @@ def test_clipped_gradients_move_by_C(kind: str) -> None:
                 batch_rng=rng(1),
                 noise_rng=rng(2),
                 sampling="fixed",
-                observe=lambda number, theta, path=path: path.append(theta * p.records),  # type: ignore[misc]  # noqa: B023
+                observe=lambda number, theta, path=path: path.append(theta * p.records),  # noqa: B023
             )
             steps.append(path[0])
         worst = max(worst, float(np.linalg.norm(steps[0] - steps[1])) / case.C)
@@ -241,7 +241,7 @@ def test_song_a_record_is_in_one_batch_and_moves_its_sum_by_two() -> None:
             noise_rng=rng(3),
             schedule="constant",
             scale=0.1,
-            observe=lambda t, w, path=path: path.append(w.copy()),  # type: ignore[misc]
+            observe=lambda t, w, path=path: path.append(w.copy()),
         )
     t = int(np.flatnonzero(done.order == 5)[0]) // 3
     for one, two in zip(paths[0][:t], paths[1][:t], strict=True):

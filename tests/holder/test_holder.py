@@ -150,10 +150,10 @@ def test_the_callers_arrays_stay_the_callers(sparse_rows: bool, members: int) ->
     X: Any = as_csr(rows()) if sparse_rows else rows()
     y = labels()
     holder = SimulatedHolder.of([(X, y)] * members)
-    before = holder.fingerprint() if not sparse_rows else holder.records()[0].data.copy()
+    before = holder.fingerprint() if not sparse_rows else holder._shards[0][0].data.copy()
     (X.data if sparse_rows else X)[:] = 50.0
     y[:] = 0.5
-    kept, targets = holder.records(members - 1)
+    kept, targets = holder._shards[members - 1]
     assert np.array_equal(targets, labels())
     if sparse_rows:
         assert np.array_equal(kept.data, before)
@@ -169,7 +169,7 @@ def test_the_callers_arrays_stay_the_callers(sparse_rows: bool, members: int) ->
 def test_arrays_that_were_given_up_are_frozen() -> None:
     X, y = rows(), labels()
     holder = SimulatedHolder.of([(X, y)], copy=False)
-    assert holder.records()[0] is X
+    assert holder._shards[0][0] is X
     assert not X.flags.writeable
     assert not y.flags.writeable
 

@@ -62,12 +62,12 @@ def unreadable(propose: Propose, *, also_even: bool = False) -> Propose:
         if round % 2 == 0 and not also_even:
             return (yield from propose(self, round))
         secret = self.door.secret
-        solver, streams = secret.solver, secret.streams
-        secret.solver, secret.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
+        holder, streams = secret._holder, secret.streams
+        secret._holder, secret.streams = Unreadable(), Unreadable()  # type: ignore[assignment]
         try:
             return (yield from propose(self, round))
         finally:
-            secret.solver, secret.streams = solver, streams
+            secret._holder, secret.streams = holder, streams
 
     return proposing
 

@@ -167,7 +167,8 @@ def hostile(rng: np.random.Generator, n: int, d: int) -> tuple[Matrix, Vector]:
     elif kind == 6:
         X[:, 0] = 30.0
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
-    X *= (1e-300, 1e-6, 1.0)[kind - 6] if kind >= 6 else 1.0
+    if kind >= 6:
+        X *= (1e-300, 1e-6, 1.0)[kind - 6]
     separable = np.where(X @ rng.standard_normal(d) >= 0.0, 1.0, -1.0)
     y = (np.ones(n), separable, rng.choice([-1.0, 1.0], n))[rng.integers(3)]
     return X, y
@@ -179,7 +180,7 @@ def towards(rng: np.random.Generator, X: Matrix) -> Vector:
     x: Vector = X[rng.integers(len(X))]
     kind = rng.integers(3)
     if kind == 0 and np.linalg.norm(x) > 1e-3:
-        v = float(rng.choice([-1.0, 1.0])) * x
+        v = np.asarray(rng.choice([-1.0, 1.0]) * x)
     elif kind == 1 and len(v) > 1:
         v = v - x * ((x @ v) / max(float(x @ x), 1e-300))
     return np.asarray(v / np.linalg.norm(v))

@@ -190,6 +190,7 @@ def test_the_agent_command_refuses_before_it_opens_a_socket(
     capsys.readouterr()
     other = str(secret_path(out, 1))
     for words, message in [
+        (("--id", "0", *network, "--private"), "it needs --no-test and --account DIR"),
         (("--id", "2", *network), "has the agents 0 to 1"),
         (("--id", "0", *network, "--secret", other), "key file of agent 1, not of agent 0"),
         (("--id", "0", *network, "--secret", str(tmp_path / "no")), "cannot read the key file"),

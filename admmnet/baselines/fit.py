@@ -244,6 +244,7 @@ def privacy_of(plan: BaselinePlan, *, seeded: bool) -> dict[str, Any]:
     return {
         "epsilon_target": settings.epsilon if private else None,
         "delta": delta,
+        "account": None,  # nothing adds up the fits on these records
         "epsilon_proven": plan.epsilon_proven,
         "epsilon_published": plan.worst_case.epsilon_published(settings.delta) if private else None,
         "accountant": settings.accountant if private else None,

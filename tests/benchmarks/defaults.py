@@ -94,7 +94,7 @@ def validation(data: str, topology: str, split: str, folder: str | None) -> Vali
 def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
     """Error of pp-admm's consensus on the held-out records, in percent."""
     facts = Facts(case.graph, {i: len(solver.y) for i, solver in enumerate(case.solvers)}, case.X.shape[1])
-    config = defaults.fixed(RunConfig(algorithm="pp-admm", epsilon=epsilon, rounds=rule.rounds))
+    config = defaults.fixed(RunConfig(algorithm="pp-admm", epsilon=epsilon, delta=1e-4, rounds=rule.rounds))
     with patch.multiple(defaults, RADIUS=rule.radius, GROWTH=rule.growth, COUPLING=rule.coupling):
         decision = decide(config, facts, LocalWorld())
     eta, proximal = decision.strength.eta, decision.strength.proximal

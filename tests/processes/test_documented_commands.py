@@ -96,6 +96,13 @@ def people(path: Path, seed: int, rows: int = 60) -> None:
     path.write_text("\n".join(["age,ward,sick", *lines]) + "\n", encoding="utf-8")
 
 
+def table(path: Path, rows: int = 400) -> None:
+    """Numbers with a label, as the csv of a user who declares nothing."""
+    stream = np.random.default_rng(4)
+    lines = [f"{a:.3f},{b:.3f},{int(a + b > 0)}" for a, b in stream.standard_normal((rows, 2))]
+    path.write_text("\n".join(["a,b,sick", *lines]) + "\n", encoding="utf-8")
+
+
 def owners_files(folder: Path) -> None:
     (folder / "own").mkdir(parents=True)
     for agent in range(3):
@@ -144,6 +151,8 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
         shutil.copytree(run_folder, folder / given)
     if page == "docs/data.md":
         census_rows(folder / "new.csv")
+    if page == "docs/quickstart.md":
+        table(folder / "mine.csv")
     if page == "docs/hosts.md" or page == name(MORE):
         owners_files(folder)
     if page in ("README.md", "docs/hosts.md", name(MORE)):

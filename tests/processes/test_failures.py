@@ -74,7 +74,8 @@ def test_all_ranks_fail_at_once(tmp_path: Path) -> None:
 
 def test_no_agent_reaches_beta(tmp_path: Path) -> None:
     words = ("run", "--algorithm", "pp-admm", "--method", "published", "--beta", "1e-17", "--rounds", "2")
-    ended = admmnet(5, *words, "-o", str(tmp_path / "run"), deadline=QUICK)
+    private = ("--private", "--no-test", "--no-account")
+    ended = admmnet(5, *words, *private, "-o", str(tmp_path / "run"), deadline=QUICK)
     assert ended.code == 3
     assert len(ended.messages) == 1, ended.err
     assert "round 0: a solve missed its certificate: raise beta" in ended.messages[0]

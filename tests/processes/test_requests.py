@@ -27,7 +27,10 @@ def refused(ranks: int, *words: str, code: int = 2) -> str:
         (("run", "--epsilon", "-1"), "epsilon = -1.0 is not allowed"),
         (("run", "--no-such-flag"), "--no-such-flag"),
         (("run", "nothing-here.toml"), "cannot read the config file nothing-here.toml"),
-        (("run", "--data", "nothing-here.csv", "--label", "y"), "nothing-here.csv does not exist"),
+        (
+            ("run", "--data", "nothing-here.csv", "--label", "y", "--simulate"),
+            "nothing-here.csv does not exist",
+        ),
         (("run", "--topology", "ring:3"), "ring:3"),
         (("run", "--agents", "2"), "3 ranks for 2 agents"),
         (("run", "--transport", "local"), "--transport local runs in one process"),
@@ -57,7 +60,7 @@ def test_a_budget_too_small(tmp_path: Path) -> None:
     assert "epsilon" in refused(3, *words, "-o", str(tmp_path / "run"), code=4)
 
 
-def own_files(folder: Path, spoiled: int | None) -> tuple[str, ...]:
+def own_files(folder: Path, spoiled: int | None, *, private: bool = True) -> tuple[str, ...]:
     stream = np.random.default_rng(1)
     for name in ("0", "1", "2", "test"):
         rows = [f"{a:.3f},{b:.3f},{int(a > b)}" for a, b in stream.standard_normal((30, 2))]
@@ -65,7 +68,17 @@ def own_files(folder: Path, spoiled: int | None) -> tuple[str, ...]:
             rows[4] = "0.5,nan,1"
         (folder / f"{name}.csv").write_text("\n".join(["a,b,y", *rows]) + "\n")
     data = ("--data", f"{folder}/{{agent}}.csv", "--test", f"{folder}/test.csv", "--label", "y")
-    return ("run", *data, "--agents", "3", "--algorithm", "admm", "--rounds", "2")
+    return (
+        "run",
+        *data,
+        "--agents",
+        "3",
+        "--algorithm",
+        "pp-admm",
+        "--rounds",
+        "2",
+        *("--no-account",) * private,
+    )
 
 
 @pytest.mark.parametrize("spoiled", [0, 2])
@@ -80,7 +93,7 @@ def test_one_agents_file_is_spoiled(spoiled: int, tmp_path: Path) -> None:
 
 
 def test_own_files_give_what_one_process_gives(tmp_path: Path) -> None:
-    words = own_files(tmp_path, None)
+    words = own_files(tmp_path, None, private=False)
     results: list[Ended] = [
         admmnet(ranks, *words, "-o", str(tmp_path / f"run{ranks}"), "--seed", "0") for ranks in (0, 3)
     ]

@@ -84,11 +84,11 @@ def test_a_private_run(tmp_path: Path) -> None:
         "-o",
         str(tmp_path / "run"),
     )
-    ended = admmnet(0, "run", *words, "--account", str(tmp_path / "account"))
+    ended = admmnet(0, "run", *words, "--private", "--no-test", "--account", str(tmp_path / "account"))
     assert ended.code == 0, ended.err
     folder = read_run(tmp_path / "run")
     assert folder.summary is not None
-    assert not folder.summary["seeded"]
+    assert (folder.summary["mode"], folder.summary["seeded"]) == ("private", False)
     assert 0.0 < folder.summary["privacy"]["epsilon_proven"] <= 1.0 + 1e-9
     assert all(account.finished for account in folder.ledgers.values())
     assert admmnet(0, "account", "show", str(tmp_path / "account")).code == 0

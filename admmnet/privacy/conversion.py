@@ -55,7 +55,7 @@ def loose_rho(epsilon: float, delta: float) -> float:
 
 
 def group_epsilon(rho: float, delta: float, size: int) -> float:
-    """Epsilon of a person with ``size`` records, docs/privacy.md Theorem 14: (P2) of size^2 rho, plain zCDP."""
+    """Epsilon of a person with ``size`` records, docs/privacy.md Theorem 17: (P2) of size^2 rho, plain zCDP."""
     return epsilon(size * size * rho * ORDERS, delta)
 
 

@@ -1,4 +1,4 @@
-"""Theorem 14: several records of one person cost K^2 rho, at one agent or over several."""
+"""Theorem 17: several records of one person cost K^2 rho, at one agent or over several."""
 
 from __future__ import annotations
 

@@ -176,11 +176,11 @@ def hostile(rng: np.random.Generator, n: int, d: int) -> tuple[Matrix, Vector]:
 
 def towards(rng: np.random.Generator, X: Matrix) -> Vector:
     """Direction along a record, orthogonal to one, or neither; norm 1."""
-    v: Vector = rng.standard_normal(X.shape[1])
-    x: Vector = X[rng.integers(len(X))]
+    x: Vector = X[int(rng.integers(len(X)))]
+    v: Vector = rng.standard_normal(len(x))
     kind = rng.integers(3)
     if kind == 0 and np.linalg.norm(x) > 1e-3:
-        v = np.asarray(rng.choice([-1.0, 1.0]) * x)
+        v = x if rng.random() < 0.5 else -x
     elif kind == 1 and len(v) > 1:
         v = v - x * ((x @ v) / max(float(x @ x), 1e-300))
     return np.asarray(v / np.linalg.norm(v))

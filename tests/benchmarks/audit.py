@@ -1,0 +1,50 @@
+"""The table of docs/privacy.md, "Auditing": lower bounds on epsilon beside what is proven.
+
+python -m tests.benchmarks.audit --trials 10000 --seed 0 [WORD ...]    # mechanisms whose names have such a word
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from admmnet.auditing import Audit, Mechanism, audit
+from admmnet.auditing.network import AgentRounds, GammaRelease, HeldQuestions, MinimiserRelease, NoisyQuestion
+from admmnet.auditing.sampled import SampledSteps
+
+MECHANISMS: tuple[Mechanism, ...] = (
+    MinimiserRelease("objective"),
+    MinimiserRelease("output"),
+    AgentRounds(release="objective"),
+    AgentRounds(release="output"),
+    NoisyQuestion(),
+    NoisyQuestion(12),
+    HeldQuestions(),
+    GammaRelease(),
+    SampledSteps("dp-sgd", 1.0),
+    SampledSteps("dp-sgd", 0.5),
+    SampledSteps("dp-scd", 1.0),
+    SampledSteps("dp-scd", 0.5),
+)
+
+
+def line(found: Audit) -> str:
+    """Row of the table."""
+    figures = (found.lower, found.lower_gaussian, found.proven, found.published)
+    return " | ".join((f"| {found.mechanism}", *("" if x is None else f"{x:.2f}" for x in figures))) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--trials", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument("words", nargs="*")
+    asked = parser.parse_args()
+    print("| mechanism | by counting | Gaussian reading | proven | published |\n|---|---|---|---|---|")
+    for mechanism in MECHANISMS:
+        if not asked.words or any(word in mechanism.name for word in asked.words):
+            print(line(audit(mechanism, asked.trials, asked.delta, asked.seed)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,7 +1,7 @@
-"""Noisy sums over Poisson batches, all steps of a run seen: dp-sgd and dp-scd as mechanisms to audit.
+"""Noisy sums over Poisson batches, the model of every epoch seen: dp-sgd and dp-scd as mechanisms to audit.
 
 The relation is zero-out: the canary, of norm 1, is a row of zeros in world 0, and so are all other records. Batches
-are hidden; the score is the logarithm of the likelihood ratio of what is seen in every step.
+are hidden; the score is the logarithm of the likelihood ratio of what is seen.
 """
 
 from __future__ import annotations
@@ -9,22 +9,23 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from scipy import stats
 
 from admmnet.auditing.audit import Reading, Trial, World
-from admmnet.holder.holder import SimulatedHolder
-from admmnet.holder.series import DualSteps, GradientSteps, Problem, Series
-from admmnet.losses import get_loss
+from admmnet.auditing.canary import answered, door_of, vector_of
+from admmnet.holder import Ask
+from admmnet.holder.series import SINGLE_SITE_LOSSES, DualSteps, GradientSteps
+from admmnet.losses import Loss
 from admmnet.privacy import subsampled
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.types import Vector
 
-RECORDS, CLIP, STRENGTH = 40, 0.02, 2.5
-"""N; C, small enough that the canary is clipped in every step; lambda."""
-LEARNING_RATE = 0.1
+RECORDS, CLIP, LEARNING_RATE = 40, 0.02, 0.1
+"""N; C, small enough that the canary is clipped in every step; eta of dp-sgd."""
 
 
 @dataclass(frozen=True)
@@ -60,52 +61,50 @@ class SampledSteps:
         return "scores" if self.rate == 1.0 else "none"
 
     @cached_property
-    def spent(self) -> Totals:
-        """What the run charges."""
-        found = subsampled.noise_multiplier(self.epsilon, self.delta, self.rate, self.steps, "poisson")
-        return Totals.of([(SubsampledGaussian(found, self.rate, self.steps, "poisson"), 1)], "published")
+    def sigma(self) -> float:
+        """Calibrated noise multiplier."""
+        return subsampled.noise_multiplier(self.epsilon, self.delta, self.rate, self.steps, "poisson")
+
+    @cached_property
+    def budget(self) -> Budget:
+        """For all steps."""
+        event = SubsampledGaussian(self.sigma, self.rate, self.steps, "poisson")
+        return Budget.for_plan(self.epsilon, self.delta, "proven", Totals.of([(event, 1)], "proven"))
+
+    @property
+    def epoch(self) -> int:
+        """Steps in an epoch."""
+        return math.ceil(1.0 / self.rate)
+
+    @cached_property
+    def coins(self) -> tuple[Vector, Vector]:
+        """Numbers of batches of an epoch that the canary may be in, and the logarithms of their probabilities."""
+        heads = np.arange(self.epoch + 1.0)
+        return heads, np.asarray(stats.binom.logpmf(heads, self.epoch, self.rate))
+
+    def series(self) -> tuple[GradientSteps | DualSteps, Loss, float]:
+        """Measurement, its loss, and by how much a step with the canary moves the model."""
+        batch = round(self.rate * RECORDS)
+        if self.algorithm == "dp-sgd":
+            # a regulariser that shrinks nothing
+            sgd = GradientSteps(1e-12, batch, LEARNING_RATE, self.steps, "poisson", CLIP, self.sigma)
+            return sgd, SINGLE_SITE_LOSSES["logistic"], LEARNING_RATE * CLIP / batch
+        # one so strong that what is learnt hardly moves the scores
+        scd = DualSteps(2.5, batch, CLIP, self.sigma, self.steps)
+        return scd, SINGLE_SITE_LOSSES["squared"], CLIP / (2.5 * RECORDS)
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
-        """Score: the logarithm of the likelihood ratio of all steps."""
-        event = self.spent.alone
-        assert isinstance(event, SubsampledGaussian)
-        moves = self._moves(world, event.noise_multiplier, rng)
-        ratio = (moves - 0.5) / event.noise_multiplier**2
-        with np.errstate(divide="ignore"):
-            total = np.logaddexp(np.log1p(-self.rate), math.log(self.rate) + ratio)
-        return Trial(float(np.sum(total)), self.spent)
-
-    def _moves(self, world: World, sigma: float, rng: np.random.Generator) -> Vector:
-        """Noisy sums of all steps along the canary, over C: N(0, sigma^2), or N(1, sigma^2) where it is drawn."""
-        seen, before = list[float](), 0.0
-        batch, problem = round(self.rate * RECORDS), _problem(world, self.algorithm)
-
-        def sgd(progress: Any) -> None:
-            nonlocal before
-            now = float(progress.theta[0])
-            kept = (1.0 - LEARNING_RATE * STRENGTH) * before
-            seen.append((now - kept) * batch / (LEARNING_RATE * CLIP))
-            before = now
-
-        def scd(progress: Any) -> None:
-            nonlocal before
-            now = float(progress.v[0])
-            seen.append((now - before) / CLIP)
-            before = now
-
-        series: Series
-        if self.algorithm == "dp-sgd":
-            noise = CLIP, sigma
-            series = GradientSteps(STRENGTH, batch, LEARNING_RATE, self.steps, "poisson", *noise)
-            series.run(problem, rng, rng, sgd)
-        else:
-            series = DualSteps(STRENGTH, batch, CLIP, sigma, self.steps)
-            series.run(problem, rng, rng, scd)
-        return np.array(seen)
-
-
-def _problem(world: World, algorithm: str) -> Problem:
-    rows = np.zeros((RECORDS, 2))
-    rows[0, 0] = world
-    loss = get_loss("logistic" if algorithm == "dp-sgd" else "squared")
-    return SimulatedHolder(rows, np.ones(RECORDS)).problem(loss, STRENGTH)
+        """Score: the logarithm of the likelihood ratio of all models that are seen."""
+        series, loss, unit = self.series()
+        rows = np.zeros((RECORDS, 2))
+        rows[0, 0] = world
+        at, ledger = door_of(rows, self.budget, rng, "published", loss)
+        heads, chances = self.coins
+        score = before = 0.0
+        for _ in range(self.steps // self.epoch):
+            now = float(vector_of(answered(at, Ask(series)))[0])
+            # N(k, epoch sigma^2) where the canary is in k batches
+            moved, before = (now - before) / unit, now
+            ratio = heads * (moved - 0.5 * heads) / (self.epoch * self.sigma**2)
+            score += float(np.logaddexp.reduce(chances + ratio))
+        return Trial(score, ledger.totals)

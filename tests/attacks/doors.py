@@ -100,11 +100,11 @@ class Target:
         return round, ""
 
 
-def ending(X: Matrix, y: Vector, seed: int, measurement: Measurement) -> str:
+def ending(X: Matrix, y: Vector, seed: int, question: Callable[[], Measurement]) -> str:
     """In which words a single question to private records ends, "" if by an answer; the budget affords everything."""
     door = Door(Holder(X, y), 0, LOSSES["logistic"], MemoryLedger(None, "proven"), agent_streams(0, seed))
     try:
-        alone(door.answer(Ask(measurement), 0))
+        alone(door.answer(Ask(question()), 0))
     except (AdmmnetError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     return ""

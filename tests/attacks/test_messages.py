@@ -7,7 +7,8 @@ times as many random ones.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,22 +105,28 @@ def test_the_sender_of_what_is_no_message_is_named(name: str) -> None:
         assert words.startswith("RunError: agent 0: neighbour 1 sent "), words
 
 
-def questions(v: Vector) -> Iterator[Measurement]:
-    """Every measurement with a vector of public numbers, at usual settings."""
+Kind = Callable[..., Measurement]
+
+
+def questions(v: Vector) -> Iterator[tuple[Kind, Callable[[], Measurement]]]:
+    """Every measurement with a vector of public numbers, at usual settings; made where it is asked."""
+    settings: list[tuple[Kind, tuple[Vector | float | None, ...]]] = []
     for m in (0.05, 2.0):
-        yield PerturbedMinimiser(v, m, 1e-8, 0.5, 1e-3)
-        yield PerturbedMinimiser(v, m, 1e-8, None, 1.0)
-        yield GammaMinimiser(v, m, 1e-8, 5.0, 1e-3)
-        yield PublishedComparison(v, m, 1e-8, 0.5, 1e-3, v, 0.1, 2.0, 0.0, 1.0, 1.0, 0.1)
+        settings.append((PerturbedMinimiser, (m, 1e-8, 0.5, 1e-3)))
+        settings.append((PerturbedMinimiser, (m, 1e-8, None, 1.0)))
+        settings.append((GammaMinimiser, (m, 1e-8, 5.0, 1e-3)))
+        settings.append((PublishedComparison, (m, 1e-8, 0.5, 1e-3, v, 0.1, 2.0, 0.0, 1.0, 1.0, 0.1)))
     for gap in (0.02, 1e-4):
-        yield NoisyFall(v, 5.0, gap * 5.0 / SIZE, 0.1, 0.2)
-        yield HeldFall(v, 5.0, gap * 5.0 / SIZE, 0.1, 0.5, 0.5)
+        settings.append((NoisyFall, (5.0, gap * 5.0 / SIZE, 0.1, 0.2)))
+        settings.append((HeldFall, (5.0, gap * 5.0 / SIZE, 0.1, 0.5, 0.5)))
+    for kind, values in settings:
+        yield kind, partial(kind, v, *values)
 
 
-def answers(v: Vector, seed: int) -> Iterator[tuple[str, set[str]]]:
+def answers(v: Vector, seed: int) -> Iterator[tuple[Kind, set[str]]]:
     """Kind of every question and how it ends in all worlds."""
-    for one in questions(v):
-        yield type(one).__name__, {ending(rows, Y, seed, one) for rows in WORLDS}
+    for kind, question in questions(v):
+        yield kind, {ending(rows, Y, seed, question) for rows in WORLDS}
 
 
 def test_no_public_input_leaves_a_question_without_an_answer() -> None:
@@ -139,10 +146,10 @@ def test_public_inputs_that_make_no_sense_are_refused_before_records_are_touched
 
 def test_without_the_radii_messages_end_questions_in_one_world_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     unclipped(monkeypatch.setattr)
-    told, ended = set(), set()
+    told, ended = set[Kind](), set[Kind]()
     for number, v in enumerate(messages()):
         for kind, ends in answers(v, number):
             told |= {kind} if len(ends) > 1 else set()
             ended |= {kind} if ends != {""} else set()
-    assert {"PerturbedMinimiser", "GammaMinimiser", "PublishedComparison"} <= told
-    assert {"NoisyFall", "HeldFall"} <= ended
+    assert {PerturbedMinimiser, GammaMinimiser, PublishedComparison} <= told
+    assert {NoisyFall, HeldFall} <= ended

@@ -24,10 +24,10 @@ from admmnet.auditing.network import (
     steering,
 )
 from admmnet.auditing.sampled import SampledSteps
-from admmnet.baselines import dp_scd, sgd
 from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import ExactMinimiser
 from admmnet.holder.secrets import Secret
+from admmnet.holder.series import base, dp_scd, gradient
 from admmnet.methods import METHODS
 from admmnet.methods.consensus import ConsensusMethod
 
@@ -44,14 +44,14 @@ GAUSSIAN: dict[str, tuple[Mechanism, int]] = {
     "output": (MinimiserRelease("output"), 500),
     "rounds": (AgentRounds(), 300),
     "noisy-question": (NoisyQuestion(), 600),
-    "dp-sgd": (SampledSteps("dp-sgd", 1.0), 500),
-    "dp-scd": (SampledSteps("dp-scd", 1.0), 500),
+    "dp-sgd": (SampledSteps("dp-sgd", 1.0), 400),
+    "dp-scd": (SampledSteps("dp-scd", 1.0), 400),
 }
 OTHERS: dict[str, tuple[Mechanism, int]] = {
     "held-questions": (HeldQuestions(), 800),
     "dvp": (GammaRelease(), 1000),
-    "dp-sgd-sampled": (SampledSteps("dp-sgd"), 1000),
-    "dp-scd-sampled": (SampledSteps("dp-scd"), 1000),
+    "dp-sgd-sampled": (SampledSteps("dp-sgd"), 1500),
+    "dp-scd-sampled": (SampledSteps("dp-scd"), 1500),
 }
 
 
@@ -75,11 +75,11 @@ def test_other_events_show_a_part_of_what_is_proven(name: str) -> None:
 
 def _halve(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take out half of every Gaussian draw, behind the door and in the series of steps."""
-    gaussian, with_noise = Secret.gaussian, dp_scd.with_noise
+    gaussian, with_noise = Secret.gaussian, base.with_noise
     monkeypatch.setattr(
         Secret, "gaussian", lambda secret, purpose, sigma, size: gaussian(secret, purpose, 0.5 * sigma, size)
     )
-    for module in (dp_scd, sgd):
+    for module in (dp_scd, gradient):
         monkeypatch.setattr(module, "with_noise", lambda x, sigma, rng: with_noise(x, 0.5 * sigma, rng))
 
 

@@ -1,0 +1,34 @@
+"""The list of the trusted base in docs/privacy.md names every file, with its lines; it stays readable in a day."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .trusted import ROOT, code_lines, counted
+
+PAGE = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+
+
+def test_lines_of_code_are_counted() -> None:
+    assert (
+        code_lines(
+            '"""Doc."""\n\nx = 1  # comment\n# alone\n\n\ndef f():\n    """Doc\n    two."""\n    return [\n        1,\n    ]\n'
+        )
+        == 5
+    )
+
+
+@pytest.mark.parametrize("place", counted())
+def test_the_page_lists_every_file(place: str) -> None:
+    (row,) = re.findall(rf"^\| {re.escape(place)} \| (.*) \| (\d+) \|$", PAGE, re.MULTILINE)
+    listed = {name: int(count) for name, count in re.findall(r"`([\w./]+)` (\d+)", row[0])}
+    own = counted()[place]
+    assert listed.keys() == own.keys(), "python -m tests.holder.trusted prints the table"
+    for name, count in own.items():
+        assert count == pytest.approx(listed[name], rel=0.1, abs=10), name
+
+
+def test_it_can_be_read_in_a_day() -> None:
+    assert sum(sum(files.values()) for files in counted().values()) <= 5000

@@ -26,6 +26,7 @@ from admmnet.node import Node
 from admmnet.observer import Observer
 from admmnet.planning import Loader, Plan, agent_of, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
+from admmnet.radius import tail_delta
 from admmnet.result import RunResult
 from admmnet.rng import agent_streams
 from admmnet.summary import Seconds, summarise
@@ -255,7 +256,9 @@ def _node(plan: Plan, method: Method, folder: Path, i: int, since: Place | None)
 
 def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger:
     config = plan.config
-    budget = None if plan.noise is None else plan.noise[agent].budget
+    noise = None if plan.noise is None else plan.noise[agent]
+    budget = None if noise is None else noise.budget
+    draws = 0 if noise is None else sum(count for _, count in noise.charges)
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -264,6 +267,7 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         delta=budget.delta if budget else None,
         accountant=str(config.accountant),
         order=budget.alpha if budget else None,
+        delta_clipping=tail_delta(draws, budget.epsilon) if budget else None,
         method=str(config.method),
         algorithm=config.algorithm,
         mode=config.mode,

@@ -46,6 +46,8 @@ class Header:
     adjacency: str = "replace-one"
     mode: str | None = None
     """``simulation`` or ``private``; None in a ledger of schema 1."""
+    delta_clipping: float | None = None
+    """Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped."""
     account: str | None = None
     """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
 
@@ -60,6 +62,7 @@ class Header:
             "adjacency": self.adjacency,
             "unit": "record",
             "budget": {"epsilon": self.epsilon, "delta": self.delta},
+            **({} if self.delta_clipping is None else {"delta_clipping": self.delta_clipping}),
             "accountant": self.accountant,
             "order": self.order,
             "method": self.method,

@@ -15,11 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.accurate import worst_error
+from admmnet.accurate import block_size, worst_error
 from admmnet.ball import query_settings
 from admmnet.errors import RequestError
 from admmnet.losses import Loss
-from admmnet.solve import block_size
 from admmnet.types import Vector
 
 TAIL_PROBABILITY = 2.0**-128
@@ -29,8 +28,11 @@ GATE_SHARE = 0.02
 LEAST_CENTRE = 1000.0
 """Centres up to this norm a gate must be able to ask about; normal ones have norms of 1 to 20."""
 
+LARGEST_ROW = 1.0 + 1e-9
+"""Norms of rows, at most 1 + max(1e-12, 4 d u), with their rounding and that of this file."""
+
 _U = 2.0**-53
-_R = 1.0 + 1e-9  # norms of rows, their rounding and that of this file
+_R = LARGEST_ROW
 _TAIL_EXPONENT = 128.0 * math.log(2.0)
 MOST = 2.0**40
 """Norm that messages and releases never exceed: what is longer is no message, and is scaled back before it is sent."""
@@ -82,6 +84,18 @@ def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> floa
     """
     size = (linear + _R * facts.G + beta) / m
     return _margin(facts, size, linear + m * size, beta)
+
+
+def certain(facts: LossFacts, m: float, beta: float, linear: float) -> bool:
+    """Whether a solve with a linear term of this norm ends with its certificate for all records: Theorem 14.
+
+    The minimiser of f + (m/2) ||theta - c||^2, c = -g/m, is close to c: within R G/m, as its gradient vanishes, and
+    within sqrt(2 f(c)/m), as f is at least 0.
+    """
+    if not (m > 0.0 and linear < math.inf and math.isfinite(facts.G + facts.c + facts.start)):
+        return False
+    size = linear / m + _distance(facts, m, linear / m) + beta / m
+    return _margin(facts, size, linear + m * size, beta) <= 0.25 * beta and _accurate(facts) <= beta
 
 
 def linear_radius(facts: LossFacts, m: float, beta: float, tail: float = 0.0) -> float:
@@ -213,12 +227,18 @@ def _reachable(facts: LossFacts, radius: float, gap: float, C: float) -> bool:
     beta, least = query_settings(radius, gap)
     G = _R * facts.G
     top = 5.0 * (G + beta) / radius  # no larger multiplier is ever asked for
-    away = min(G / least, math.sqrt(2.0 * (facts.start + G * C) / least)) + 2.0 * beta / least
+    away = _distance(facts, least, C) + 2.0 * beta / least
     margin = _margin(facts, C + away, 2.0 * top * C + G + 2.0 * beta, beta)
     far = C + 2.0 * radius
     error = 2.0 * G * facts.d * far + 16.0 * (facts.start + G * far) + (facts.n + 3) * 2.0 * G * radius
     error += 8.0 * G * far + 7.0 * (facts.d + 6) * (G + beta) * radius
     return margin <= 0.25 * beta and _accurate(facts) <= beta and 1.01 * _U * error <= gap / 16.0
+
+
+def _distance(facts: LossFacts, m: float, C: float) -> float:
+    """How far from a centre of norm C the minimiser of f + (m/2) ||theta - c||^2 can be."""
+    G = _R * facts.G
+    return min(G / m, math.sqrt(2.0 * (facts.start + G * C) / m))
 
 
 def _largest(holds: Callable[[float], bool]) -> float:

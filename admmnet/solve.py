@@ -16,15 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.accurate import minimise
+from admmnet.accurate import block_size, minimise
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.losses import Loss
+from admmnet.radius import LARGEST_ROW, LossFacts, certain
 from admmnet.types import Matrix, Vector
 
-_BLOCK = 100_000  # numbers of X worked on at once: 0.8 MB stay in cache between X theta and X^T w
 _UNIT = 2.0**-53  # unit roundoff of float64
 _CONTRACTION = 0.9  # a step without search must shrink the least gradient norm so far by this factor
 _MAX_STEPS = 1000
+_SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
 
 
 class Solution(NamedTuple):
@@ -34,11 +35,6 @@ class Solution(NamedTuple):
     gradient_norm: float  # computed norm plus `rounding_margin`, at most the beta asked for
     passes: int  # gradients
     refreshes: int  # Hessians
-
-
-def block_size(d: int) -> int:
-    """Most rows of d numbers that are worked on at once."""
-    return max(1, _BLOCK // d)
 
 
 def _block_rows(n: int, d: int) -> int:
@@ -268,6 +264,8 @@ class LocalSolver:
             margin = rounding_margin(self.X.shape, self.row_norm, c, rms, size, m * size + _norm(g), norm)
             return Solution(theta, norm + margin, 0, 0) if norm + margin <= beta else None
 
+        facts = LossFacts.of(len(self.y), self.X.shape[1], self.loss)
+        inside = self.row_norm <= LARGEST_ROW and certain(facts, m, beta, _norm(g))
         return minimise(
             self.X,
             self.y,
@@ -277,6 +275,7 @@ class LocalSolver:
             beta,
             row_norm=self.row_norm,
             rows=_block_rows(*self.X.shape),
+            steps=math.inf if inside else _SURE_STEPS,
             certify=certify,
             hessian=lambda theta, spread: hessian(self.X, self.y, theta, self.loss, spread=spread),
         )

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from admmnet import accurate
 from admmnet import solve as module
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared
@@ -80,7 +81,7 @@ class Kinked(Logistic):
 
 @pytest.mark.parametrize("block", [7, 60, 10_000])
 def test_gradient_and_hessian_match_differences(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BLOCK", block)  # 1, 8 or all rows at once
+    monkeypatch.setattr(accurate, "_BLOCK", block)  # 1, 8 or all rows at once
     X, y = problem(101, 7)
     theta, h = linear_term(7, 3.0), 1e-5
     steps = h * np.eye(7)
@@ -343,6 +344,17 @@ def test_beta_below_rounding_is_refused(beta: float) -> None:
     X, y = problem(500, 20)
     with pytest.raises(RunError, match=rf"gradient norm .* rounding margin .* beta={beta:.3g}: raise beta"):
         LocalSolver(X, y, LOSS).solve(linear_term(20, 0.1), 0.01, beta)
+
+
+def test_outside_of_the_radius_the_sure_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem(200, 20)
+    monkeypatch.setattr(LocalSolver, "_quickly", lambda *_: (1.0, 1.0, 0))
+    monkeypatch.setattr(module, "_SURE_STEPS", 2)
+    g = linear_term(20, 0.1)
+    check(X, y, g, 0.01, 1e-9, LocalSolver(X, y, LOSS).solve(g, 0.01, 1e-9))
+    for rows, m in ((1.01 * X, 0.01), (X, 1e-9)):  # a row that is too long, an m that is too small
+        with pytest.raises(RunError, match="raise beta"):
+            LocalSolver(rows, y, LOSS).solve(g, m, 1e-9)
 
 
 def test_where_the_fast_steps_stop_the_sure_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ from admmnet.radius import (
     TAIL_PROBABILITY,
     LossFacts,
     centre_radius,
+    certain,
     clip,
     gamma_norm_tail,
     gate_gap,
@@ -215,6 +216,7 @@ def test_every_solve_within_the_radius_ends_with_its_certificate(
                 continue
             S = linear_radius(facts, m, beta)
             g = clip(rng.choice([2.0, 2.0, 0.1, 1e-6]) * S * towards(rng, solver.X), S)
+            assert certain(facts, m, beta, float(np.linalg.norm(g)))
             with monkeypatch.context() as patch:
                 if rng.random() < 0.5:
                     patch.setattr(LocalSolver, "_quickly", no_fast_way)
@@ -314,6 +316,10 @@ def test_every_query_within_the_radius_is_certified(loss: Loss, monkeypatch: pyt
         facts = LossFacts.of(n * int(10.0 ** rng.uniform(0, 3)), d, loss)
         gap = gate_gap(facts, radius)
         C, query = centre_radius(facts, radius, gap), BallQuery(solver, radius, gap)
+        beta, mu = query_settings(radius, gap)
+        while mu < 5.0 * facts.G / radius:
+            assert certain(facts, mu, beta, mu * C)
+            mu *= 2.0
         for size in (2.0 * C, C, 0.01 * C, 20.0, 0.0):
             center = clip(size * towards(rng, solver.X), C)
             query.fall(center)

@@ -162,15 +162,16 @@ def _code(error: BaseException) -> int:
 
 def describe(error: BaseException) -> str:
     """One or two lines that name the cause and the remedy."""
+    withheld = getattr(error, "withheld", False)
     if isinstance(error, AdmmnetError):
-        return str(error)
+        return error.public if withheld else str(error)
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; the ledgers hold everything that was sent"
     if isinstance(error, MemoryError):
         return "out of memory; start fewer agents a machine, or take fewer records"
     if isinstance(error, SystemExit):
         return f"a rank left the run by itself (exit {error.code!r}); all others are ended"
-    text = "" if getattr(error, "withheld", False) else f": {error}"
+    text = "" if withheld else f": {error}"
     return f"internal error: {type(error).__name__}{text}; --debug shows where, please report it"
 
 

@@ -125,7 +125,7 @@ class Post:
             )
 
     def _fail(self, error: AdmmnetError) -> None:
-        self.abort(error.exit_code, str(error))
+        self.abort(error.exit_code, error.public)
         self._end(error)
 
     def _unreachable(self, peer: int) -> str:

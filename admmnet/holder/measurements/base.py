@@ -86,10 +86,8 @@ def measurement(kind: K) -> K:
 
 _PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
 _SIGNED = frozenset({"threshold", "scale"})
-_NOT_NEGATIVE = frozenset({"share", "gate_epsilon", "noise_multiplier"})
+_NOT_NEGATIVE = frozenset({"share", "gate_epsilon"})
 """Numbers that may be zero; of all others a cost would be understated where they are not positive."""
-_UNBOUNDED = frozenset({"clip", "epsilon"})
-"""Numbers that may be infinite: of series without privacy."""
 
 
 class Plain:
@@ -117,17 +115,17 @@ class Plain:
                 raise RequestError(
                     f"{type(self).__name__}: {field.name} must be a {kind.lower()}, got {type(value).__name__}"
                 ) from None
-            if kind in ("Vector", "float") and not _sound(field.name, plain):
+            if kind in ("Vector", "float") and not self.in_range(field.name, plain):
                 raise RequestError(f"{type(self).__name__}: {field.name} is not finite, or not positive")
             object.__setattr__(self, field.name, plain)
 
-
-def _sound(name: str, value: Any) -> bool:
-    if np.isnan(value).any() or (name not in _UNBOUNDED and not np.isfinite(value).all()):
-        return False
-    if isinstance(value, np.ndarray) or name in _SIGNED:
-        return True
-    return bool(value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0)
+    def in_range(self, name: str, value: Any) -> bool:
+        """Whether a plain value may stand in a field."""
+        if not np.isfinite(value).all():
+            return False
+        if isinstance(value, np.ndarray) or name in _SIGNED:
+            return True
+        return bool(value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0)
 
 
 def key_of(what: object, *numbers: float) -> str:

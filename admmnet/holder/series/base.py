@@ -52,6 +52,10 @@ class Series(Plain):
         """Whether its bound needs rows of norm 1: what its holder must check."""
         return False
 
+    def in_range(self, name: str, value: Any) -> bool:
+        """``check`` decides, which knows the records' number and says what is allowed."""
+        return True
+
     def check(self, known: Known) -> None:
         """Refuse settings out of range.
 

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, config, methods, run
+from admmnet import RunConfig, config, run
 from admmnet.data import Records, load
 from admmnet.decisions import AnyNoise, Facts, decide
 from admmnet.defaults import fixed
 from admmnet.errors import RequestError
 from admmnet.holder.measurements import base
 from admmnet.losses import get_loss
+from admmnet.methods import METHODS
 from admmnet.planning import data_settings, located
 from admmnet.privacy.calibrate_proven import ProvenNoise
 from admmnet.privacy.events import Gaussian
@@ -57,8 +58,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
     found: dict[str, Any] = {}
     exec(line, found)
     kind = found["LinearADMM"]
-    monkeypatch.setattr(methods, "METHODS", {**methods.METHODS, kind.name: kind})
-    monkeypatch.setattr("admmnet.runner.METHODS", methods.METHODS)
+    monkeypatch.setitem(METHODS, kind.name, kind)
     monkeypatch.setattr(config, "ALGORITHMS", (*config.ALGORITHMS, kind.name))
     measurement, method = modules.values()
     assert {kind.__name__ for kind in base.KINDS - before} == {"NoisyGradient"}

@@ -25,7 +25,9 @@ from .doors import ASKED, LINEAR, Book, D, ask, door_of
 
 
 def test_every_measurement_is_here() -> None:
-    assert {type(measurement) for measurement in ASKED.values()} == KINDS
+    """Series have tests of their own."""
+    own = {kind for kind in KINDS if kind.__module__.startswith("admmnet.holder.measurements.")}
+    assert {type(measurement) for measurement in ASKED.values()} == own
 
 
 # who is answered

@@ -144,7 +144,7 @@ class Series(Plain):
             After the last step.
         """
         facts = problem.records, problem.features, problem.loss, frozenset[str]()
-        self.check(Known(*facts, unit=problem.unit, simulated=True))
+        self.check(Known(*facts, unit=self.unit_rows and problem.unit, simulated=True))
         progress = self.start(problem)
         for _ in self.advance(problem, progress, Rngs(batch_rng, noise_rng or batch_rng)):
             if observe is not None:

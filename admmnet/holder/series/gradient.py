@@ -97,7 +97,7 @@ class GradientSteps(Sampled):
         if self.batch == 1 and self.sampling != "poisson" and self.clip == math.inf:
             yield from self._record_by_record(problem, progress, rngs.batches)
             return
-        norms, theta = np.sqrt(problem.squared_norms), progress.u
+        norms, theta, sigma = np.sqrt(problem.squared_norms), progress.u, self.sigma
         settings = self.sampling, problem.records, self.batch, self.steps
         for chosen in draw_batches(*settings, rngs.batches, progress=progress):
             with np.errstate(over="ignore", invalid="ignore"):  # the model tells
@@ -105,7 +105,7 @@ class GradientSteps(Sampled):
                 slopes = problem.loss.derivative(np.asarray(rows @ theta), problem.y[chosen])
                 if self.clip < math.inf:
                     slopes = slopes * (self.clip / np.maximum(np.abs(slopes) * norms[chosen], self.clip))
-                total = with_noise(np.asarray(slopes @ rows), self.sigma, rngs.noise)
+                total = with_noise(np.asarray(slopes @ rows), sigma, rngs.noise)
                 theta -= self.learning_rate * (total / self.batch + self.regularisation * theta)
             yield
 

@@ -104,7 +104,7 @@ class PrimalSteps(Sampled):
 
     def advance(self, problem: Problem, progress: PrimalProgress, rngs: Rngs) -> Iterator[None]:
         """Eqs. (51), (52)."""
-        loss, weight = problem.loss, self.regularisation
+        loss, weight, sigma = problem.loss, self.regularisation, self.sigma
         across, theta, v = features_as_rows(problem.X, progress.scales), progress.theta, progress.v
         bend = self.batch * loss.curvature_bound() / problem.records * squared_norms(across) + weight
         settings = "fixed", problem.features, self.batch, self.steps
@@ -114,8 +114,8 @@ class PrimalSteps(Sampled):
             zeta = -(rows @ slopes + weight * theta[chosen]) / bend[chosen]
             zeta = np.minimum(np.maximum(zeta, -self.clip), self.clip)
             total = np.asarray(zeta @ rows)
-            theta[chosen] += with_noise(zeta, self.sigma, rngs.noise)
-            v += with_noise(total, self.sigma, rngs.noise)
+            theta[chosen] += with_noise(zeta, sigma, rngs.noise)
+            v += with_noise(total, sigma, rngs.noise)
             yield
 
     def model(self, progress: PrimalProgress) -> Vector:

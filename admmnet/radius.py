@@ -207,8 +207,8 @@ def gamma_norm_tail(rate: float, size: int) -> float:
 
 
 def tail_delta(draws: int, epsilon: float) -> float:
-    """Bound on what clipping this many draws of noise adds to delta: (1 + e^epsilon) 2^-128 a draw, (V10)."""
-    return draws * (1.0 + math.exp(min(epsilon, 600.0))) * TAIL_PROBABILITY
+    """Bound on what clipping this many draws adds to delta: (1 + e^epsilon) 2^-128 a draw, (V10), and at most 1."""
+    return min(1.0, draws * (1.0 + math.exp(min(epsilon, 600.0))) * TAIL_PROBABILITY)
 
 
 def _margin(facts: LossFacts, size: float, linear: float, beta: float) -> float:

@@ -253,7 +253,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "account": lambda value: value is None or (isinstance(value, str) and bool(_DIGEST.fullmatch(value))),
     "noise": lambda value: value in ("private", "seeded"),
     "mode": lambda value: value in (None, "simulation", "private"),
-    "delta_clipping": lambda value: value is None or (is_positive(value) and value < 1),
+    "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)
     ),

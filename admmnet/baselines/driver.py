@@ -126,7 +126,7 @@ def run_baseline(
 def _held(config: RunConfig, loader: Loader | None) -> tuple[Prepared, Holder]:
     """Plan of a run without the records, and their holder."""
     prepared = prepare_baseline(config, loader)
-    return replace(prepared, data=replace(prepared.data, shards={})), held(prepared)
+    return replace(prepared, data=replace(prepared.data, shards={})), held(prepared, given=loader is not None)
 
 
 def _import_kernels(config: RunConfig) -> None:

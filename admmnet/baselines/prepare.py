@@ -101,8 +101,8 @@ def prepare_baseline(config: RunConfig, loader: Loader | None = None) -> Prepare
     return Prepared(config, data, plan, _notes(config, data))
 
 
-def held(prepared: Prepared) -> Holder:
-    """Put the records behind a holder; whoever prepared them gives the arrays up.
+def held(prepared: Prepared, *, given: bool) -> Holder:
+    """Put the records behind a holder; of private records that a loader has ``given`` it has a copy.
 
     Raises
     ------
@@ -110,10 +110,10 @@ def held(prepared: Prepared) -> Holder:
         If they are not what the theorems cover.
     """
     config, plan = prepared.config, prepared.plan
-    kind = SimulatedHolder if config.simulation or not config.budgeted else Holder
+    kind = SimulatedHolder if config.simulation else Holder
     shard, unit = prepared.data.shards[0], plan.series.unit_rows
     try:
-        return kind.of([shard], task=plan.task, unit=unit, copy=False)
+        return kind.of([shard], task=plan.task, unit=unit, copy=given and not config.simulation)
     except RequestError as error:
         raise UnfitRecords("agent 0", str(error)) from None
 

@@ -115,9 +115,10 @@ class Series(Plain):
             secret.running[key] = self.advance(problem, secret.kept[key], rngs)
         progress, length = secret.kept[key], self.length(known)
         before = progress.step
-        for _ in secret.running[key]:
-            if progress.step % length == 0:
-                break
+        with np.errstate(over="ignore", invalid="ignore"):  # the model tells
+            for _ in secret.running[key]:
+                if progress.step % length == 0:
+                    break
         return NO if progress.step == before else Released(self.model(progress), self)
 
     def run(
@@ -146,9 +147,10 @@ class Series(Plain):
         facts = problem.records, problem.features, problem.loss, frozenset[str]()
         self.check(Known(*facts, unit=self.unit_rows and problem.unit, simulated=True))
         progress = self.start(problem)
-        for _ in self.advance(problem, progress, Rngs(batch_rng, noise_rng or batch_rng)):
-            if observe is not None:
-                observe(progress)
+        with np.errstate(over="ignore", invalid="ignore"):  # the model tells
+            for _ in self.advance(problem, progress, Rngs(batch_rng, noise_rng or batch_rng)):
+                if observe is not None:
+                    observe(progress)
         return progress
 
 

@@ -100,13 +100,12 @@ class GradientSteps(Sampled):
         norms, theta, sigma = np.sqrt(problem.squared_norms), progress.u, self.sigma
         settings = self.sampling, problem.records, self.batch, self.steps
         for chosen in draw_batches(*settings, rngs.batches, progress=progress):
-            with np.errstate(over="ignore", invalid="ignore"):  # the model tells
-                rows = problem.X[chosen]
-                slopes = problem.loss.derivative(np.asarray(rows @ theta), problem.y[chosen])
-                if self.clip < math.inf:
-                    slopes = slopes * (self.clip / np.maximum(np.abs(slopes) * norms[chosen], self.clip))
-                total = with_noise(np.asarray(slopes @ rows), sigma, rngs.noise)
-                theta -= self.learning_rate * (total / self.batch + self.regularisation * theta)
+            rows = problem.X[chosen]
+            slopes = problem.loss.derivative(np.asarray(rows @ theta), problem.y[chosen])
+            if self.clip < math.inf:
+                slopes = slopes * (self.clip / np.maximum(np.abs(slopes) * norms[chosen], self.clip))
+            total = with_noise(np.asarray(slopes @ rows), sigma, rngs.noise)
+            theta -= self.learning_rate * (total / self.batch + self.regularisation * theta)
             yield
 
     def _record_by_record(

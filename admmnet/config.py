@@ -32,10 +32,7 @@ class RunConfig:
     """
 
     data: str = setting(
-        "census",
-        "data",
-        "data set (docs/data.md), or a .csv, .npz or .libsvm file",
-        metavar="NAME|PATH",
+        "census", "data", "data set (docs/data.md), or a .csv, .npz or .libsvm file", metavar="NAME|PATH"
     )
     data_dir: str | None = setting(
         None, "data", "folder of the data sets, as DIR/adult/adult.data[.gz]", metavar="DIR"
@@ -45,13 +42,7 @@ class RunConfig:
         None, "data", "file of test records; 'official': the set's own test part", metavar="PATH"
     )
     test_fraction: float | None = setting(
-        None,
-        "data",
-        "share of the records kept for testing",
-        low=0.0,
-        high=1.0,
-        open_low=True,
-        open_high=True,
+        None, "data", "share of records kept for testing", low=0.0, high=1.0, open_low=True, open_high=True
     )
     no_test: bool = setting(False, "data", "train on all records: there are no test records, and no errors")
     split: str = setting("iid", "data", "how records go to agents", metavar="iid|dirichlet:A|by-column:NAME")
@@ -132,11 +123,7 @@ class RunConfig:
         60.0, "network", "seconds until all zmq neighbours must have answered", low=0.1, high=1e6
     )
     heartbeat_deadline: float = setting(
-        10.0,
-        "network",
-        "seconds without a sign of life after which a zmq neighbour is lost",
-        low=0.1,
-        high=1e6,
+        10.0, "network", "seconds without a sign of life until a zmq neighbour is lost", low=0.1, high=1e6
     )
     round_deadline: float = setting(
         600.0, "network", "seconds that a zmq neighbour may take for its part of a round", low=0.1, high=1e6
@@ -154,11 +141,7 @@ class RunConfig:
         high=1e6,
     )
     regularisation: float | Auto = setting(
-        "auto",
-        "problem",
-        "regularisation; auto: the least the method needs, 1e-4 for admm",
-        low=0.0,
-        high=1e12,
+        "auto", "problem", "regularisation; auto: the least that is needed, 1e-4 for admm", low=0.0, high=1e12
     )
 
     algorithm: str = setting("ipp-admm", "algorithm", "method", choices=ALGORITHMS)
@@ -184,11 +167,7 @@ class RunConfig:
         high=1e9,
     )
     proximal: float | Auto = setting(
-        "auto",
-        "algorithm",
-        "weight of an agent's self-term; auto: by the rule, 0 if published",
-        low=0.0,
-        high=1e9,
+        "auto", "algorithm", "weight of a self-term; auto: by the rule, 0 if published", low=0.0, high=1e9
     )
     growth: float | Auto = setting(
         "auto",
@@ -353,7 +332,7 @@ class RunConfig:
     noise: str = setting(
         "auto",
         "baseline",
-        "baselines: noise of banco; auto: laplace",
+        "baselines: noise of banco (auto: laplace)",
         choices=("auto", "laplace", "gaussian"),
     )
 

@@ -321,7 +321,8 @@ def _open_accounts(config: RunConfig, data: Records, mine: Sequence[int]) -> dic
     try:
         for i in mine:
             since = begun_at(config, i, len(data.counts))
-            accounts[i] = AccountFile(folder, i, data.counts[i], *budget_of(config, i), since=since)
+            budget = budget_of(config, i)
+            accounts[i] = AccountFile(folder, i, data.counts[i], *budget, since=since, mode=config.mode)
     except BaseException:
         for account in accounts.values():
             account.close()

@@ -137,6 +137,7 @@ def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
 
 def _print(decision: Decision, facts: Facts) -> None:
     from admmnet.cli.tables import console, epsilon, number, table
+    from admmnet.privacy.conversion import group_epsilon
 
     answer = _as_json(decision, facts)
     config = decision.config
@@ -148,6 +149,11 @@ def _print(decision: Decision, facts: Facts) -> None:
     if decision.noise is None:
         print("no privacy: vectors are sent as they are")
         return
+    if config.group_size > 1:
+        most = max(noise.worst_case.rho for noise in decision.noise.values())
+        delta = max(noise.budget.delta for noise in decision.noise.values())
+        figure = epsilon(group_epsilon(most, delta, config.group_size), 6)
+        print(f"a person with {config.group_size} records, wherever they are held: epsilon {figure}")
     groups: dict[str, list[Any]] = {}
     for entry in answer["agents"]:
         groups.setdefault(json.dumps({k: v for k, v in entry.items() if k != "agent"}), []).append(entry)

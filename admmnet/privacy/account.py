@@ -34,6 +34,8 @@ class AccountFile:
         Must be those of the account.
     epsilon, delta : float
         Budget of the account from now on: ``epsilon`` may be raised between runs, ``delta`` stays.
+    mode : str, optional
+        Must be that of the account, where it says one: accounts do not mix simulations and private runs.
     since : str, optional
         Of a run that is resumed: ``account`` of its ledger's header, after which it began here.
 
@@ -66,6 +68,7 @@ class AccountFile:
         delta: float,
         *,
         since: str | None = None,
+        mode: str | None = None,
     ) -> None:
         self.path = account_path(folder, agent)
         self._delta = delta
@@ -92,7 +95,7 @@ class AccountFile:
                 self.totals, self.order = empty("proven"), best_order(whole, delta)
                 previous = NOTHING
             else:
-                previous = self._continue(agent, records, delta, since)
+                previous = self._continue(agent, records, delta, since, mode)
         except BaseException:
             self._handle.close()  # and with it the lock
             raise
@@ -105,7 +108,7 @@ class AccountFile:
         """Whether no run has begun here; the order may still be chosen, from public facts."""
         return self._file.previous == NOTHING
 
-    def _continue(self, agent: int, records: int, delta: float, since: str | None) -> str:
+    def _continue(self, agent: int, records: int, delta: float, since: str | None, mode: str | None) -> str:
         """Take over what the file holds; return the digest of its last line."""
         from admmnet.privacy import audit
 
@@ -113,6 +116,11 @@ class AccountFile:
             raise self._lacks()
         account = audit.read(self.path, account=True)
         header = account.header
+        then = header.get("mode")
+        if None not in (mode, then) and mode != then:
+            raise RequestError(
+                f"the account {self.path} is of {then} runs, this one is {mode}: name another folder with --account"
+            )
         for name, own, asked in (
             ("agent", header["agent"], agent),
             ("records", header["records"], records),

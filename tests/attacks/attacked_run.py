@@ -15,7 +15,10 @@ from admmnet import planning, runner
 from admmnet.cli import run_command_line
 from admmnet.data import sources
 from admmnet.errors import DataError
+from admmnet.holder import door
+from admmnet.holder.measurements.base import Known
 from admmnet.transport import World, spawn
+from tests.attacks.launched import records_of
 
 LIAR = 4
 """Process, and its one agent."""
@@ -53,6 +56,11 @@ def merged(
     return known
 
 
+def believing(records: int, *facts: Any, **more: Any) -> Known:
+    """A door that counts no records, but believes what was said of them."""
+    return Known(records if records == records_of(LIAR) else MANY, *facts, **more)
+
+
 def broken(*arguments: object, **settings: object) -> None:
     """Stand in for a reader with a bug: NumPy and Python quote what they cannot convert."""
     float(SECRET)
@@ -68,6 +76,7 @@ def attack(name: str, *, defended: bool) -> None:
         lie(claims[name])
         if not defended:
             planning.owned = merged  # type: ignore[assignment, attr-defined]
+            door.Known = believing  # type: ignore[assignment, attr-defined]
     if name == "bug":
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]
         if not defended:

@@ -66,8 +66,8 @@ QUICK = ["npz label", "csv cell", "libsvm value"]
 
 
 def run_words(folder: Path, fault: str) -> tuple[str, ...]:
-    plain = ("--algorithm", "pp-admm", "--agents", str(AGENTS), "--rounds", "2", "-o", str(folder / "run"))
-    return ("run", *FAULTS[fault](folder), *plain)
+    plain = ("--algorithm", "pp-admm", "--agents", str(AGENTS), "--rounds", "2", "--no-account")
+    return ("run", *FAULTS[fault](folder), *plain, "-o", str(folder / "run"))
 
 
 def cases(defended: bool) -> list[tuple[str, str]]:

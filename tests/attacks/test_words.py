@@ -82,7 +82,7 @@ def test_another_process_steers_no_terminal() -> None:
 
 
 def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> None:
-    config = fixed(RunConfig(algorithm="pp-admm"))
+    config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
     facts = Facts(nx.path_graph(3), {0: 900, 1: 900, 2: 900}, 5, OWNERS[0], OWNERS)
     most = nominal_rho(float(config.epsilon), float(config.delta))
 

@@ -87,7 +87,8 @@ def test_a_process_that_leaves_is_an_error_with_the_remedy() -> None:
 
 def command(people: str, out: Path, *words: str) -> list[str]:
     methods = ",".join(METHODS)
-    flags = [word for name, value in COMMON.items() for word in (f"--{name}", str(value))]
+    given = [(f"--{name}", () if value is True else (str(value),)) for name, value in COMMON.items()]
+    flags = [word for name, value in given for word in (name, *value)]
     grid = ["--algorithms", methods, "--epsilons", "5,50", *words]
     return ["compare", *grid, *flags, "--data", people, "--jobs", "2", "-o", str(out)]
 

@@ -50,6 +50,8 @@ ADMM_REGULARISATION = 1e-4
 """Default of the methods that need none for privacy, other than the proven ones (0)."""
 MOST_PENALTY = 1e6
 """Largest penalty of ``m-admm`` in any round: rounding errors of a solve grow with it."""
+LEAST_PENALTY = 1e-100
+"""Least penalty of ``m-admm``, whose noise is divided by it."""
 LEAST_LEFT = 1e-9
 """Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
 AnyNoise = Noise | ProvenNoise | PureNoise
@@ -258,7 +260,7 @@ def _pure(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> 
         chosen = strength(wanted, degrees, share, config)
 
     if config.algorithm == "m-admm":
-        _check_growth(config, chosen.eta, max(degrees))
+        _check_growth(config, chosen.eta, min(degrees), max(degrees))
 
     def calculate() -> dict[int, AnyNoise]:
         calculated = cache(calibrate_pure)
@@ -273,8 +275,13 @@ def _pure(config: RunConfig, facts: Facts, world: World, accounts: Accounts) -> 
     return Decision(replace(config, eta=chosen.eta), chosen, together(world, calculate))
 
 
-def _check_growth(config: RunConfig, eta: float, degree: int) -> None:
-    """Refuse a penalty that grows to where no solve can be certified, before a round is paid for."""
+def _check_growth(config: RunConfig, eta: float, least: int, degree: int) -> None:
+    """Refuse a penalty too small to carry noise, or that grows to where no solve can be certified, before a charge."""
+    if 2.0 * eta * least < LEAST_PENALTY:
+        raise RequestError(
+            f"eta = {eta:g} makes the penalty 2 eta |B_i| smaller than {LEAST_PENALTY:g}: m-admm's noise is perturbed "
+            "centres in it, which would overflow; raise --eta"
+        )
     log = math.log(2.0 * eta * degree) + (int(config.rounds) - 1) * math.log(float(config.growth))
     if log > math.log(MOST_PENALTY):
         raise RequestError(

@@ -10,6 +10,7 @@ from admmnet.errors import RunError
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Method
 from admmnet.privacy.ledger import Ledger
+from admmnet.radius import MOST, clip
 from admmnet.types import Vector
 
 
@@ -72,6 +73,10 @@ class Node:
             self.outgoing = yield from proposal(self.method, self.agent, self.door, round)
         except RunError as error:
             raise RunError(f"agent {self.id}, round {round}: {error}") from None
+        if (
+            self.outgoing is not None
+        ):  # what a method makes of released vectors is held to the bound of messages, too
+            self.outgoing = clip(self.outgoing, MOST)
         self.agent.releases += self.outgoing is not None
         return self.outgoing
 

@@ -48,13 +48,18 @@ def door(
 
 
 def door_of(
-    rows: Matrix, budget: Budget | None, rng: np.random.Generator, method: str, loss: Loss
+    rows: Matrix,
+    budget: Budget | None,
+    rng: np.random.Generator,
+    method: str,
+    loss: Loss,
+    adjacency: str = "replace-one",
 ) -> tuple[Door, MemoryLedger]:
     """Door of these rows with labels +1, with fresh streams and a fresh guard.
 
     With ``method="published"`` the guard's totals have a published figure, too.
     """
-    ledger = MemoryLedger(budget, method)
+    ledger = MemoryLedger(budget, method, adjacency)
     streams = agent_streams(0, int(rng.integers(2**63)))
     return Door(Holder(rows, np.ones(len(rows))), 0, loss, ledger, streams), ledger
 

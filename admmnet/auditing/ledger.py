@@ -16,9 +16,12 @@ class MemoryLedger(Ledger):
         What may be spent.
     method : str
         ``published`` where the events are ones that a paper has a cost for.
+    adjacency : str
+        Relation of the promise.
     """
 
-    def __init__(self, budget: Budget | None, method: str) -> None:
+    def __init__(self, budget: Budget | None, method: str, adjacency: str = "replace-one") -> None:
+        self.adjacency = adjacency
         self.totals = empty(method)
         self.events = 0
         self.refused_at: int | None = None

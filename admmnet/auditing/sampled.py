@@ -98,7 +98,7 @@ class SampledSteps:
         series, loss, unit = self.series()
         rows = np.zeros((RECORDS, 2))
         rows[0, 0] = world
-        at, ledger = door_of(rows, self.budget, rng, "published", loss)
+        at, ledger = door_of(rows, self.budget, rng, "published", loss, "zero-out")
         heads, chances = self.coins
         score = before = 0.0
         for _ in range(self.steps // self.epoch):

@@ -193,8 +193,9 @@ def fit(
     refuse_scaled_columns(config)
     plan = plan_baseline(baseline_settings(config), *rows.shape)
     kind = Holder if seed is None and plan.budget is not None else SimulatedHolder
-    holder = kind.of([(rows, np.array(y))], task=plan.task, unit=plan.series.unit_rows, copy=False)
-    guard = MemoryLedger(plan.budget, plan.settings.method)
+    given, accepted = [(rows, np.array(y))], config.data_dependent
+    holder = kind.of(given, task=plan.task, unit=plan.series.unit_rows, dependent=accepted, copy=False)
+    guard = MemoryLedger(plan.budget, plan.settings.method, plan.adjacency)
     fitted = fit_baseline(plan, holder, guard, agent_streams(0, seed))
     return Fit(fitted.theta, plan, config, privacy_of(plan, seeded=seed is not None))
 

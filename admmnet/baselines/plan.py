@@ -16,7 +16,7 @@ from admmnet.privacy import subsampled
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate_proven import largest
 from admmnet.privacy.conversion import gaussian_mu
-from admmnet.privacy.events import Event, SubsampledGaussian
+from admmnet.privacy.events import Event, SubsampledGaussian, relation_of
 
 Build = Callable[[float], Series]
 """Series of a method with so much noise."""
@@ -128,7 +128,7 @@ def plan_baseline(settings: BaselineSettings, records: int, features: int) -> Ba
         noise if calibration == "sigma" else None,
         series,
         (event,),
-        event.relation if isinstance(event, SubsampledGaussian) else "replace-one",
+        relation_of(event),
         worst,
         budget,
     )

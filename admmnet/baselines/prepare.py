@@ -113,7 +113,8 @@ def held(prepared: Prepared, *, given: bool) -> Holder:
     kind = SimulatedHolder if config.simulation else Holder
     shard, unit = prepared.data.shards[0], plan.series.unit_rows
     try:
-        return kind.of([shard], task=plan.task, unit=unit, copy=given and not config.simulation)
+        copy, accepted = given and not config.simulation, config.data_dependent
+        return kind.of([shard], task=plan.task, unit=unit, dependent=accepted, copy=copy)
     except RequestError as error:
         raise UnfitRecords("agent 0", str(error)) from None
 

@@ -20,7 +20,7 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.measurements.base import KINDS, Known, Measurement
 from admmnet.holder.secrets import Secret
 from admmnet.losses import Loss
-from admmnet.privacy.events import Event, NoRecords, check
+from admmnet.privacy.events import Event, NoRecords, check, relation_of
 from admmnet.radius import MOST, clip
 from admmnet.rng import Purpose
 
@@ -32,6 +32,11 @@ FAILED = (
 
 class Guard(Protocol):
     """What keeps a budget: a ledger, or in a library call its totals alone."""
+
+    @property
+    def adjacency(self) -> str:
+        """Relation of the promise: ``replace-one`` or ``zero-out``."""
+        ...
 
     def affords(self, events: Iterable[Event]) -> bool:
         """Whether these events still fit."""
@@ -77,7 +82,7 @@ class Door:
             raise RequestError(f"the {loss.name} loss needs labels -1 and +1, and these are targets")
         self._told = isinstance(holder, SimulatedHolder)
         facts = holder.counts[member], holder.width, loss, frozenset[str]()
-        self._known = Known(*facts, holder.unit, self._told)
+        self._known = Known(*facts, holder.unit, self._told, holder.dependent)
         self._ledger = ledger
         self._secret = Secret(holder, member, loss, streams)
 
@@ -96,13 +101,18 @@ class Door:
         RunError
             If the ledger cannot be written. No error depends on records.
         """
-        known = self._known._replace(marks=frozenset(self._secret.marks | self._secret.kept.keys()))
+        known = self._known._replace(marks=frozenset(self._secret.marks), held=frozenset(self._secret.kept))
         measurement = _ours(ask.measurement).within(known)
         cost = measurement.cost(known)
         reserved = [event for one in ask.reserve for event in _ours(one).within(known).cost(known).now]
         needed = (*cost.now, *cost.later, *reserved)
         for event in needed:
             check(event)
+            if relation_of(event) not in ("replace-one", self._ledger.adjacency):
+                raise RequestError(
+                    f"{type(measurement).__name__}: its cost is proven for {relation_of(event)}, and this "
+                    f"budget promises {self._ledger.adjacency}"
+                )
         if needed and not self._ledger.affords(needed):
             self._ledger.refuse(round)
             return REFUSED

@@ -47,10 +47,12 @@ class Holder:
         Which of the two.
     unit : bool
         Whether all rows must have norm 1, rows of zeros excepted: some bounds rest on that.
+    dependent : bool
+        Whether to accept steps that scale columns by all records, which no figure covers.
 
     Attributes
     ----------
-    task, unit
+    task, unit, dependent
         As given.
     counts : tuple of int
         Number of records of every member, n_i: the only ones that its noise is ever made from.
@@ -64,7 +66,10 @@ class Holder:
         outside of the task's set. The message holds no value of a record.
     """
 
-    def __init__(self, X: Features, y: Any, *, task: Task = "binary", unit: bool = False) -> None:
+    def __init__(
+        self, X: Features, y: Any, *, task: Task = "binary", unit: bool = False, dependent: bool = False
+    ) -> None:
+        self.dependent = dependent
         self._take([(X, y)], task, unit, copy=True)
 
     @classmethod
@@ -74,6 +79,7 @@ class Holder:
         *,
         task: Task = "binary",
         unit: bool = False,
+        dependent: bool = False,
         copy: bool = True,
     ) -> Self:
         """Holder of the records of several agents; with ``copy=False`` the caller must give the arrays up.
@@ -84,6 +90,7 @@ class Holder:
             As the constructor.
         """
         found = cls.__new__(cls)
+        found.dependent = dependent
         found._take(shards, task, unit, copy=copy)
         return found
 

@@ -26,6 +26,7 @@ from admmnet.privacy.events import (
     is_count,
     is_positive,
     parameters,
+    relation_of,
     shown,
 )
 from admmnet.privacy.ledger import (
@@ -144,7 +145,7 @@ def read(path: Path, *, account: bool = False) -> Account:
             finished = True
         else:
             event, round_ = _event(path, number, line, header["records"])
-            relation = getattr(event, "relation", "replace-one")
+            relation = relation_of(event)
             if relation != "replace-one" and relation != header["adjacency"]:
                 raise _fault(path, number, f"holds for {relation}, the header is of {header['adjacency']}")
             if round_ < last_round:

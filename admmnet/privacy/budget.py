@@ -191,6 +191,8 @@ class MemoryLedger:
         What may be spent; None for methods without privacy.
     method : str
         As of ``Totals``.
+    adjacency : str
+        Relation of the promise.
 
     Attributes
     ----------
@@ -198,8 +200,8 @@ class MemoryLedger:
         Of what was charged.
     """
 
-    def __init__(self, budget: Budget | None, method: str) -> None:
-        self.totals = Totals(method)
+    def __init__(self, budget: Budget | None, method: str, adjacency: str = "replace-one") -> None:
+        self.totals, self.adjacency = Totals(method), adjacency
         self._budget, self._refused = budget, False
 
     def affords(self, events: Iterable[Event]) -> bool:

@@ -239,6 +239,11 @@ EVENTS: dict[str, type[Event]] = {
 }
 
 
+def relation_of(event: Event) -> str:
+    """Relation that an event's cost is proven for; replace-one covers zero-out, not the other way round."""
+    return event.relation if isinstance(event, SubsampledGaussian) else "replace-one"
+
+
 def parameters(event: Event) -> dict[str, Any]:
     """Numbers of an event, as a ledger line keeps them; what is None or False is left out."""
     values = {field.name: (field.type, getattr(event, field.name)) for field in fields(event)}

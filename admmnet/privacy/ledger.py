@@ -200,6 +200,7 @@ class Ledger:
         self.events = 0
         self.refused_at: int | None = None
         self.path = path
+        self.adjacency = header.adjacency
         self._delta = header.delta
         self._budget = budget
         self._account = account

@@ -87,8 +87,8 @@ def test_private_fits_return_the_model_and_public_facts(words: dict[str, Any]) -
     assert elsewhere.plan.events == found.plan.events
     spent = found.privacy["epsilon_published" if "method" in words else "epsilon_proven"]
     assert 0.99 < spent <= 1.0 + 1e-12
-    guard = MemoryLedger(found.plan.budget, found.plan.settings.method)
-    holder = Holder(prepare_rows(X), y, unit=True)
+    guard = MemoryLedger(found.plan.budget, found.plan.settings.method, found.plan.adjacency)
+    holder = Holder(prepare_rows(X), y, unit=True, dependent="data_dependent" in words)
     fitted = fit_baseline(found.plan, holder, guard, agent_streams(0, 3))
     assert fitted.diagnostics == {}
     assert np.array_equal(fitted.theta, found.theta)

@@ -203,7 +203,10 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("words", SAMPLED + ONE_PASS, ids=str)
 def test_epochs_are_told_of_released_models(words: dict[str, Any]) -> None:
     plan, seen = plan_baseline(replace(BASE, epsilon=5.0, **words), N, D), []
-    holder, guard = Holder(*rows(), unit=True), MemoryLedger(plan.budget, plan.settings.method)
+    holder, guard = (
+        Holder(*rows(), unit=True),
+        MemoryLedger(plan.budget, plan.settings.method, plan.adjacency),
+    )
     fitted = fit_baseline(
         plan,
         holder,
@@ -226,7 +229,7 @@ def test_epochs_are_told_of_released_models(words: dict[str, Any]) -> None:
 def test_a_plan_is_for_its_records() -> None:
     X, y = rows()
     plan = plan_baseline(BASE, N, D)
-    guard = MemoryLedger(plan.budget, plan.settings.method)
+    guard = MemoryLedger(plan.budget, plan.settings.method, plan.adjacency)
     with pytest.raises(RequestError, match="the plan is for"):
         fit_baseline(plan, Holder(X[:-1], y[:-1]), guard, agent_streams(0, 7))
 

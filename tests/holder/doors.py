@@ -58,6 +58,8 @@ ASKED: dict[str, Any] = {
 class Book:
     """A ledger that only notes what it is asked, together with draws and solves."""
 
+    adjacency = "replace-one"
+
     def __init__(self, affords: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
         self.log: list[Any] = []
         self.asked: list[tuple[Event, ...]] = []

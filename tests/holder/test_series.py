@@ -54,7 +54,7 @@ def records() -> tuple[Matrix, Vector]:
 
 
 def door(kind: type[Holder] = SimulatedHolder, guard: MemoryLedger | None = None, seed: int = 3) -> Door:
-    guard = guard or MemoryLedger(None, "proven")
+    guard = guard or MemoryLedger(None, "proven", "zero-out")
     return Door(kind(*records()), 0, LOGISTIC, guard, agent_streams(0, seed))
 
 
@@ -96,7 +96,7 @@ def test_the_first_epoch_pays_for_all(name: str) -> None:
             charged.extend(events)
             super().charge(round, *events)
 
-    at = door(guard=Recorded(None, "proven"))
+    at = door(guard=Recorded(None, "proven", "zero-out"))
     for _ in range(epochs + 1):
         asked(at, series)
     known = Known(N, D, LOGISTIC, frozenset(), simulated=True)
@@ -123,7 +123,7 @@ def test_events_say_what_the_steps_are() -> None:
     for series, event in expected.items():
         assert series.event(known) == event
         assert series.cost(known).now == (event,)
-        assert series.cost(known._replace(marks=frozenset({series.key}))).now == ()
+        assert series.cost(known._replace(held=frozenset({series.key}))).now == ()
     wanted = np.linspace(1.0, 4.0, N)
     assert DisjointSteps(LAM, 6, wanted).event(known) == GammaNormVector(2.0, 2.0, D)  # the largest
     wanted[3] = np.inf
@@ -151,7 +151,7 @@ def limited(series: Series, accountant: str) -> MemoryLedger:
     reading = worst.epsilon_proven if accountant == "proven" else worst.epsilon_published
     epsilon = reading(1e-5)
     assert epsilon is not None
-    return MemoryLedger(Budget.for_plan(epsilon, 1e-5, accountant, worst), accountant)
+    return MemoryLedger(Budget.for_plan(epsilon, 1e-5, accountant, worst), accountant, "zero-out")
 
 
 @pytest.mark.parametrize("accountant", ["proven", "published"])
@@ -211,7 +211,7 @@ def _second(series: Series) -> Vector:
     ids=str,
 )
 def test_refusals_charge_nothing(series: Series, words: str) -> None:
-    guard = MemoryLedger(None, "proven")
+    guard = MemoryLedger(None, "proven", "zero-out")
     with pytest.raises(RequestError, match=words):
         asked(door(guard=guard), series)
     assert guard.totals.rho == 0.0
@@ -219,14 +219,20 @@ def test_refusals_charge_nothing(series: Series, words: str) -> None:
 
 def test_rows_of_norm_1_are_the_holders_word() -> None:
     series: Any = SequentialSteps(LAM, 7, 0.3, 0.8, 10, bound="contraction")
-    at = Door(Holder(*records(), unit=True), 0, LOGISTIC, MemoryLedger(None, "proven"), agent_streams(0, 3))
+    at = Door(
+        Holder(*records(), unit=True),
+        0,
+        LOGISTIC,
+        MemoryLedger(None, "proven", "zero-out"),
+        agent_streams(0, 3),
+    )
     assert series.unit_rows
     assert theta_of(asked(at, series)).shape == (D,)
 
 
 def test_targets_go_with_the_squared_loss() -> None:
     X, _ = records()
-    holder, guard = Holder(X, X[:, 0], task="real"), MemoryLedger(None, "proven")
+    holder, guard = Holder(X, X[:, 0], task="real"), MemoryLedger(None, "proven", "zero-out")
     Door(holder, 0, SINGLE_SITE_LOSSES["squared"], guard, agent_streams(0, 3))
     with pytest.raises(RequestError, match="these are targets"):
         Door(holder, 0, LOGISTIC, guard, agent_streams(0, 3))

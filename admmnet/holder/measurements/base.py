@@ -37,11 +37,15 @@ class Known(NamedTuple):
     loss : Loss
         Its constants G and c1 hold for rows of norm 1.
     marks : frozenset of str
-        What earlier answers have made public: that a threshold is held, that a charge was paid in advance.
+        What earlier answers have made public, as checkpoints keep it: no cost is left out because of it.
     unit : bool
         Whether all rows have norm 1, rows of zeros excepted.
     simulated : bool
         Whether what is computed from the records may be shown.
+    dependent : bool
+        Whether their owner accepts steps that no figure covers.
+    held : frozenset of str
+        Keys of what is kept behind the door now: that a threshold is held, that a charge was paid in advance.
     """
 
     records: int
@@ -50,6 +54,8 @@ class Known(NamedTuple):
     marks: frozenset[str]
     unit: bool = False
     simulated: bool = False
+    dependent: bool = False
+    held: frozenset[str] = frozenset()
 
     @property
     def facts(self) -> LossFacts:
@@ -116,7 +122,9 @@ class Plain:
                     f"{type(self).__name__}: {field.name} must be a {kind.lower()}, got {type(value).__name__}"
                 ) from None
             if kind in ("Vector", "float") and not self.in_range(field.name, plain):
-                raise RequestError(f"{type(self).__name__}: {field.name} is not finite, or not positive")
+                raise RequestError(
+                    f"{type(self).__name__}: {field.name} is not finite, or not positive, or out of range"
+                )
             object.__setattr__(self, field.name, plain)
 
     def in_range(self, name: str, value: Any) -> bool:

@@ -121,7 +121,7 @@ class HeldFall(_Fall):
 
     def cost(self, known: Known) -> Cost:
         """A start where none is open."""
-        if self.key in known.marks:
+        if self.key in known.held:
             return Cost(())
         numbers = (self.epsilon_threshold, self.epsilon_query)
         return Cost((AboveThreshold(self.sensitivity(known), *numbers),))

@@ -188,6 +188,10 @@ class GammaMinimiser(Plain):
     scale: float = 1.0
     penalty: float | None = None
 
+    def in_range(self, name: str, value: Any) -> bool:
+        """As all measurements; beyond 1e100 either way e would leave the range of ``clip``, and b would be no noise."""
+        return super().in_range(name, value) and (name != "scale" or 1e-100 <= abs(value) <= 1e100)
+
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
         tail = gamma_norm_tail(self.rate, known.width)

@@ -167,8 +167,8 @@ class OnlineSteps(Series):
             )
         if self.epsilon is not None:
             check_positive("epsilon", self.epsilon)
-        if self.sigma is not None and not 0.0 <= self.sigma < math.inf:
-            raise RequestError(f"sigma = {self.sigma!r} is not allowed: it must be finite and 0 or more")
+        if self.sigma is not None and self.sigma != 0.0:
+            check_positive("sigma", self.sigma)
 
     def event(self, known: Known) -> Event:
         """Theorem 13 or 1."""

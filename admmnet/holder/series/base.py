@@ -101,7 +101,7 @@ class Series(Plain):
 
     def cost(self, known: Known) -> Cost:
         """One event for all epochs."""
-        return Cost(()) if self.key in known.marks else Cost((self.event(known),))
+        return Cost(()) if self.key in known.held else Cost((self.event(known),))
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Take the steps of one epoch; no once there are none."""

@@ -15,10 +15,15 @@ def check_count(name: str, value: int, most: int | None = None, *, of: str = "")
         raise RequestError(f"{name} = {value!r} is not allowed: it must be a whole number {bound}")
 
 
+LEAST, MOST = 1e-100, 1e100
+"""Range of settings that scale steps or noise: beyond it steps overflow for some records and not for others, or noise
+underflows."""
+
+
 def check_positive(name: str, value: float) -> None:
-    """Refuse anything but a positive finite number."""
-    if not 0.0 < value < math.inf:
-        raise RequestError(f"{name} = {value!r} is not allowed: it must be positive and finite")
+    """Refuse anything but a number from ``LEAST`` to ``MOST``."""
+    if not LEAST <= value <= MOST:  # nan fails, too
+        raise RequestError(f"{name} = {value!r} is not allowed: it must lie between {LEAST:g} and {MOST:g}")
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
@@ -28,11 +33,13 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def check_noise(noise_multiplier: float, clip: float) -> None:
-    """Refuse a negative or infinite multiplier, a clip that is not positive, or infinite while there is noise."""
-    if not 0.0 <= noise_multiplier < math.inf:
-        remedy = "take it from the calibration, or 0 for a run without privacy"
+    """Refuse a multiplier that is neither 0 nor in range, and a clip that is not, or infinite while there is noise."""
+    if noise_multiplier != 0.0 and not LEAST <= noise_multiplier <= MOST:
+        remedy = f"take it from the calibration, or 0 for a run without privacy; else {LEAST:g} to {MOST:g}"
         raise RequestError(f"noise_multiplier = {noise_multiplier!r} is not allowed: {remedy}")
-    if not clip > 0.0:
-        raise RequestError(f"clip = {clip!r} is not allowed: it must be positive")
+    if not clip >= LEAST or (MOST < clip < math.inf):
+        raise RequestError(
+            f"clip = {clip!r} is not allowed: it must be positive, {LEAST:g} to {MOST:g}, or inf"
+        )
     if noise_multiplier and not clip < math.inf:
         raise RequestError("clip = inf bounds nothing, so no noise can hide a record: give a finite clip")

@@ -76,7 +76,12 @@ class PrimalSteps(Sampled):
         return self.deviation(2.0 * math.sqrt(self.batch * (self.batch + 1.0)))
 
     def check(self, known: Known) -> None:
-        """Refuse the hinge loss, which has no bound on its curvature, and settings out of range."""
+        """Refuse the hinge loss, settings out of range, and private records whose owner does not accept the scaling."""
+        if not (known.simulated or known.dependent):
+            raise RequestError(
+                "primal-dp-scd scales columns by norms over all records, which no cost covers: open their holder with "
+                "dependent = True to accept it"
+            )
         if not known.loss.curvature_bound() < math.inf:
             raise RequestError(
                 f"primal-dp-scd does not take the {known.loss.name} loss: its step needs a bound on the second "

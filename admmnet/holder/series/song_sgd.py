@@ -18,7 +18,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.measurements.base import Known, measurement
 from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import Progress, steps_per_epoch
-from admmnet.holder.series.checks import check_choice, check_count, check_positive
+from admmnet.holder.series.checks import LEAST, MOST, check_choice, check_count, check_positive
 from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
@@ -85,9 +85,11 @@ class DisjointSteps(Series):
         check_positive("regularisation", self.regularisation)
         check_positive("scale", self.scale)
         check_choice("schedule", self.schedule, SCHEDULES)
-        if self.epsilon.shape not in ((), (known.records,)) or not np.all(self.epsilon > 0.0):
+        usable = ((self.epsilon >= LEAST) & (self.epsilon <= MOST)) | (self.epsilon == math.inf)
+        if self.epsilon.shape not in ((), (known.records,)) or not usable.all():
             raise RequestError(
-                f"epsilon must be one positive number, or one for each of the {known.records} records"
+                f"epsilon must be one positive number, or one for each of the {known.records} records, from "
+                f"{LEAST:g} to {MOST:g}, or inf"
             )
 
     def event(self, known: Known) -> Event:

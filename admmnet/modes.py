@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from admmnet.config import RunConfig
-from admmnet.data.settings import IPUMS, OFFICIAL
+from admmnet.data.settings import AGENT, IPUMS, OFFICIAL
 from admmnet.errors import RequestError
 
 SIMULATE = (
@@ -48,6 +50,21 @@ def check_mode(config: RunConfig) -> None:
         raise RequestError(f"{why}, so this run is private: {'; '.join(parts)}; {remedy}")
 
 
+def check_loaded(config: RunConfig, name: str) -> None:
+    """Refuse records of another name where that of a public set alone makes a simulation: a loader brought them.
+
+    Raises
+    ------
+    RequestError
+        It names the ways to say what they are.
+    """
+    if config.simulation and not (config.simulate or config.seeded) and name != config.data:
+        raise RequestError(
+            f"the loader brings records called {name!r}, and data = {config.data!r} is declared public: name their "
+            "file with data, or set private; if they are public or made up, simulate"
+        )
+
+
 def check_comparable(config: RunConfig, what: str) -> None:
     """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all.
 
@@ -68,11 +85,23 @@ def check_comparable(config: RunConfig, what: str) -> None:
 
 def _refused(config: RunConfig) -> list[str]:
     wrong = []
+    if config.test is not None and _is_training_file(config.test, config.data):
+        wrong.append(f"--test {config.test}, which is a file of its own records")
     if config.test_fraction is not None:
         wrong.append("--test-fraction, which publishes a draw of the records")
     if config.split != "iid":
         wrong.append(f"--split {config.split}, which deals by the records' values and shows the shard sizes")
     return wrong
+
+
+def _is_training_file(test: str, data: str) -> bool:
+    """Whether test records are those of the run; with {agent} in the path those of any agent."""
+    before, agent, after = os.path.realpath(data).partition(AGENT)
+    own = os.path.realpath(test)
+    if not agent:
+        return own == before
+    number = own[len(before) : len(own) - len(after)]
+    return own == before + number + after and number.isdecimal()
 
 
 def _test(config: RunConfig) -> str | None:

@@ -24,6 +24,7 @@ from admmnet.graph import load_topology
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.measurements.base import Known
 from admmnet.methods import METHODS, Agent, AgentPlan, Method
+from admmnet.modes import check_loaded
 from admmnet.privacy.account import AccountFile, delta_of
 from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
 from admmnet.together import owned, together, withholds
@@ -279,6 +280,7 @@ def _load(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunCo
     mine = _mine(config, graph, world)
     settings = data_settings(config)
     data = (loader or load)(settings, count, mine)
+    check_loaded(config, data.name)
     if not config.simulation and data.preprocessing != "public-bounds" and not config.data_dependent:
         raise RequestError(
             f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "

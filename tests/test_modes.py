@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from admmnet import run
 from admmnet.config import RunConfig as Config
-from admmnet.data import load
+from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
 from admmnet.modes import check_mode
 from tests.mode_runs import PRIVATE, small, write_people
@@ -123,3 +124,21 @@ def test_the_library_refuses_as_the_command_does(people: str, tmp_path: Path) ->
             loader=lambda settings, agents, mine: load(settings, agents, mine),
         )
     assert not (tmp_path / "run").exists()
+
+
+def test_training_records_are_no_test_records(people: str, tmp_path: Path) -> None:
+    words: dict[str, Any] = {"no_account": True}
+    for test, data in ((people, people), ("./own-3.csv", "own-{agent}.csv")):
+        with pytest.raises(RequestError, match="which is a file of its own records"):
+            check_mode(Config(data=data, test=test, **words))
+    check_mode(Config(data="own-{agent}.csv", test="own-test.csv", **words))
+
+
+def test_a_loaders_own_records_are_no_public_set(tmp_path: Path) -> None:
+    """The name of a public set makes a simulation; records of another name are not that set."""
+    census = load(DataSettings(), 5, range(5))
+    clinic = replace(census, name="clinic")
+    plain = Config(algorithm="pp-admm", rounds=1, out=str(tmp_path / "run"))
+    with pytest.raises(RequestError, match="called 'clinic', and data = 'census' is declared public"):
+        run(plain, loader=lambda *_: clinic)
+    assert run(plain, loader=lambda *_: census).summary["mode"] == "simulation"

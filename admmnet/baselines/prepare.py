@@ -14,6 +14,7 @@ from admmnet.data.settings import form_of
 from admmnet.defaults import baseline_settings, fixed_baseline, with_delta
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.holder import Holder, SimulatedHolder
+from admmnet.modes import check_loaded
 from admmnet.planning import Loader, data_settings
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import parameters
@@ -91,6 +92,7 @@ def prepare_baseline(config: RunConfig, loader: Loader | None = None) -> Prepare
         If the budget affords no step.
     """
     data = (loader or load_whole)(data_settings(config), 1, [0])
+    check_loaded(config, data.name)
     if not config.simulation and not config.data_dependent:
         _refuse_dependent(config, data)
     if config.loss != "squared":

@@ -182,10 +182,16 @@ def _with_delta(
     found: dict[int, float] = {}
     if config.account is not None or world.name == "zmq":  # each host chooses whether it has an account
         folder = None if config.account is None else Path(config.account)
-        own = [None if folder is None else delta_of(folder, i) for i in owners[world.rank]]
-        for mine, part in zip(owners, world.gather(own), strict=True):
-            found |= {i: delta for i, delta in zip(mine, part or (), strict=False) if delta is not None}
+        own = {i: None if folder is None else delta_of(folder, i) for i in owners[world.rank]}
+        told = owned(
+            world, owners, own, lambda i, delta: delta is None or _is_delta(delta), "account's delta"
+        )
+        found = {i: delta for i, delta in told.items() if delta is not None}
     return with_delta(config, list(counts.values()), found)
+
+
+def _is_delta(value: object) -> bool:
+    return type(value) is float and 0.0 < value < 1.0
 
 
 def _counts(

@@ -18,6 +18,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Released
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.measurements.base import KINDS, Known, Measurement
+from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.secrets import Secret
 from admmnet.losses import Loss
 from admmnet.privacy.events import Event, NoRecords, check, relation_of
@@ -113,6 +114,8 @@ class Door:
                     f"{type(measurement).__name__}: its cost is proven for {relation_of(event)}, and this "
                     f"budget promises {self._ledger.adjacency}"
                 )
+        if needed:
+            self._one_at_a_time(measurement)
         if needed and not self._ledger.affords(needed):
             self._ledger.refuse(round)
             return REFUSED
@@ -134,6 +137,14 @@ class Door:
                 reply = yield step
             except Exception as error:
                 raise self._fault(error) from None
+
+    def _one_at_a_time(self, measurement: Measurement) -> None:
+        """Refuse a charge while a threshold is held: Theorem 5 adds up steps that end before the next begins."""
+        own = measurement.key if isinstance(measurement, HeldFall) else None
+        if any(key.startswith(f"{HeldFall.__name__}|") and key != own for key in self._secret.kept):
+            raise RequestError(
+                f"{type(measurement).__name__} is asked while a gate's threshold is held: ask that gate until its yes"
+            )
 
     def _fault(self, error: Exception) -> Exception:
         return error if self._told else RunError(FAILED)

@@ -24,8 +24,15 @@ PLACES = {
         f"privacy/{name}.py"
         for name in (
             *("events", "mechanisms", "proven", "published", "subsampled", "conversion", "budget"),
-            *("chain", "ledger", "account"),
+            *("chain", "ledger", "account", "audit"),
         )
+    ],
+    "wiring: mode, holders, order of a round, resume": [
+        "modes.py",
+        "planning.py",
+        "node.py",
+        "runner.py",
+        "checkpoint/kept.py",
     ],
 }
 _SPACE = (

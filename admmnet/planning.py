@@ -416,6 +416,6 @@ def _notes(config: RunConfig, data: Records, spread: float) -> tuple[str, ...]:
             f"at this size and epsilon the gate carries little information: its noise has standard deviation "
             f"{spread:.2g}, the falls it asks about are of the order of {Q_MIN:g}{lets}"
         )
-    if config.seed is not None:
+    if config.seeded:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
     return tuple(notes)

@@ -148,7 +148,7 @@ def _notes(config: RunConfig, data: Records) -> tuple[str, ...]:
         )
     if config.algorithm == "primal-dp-scd":
         notes.append("columns were scaled by their norms over all records: no figure covers that")
-    if config.seed is not None:
+    if config.seeded:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
     return tuple(notes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
@@ -110,22 +110,21 @@ class Plain:
         RequestError
             If a field is of another kind, or out of range.
         """
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            kind, _, optional = str(field.type).partition(" | ")
-            if value is None and optional == "None":
+        for name, kind, optional in _kinds(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if value is None and optional:
                 continue
             try:
                 plain: Any = np.array(value, dtype=np.float64) if kind == "Vector" else _PLAIN[kind](value)
             except (TypeError, ValueError):
                 raise RequestError(
-                    f"{type(self).__name__}: {field.name} must be a {kind.lower()}, got {type(value).__name__}"
+                    f"{type(self).__name__}: {name} must be a {kind.lower()}, got {type(value).__name__}"
                 ) from None
-            if kind in ("Vector", "float") and not self.in_range(field.name, plain):
+            if kind in ("Vector", "float") and not self.in_range(name, plain):
                 raise RequestError(
-                    f"{type(self).__name__}: {field.name} is not finite, or not positive, or out of range"
+                    f"{type(self).__name__}: {name} is not finite, or not positive, or out of range"
                 )
-            object.__setattr__(self, field.name, plain)
+            object.__setattr__(self, name, plain)
 
     def in_range(self, name: str, value: Any) -> bool:
         """Whether a plain value may stand in a field."""
@@ -134,6 +133,13 @@ class Plain:
         if isinstance(value, np.ndarray) or name in _SIGNED:
             return True
         return bool(value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0)
+
+
+@cache
+def _kinds(kind: type) -> tuple[tuple[str, str, bool], ...]:
+    """Name and plain type of every field, and whether it may be None."""
+    parts = [(field.name, *str(field.type).partition(" | ")) for field in fields(kind)]
+    return tuple((name, plain, optional == "None") for name, plain, _, optional in parts)
 
 
 def key_of(what: object, *numbers: float) -> str:

@@ -222,6 +222,15 @@ class RunConfig:
         high=1.0,
         open_high=True,
     )
+    inexact_share: float | Auto = setting(
+        "auto",
+        "privacy",
+        "share of a release's budget for the noise that hides how inexact the solve is; auto: 0.001",
+        low=0.0,
+        open_low=True,
+        high=1.0,
+        open_high=True,
+    )
     gate: str = setting(
         "auto",
         "privacy",
@@ -355,6 +364,11 @@ class RunConfig:
     def budgeted(self) -> bool:
         """Whether the method has a privacy budget."""
         return self.algorithm not in OPEN
+
+    def budget_of(self, agent: int) -> tuple[float, float]:
+        """Epsilon and delta of one agent, once delta is a number."""
+        own = self.budgets.get(str(agent), {})
+        return float(own.get("epsilon", self.epsilon)), float(own.get("delta", self.delta))
 
     @property
     def seeded(self) -> bool:

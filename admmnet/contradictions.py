@@ -17,7 +17,7 @@ Refusals = list[tuple[bool, str]]
 _OF_NETWORK = (
     *("split", "loss_width", "account", "budgets", "checkpoint_every", "resume"),
     *("rounds", "eta", "proximal", "growth", "gamma", "beta", "release", "answer"),
-    *("gate", "gate_share", "gate_threshold", "gate_radius", "max_releases", "loss_clip"),
+    *("inexact_share", "gate", "gate_share", "gate_threshold", "gate_radius", "max_releases", "loss_clip"),
 )
 """Settings outside of [network] that a baseline does not have."""
 _OWNERS = {
@@ -239,6 +239,10 @@ def _of_network(config: RunConfig) -> Refusals:
             )
             for name, owner in _OWNERS.items()
             if owner == "ipp-admm"
+        ),
+        (
+            config.inexact_share != "auto" and not config.budgeted,
+            f"inexact_share = {config.inexact_share} goes with methods that have noise, not {config.algorithm}",
         ),
         (
             config.loss == "squared" and config.budgeted,

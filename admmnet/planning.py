@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeGuard
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeGuard
 
 import networkx as nx
 
@@ -17,16 +20,15 @@ from admmnet.checkpoint.resume import begun_at
 from admmnet.config import RunConfig
 from admmnet.contradictions import is_random
 from admmnet.data import DataSettings, Records, load, require_classes
-from admmnet.decisions import AnyNoise, Facts, budget_of, decide, loss_of
-from admmnet.defaults import Strength, fixed, with_delta
+from admmnet.defaults import with_delta
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.graph import load_topology
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.measurements.base import Known
-from admmnet.methods import METHODS, Agent, AgentPlan, Method
+from admmnet.methods import METHODS, AgentPlan, Facts, Method, fixed
 from admmnet.modes import check_loaded
 from admmnet.privacy.account import AccountFile, delta_of
-from admmnet.privacy.calibrate_proven import Q_MIN, ProvenNoise
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.conversion import best_order
 from admmnet.together import owned, together, withholds
 from admmnet.transport import World
 from admmnet.transport.layout import automatic_block, layout
@@ -34,6 +36,8 @@ from admmnet.trouble.weather import Trouble, schedule_of, trouble_of
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
+LEAST_LEFT = 1e-9
+"""Least share of a budget that another agent can say is left to it: less than the millionth below which it refuses."""
 MOST_RECORDS = 2**53
 """Largest number of records or features that another process is believed: float64 counts up to here."""
 
@@ -51,10 +55,9 @@ class Plan:
         ``counts`` of all agents, and no shard: the holders have those.
     holders : mapping
         Of every agent of this process the holder of its records, and its place there.
-    strength : Strength
-        Penalty and self-terms.
-    noise : mapping
-        Noise of this process's agents, None without privacy.
+    method : Method
+    agents : mapping
+        Plans of this process's agents.
     accounts : mapping
         Open accounts of this process's agents, empty without ``--account``.
     trouble : Trouble or None
@@ -67,16 +70,11 @@ class Plan:
     graph: nx.Graph
     data: Records
     holders: Mapping[int, tuple[Holder, int]]
-    strength: Strength
-    noise: Mapping[int, AnyNoise] | None
+    method: Method
+    agents: Mapping[int, AgentPlan]
     accounts: Mapping[int, AccountFile]
     trouble: Trouble | None
     notes: tuple[str, ...]
-
-    @property
-    def regularisation(self) -> float:
-        """lambda/N, an agent's share of the regulariser."""
-        return float(self.config.regularisation) / len(self.graph)
 
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
@@ -112,34 +110,116 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     config = _with_delta(config, world, owners, known)
     accounts = together(world, lambda: _open_accounts(config, data, mine))
     try:
-        decision = decide(config, Facts(graph, known, width, mine, owners), world, accounts)
+        method, agents = decide(config, graph, world, owners, Public(known, width), accounts)
+        together(world, lambda: rehearse(method, agents, holders))
     except BaseException:
         for account in accounts.values():
             account.close()
         raise
+    config = method.settings
     hosts = len({str(name) for name in world.gather(platform.node()) if name is not None})
-    own = [
-        part.gate.spread
-        for part in (decision.noise or {}).values()
-        if isinstance(part, ProvenNoise) and part.gate
-    ]
-    spread = max(filter(_is_spread, world.gather(max(own, default=0.0))), default=0.0)  # for a note alone
-    notes = (*_notes(decision.config, data, spread), *_host_notes(hosts))
+    drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
+    drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone
+    notes = (*_notes(config, data), *method.notes(drowned), *_host_notes(hosts))
     if trouble is not None:
         notes += tuple(trouble.notes())
-    plan = Plan(
-        decision.config, graph, data, holders, decision.strength, decision.noise, accounts, trouble, notes
+    return Plan(config, graph, data, holders, method, agents, accounts, trouble, notes)
+
+
+class Public(NamedTuple):
+    """n_i of all agents, each by its owner's word, and d."""
+
+    counts: Mapping[int, int]
+    width: int
+
+
+def decide(
+    config: RunConfig,
+    graph: nx.Graph,
+    world: World,
+    owners: Sequence[Sequence[int]],
+    public: Public,
+    accounts: Mapping[int, AccountFile] = MappingProxyType({}),
+) -> tuple[Method, dict[int, AgentPlan]]:
+    """Choose and calibrate from public facts; errors are raised on every process alike.
+
+    Parameters
+    ----------
+    config : RunConfig
+        From ``fixed``, delta a number.
+    graph : networkx.Graph
+    world : World
+    owners : sequence of sequence of int
+        Agents of every process.
+    public : Public
+    accounts : mapping
+        Open accounts of this process's agents.
+
+    Returns
+    -------
+    Method
+        Its ``settings`` have no ``auto`` that is one for all agents.
+    dict
+        Plans of this process's agents.
+
+    Raises
+    ------
+    RequestError
+        If a setting is below what the method needs.
+    BudgetError
+        If a budget affords no release.
+    """
+    mine = owners[world.rank]
+    targets = {i: _target(config, i, accounts.get(i)) for i in mine}
+    nominal = (
+        _nominal(config, world, owners, targets) if config.budgeted and config.method == "proven" else {}
     )
-    try:
-        together(world, lambda: rehearse(plan))
-    except BaseException:
-        for account in accounts.values():
-            account.close()
-        raise
-    return plan
+    facts = Facts(graph, public.counts, public.width, nominal)
+    method = together(world, lambda: METHODS[config.algorithm](config, facts))
+
+    def plans() -> dict[int, AgentPlan]:
+        return {i: _planned(method, i, targets[i], accounts.get(i)) for i in mine}
+
+    return method, together(world, plans)
 
 
-def rehearse(plan: Plan) -> None:
+def _target(config: RunConfig, agent: int, account: AccountFile | None) -> Target:
+    epsilon, delta = config.budget_of(agent) if config.budgeted else (math.inf, 1.0)
+    plain = Target(epsilon, delta, str(config.accountant), form=str(config.method))
+    return plain if account is None else replace(plain, spent=account.past, order=account.order)
+
+
+def _planned(method: Method, agent: int, target: Target, account: AccountFile | None) -> AgentPlan:
+    """Plan on top of what an account has spent; a new account's one order is the best for this first plan."""
+    if account is not None and account.fresh:
+        first = method.plan(agent, replace(target, spent=None, order=None))
+        if first.worst_case is not None:
+            account.order = best_order(first.worst_case.curve, target.delta)
+            target = replace(target, order=account.order)
+    return method.plan(agent, target)
+
+
+def _nominal(
+    config: RunConfig, world: World, owners: Sequence[Sequence[int]], targets: Mapping[int, Target]
+) -> dict[int, float]:
+    """Nominal zCDP budget of every agent, eq. (19); with accounts only their owners know what is left.
+
+    Others' budgets decide the penalty and nothing else. None is believed to be above that of the agent's public
+    epsilon and delta.
+    """
+    plain = cache(Target.nominal_rho)
+
+    def valid(agent: int, rho: Any) -> bool:
+        most = plain(Target(*config.budget_of(agent)))
+        return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
+
+    own = together(world, lambda: {i: plain(target) for i, target in targets.items()})
+    return owned(world, owners, own, valid, "budget left (rho)")
+
+
+def rehearse(
+    method: Method, agents: Mapping[int, AgentPlan], holders: Mapping[int, tuple[Holder, int]]
+) -> None:
     """Ask every own agent's method what it would ask first and last: what no radius allows is refused here.
 
     Raises
@@ -147,30 +227,19 @@ def rehearse(plan: Plan) -> None:
     RequestError
         If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius").
     """
-    config, rounds = plan.config, int(plan.config.rounds)
-    method, width, loss = METHODS[config.algorithm](config), len(plan.data.feature_names), loss_of(config)
-    seen = set()
-    for i, (holder, member) in plan.holders.items():
-        known = Known(holder.counts[member], width, loss, frozenset())
+    rounds, seen = int(method.settings.rounds), set()
+    for i, plan in agents.items():
+        holder, member = holders[i]
         for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
-            agent = agent_of(plan, method, i)
-            kind = known.records, agent.degree, id(agent.plan.noise), round
+            agent = method.agent(i, plan)
+            kind = holder.counts[member], agent.degree, id(plan.noise), round
             if kind in seen:
                 continue
             seen.add(kind)
             with suppress(StopIteration):
                 ask = next(method.propose(agent, round))
                 for measurement in (ask.measurement, *ask.reserve):
-                    measurement.within(known)
-
-
-def agent_of(plan: Plan, method: Method, i: int) -> Agent:
-    """Agent before the first round."""
-    noise = None if plan.noise is None else plan.noise[i]
-    own = AgentPlan(plan.strength.eta, plan.regularisation, plan.strength.proximal[i], noise)
-    agent = Agent(i, tuple(sorted(plan.graph[i])), own)
-    agent.state = method.start(agent, len(plan.data.feature_names))
-    return agent
+                    measurement.within(method.known(holder.counts[member]))
 
 
 def _with_delta(
@@ -221,7 +290,7 @@ def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
     return own
 
 
-def _is_spread(value: object) -> TypeGuard[float]:
+def _is_share(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan
 
 
@@ -329,7 +398,7 @@ def _open_accounts(config: RunConfig, data: Records, mine: Sequence[int]) -> dic
     try:
         for i in mine:
             since = begun_at(config, i, len(data.counts))
-            budget = budget_of(config, i)
+            budget = config.budget_of(i)
             accounts[i] = AccountFile(folder, i, data.counts[i], *budget, since=since, mode=config.mode)
     except BaseException:
         for account in accounts.values():
@@ -394,27 +463,21 @@ def _host_notes(hosts: int) -> tuple[str, ...]:
     )
 
 
-def _notes(config: RunConfig, data: Records, spread: float) -> tuple[str, ...]:
+def _notes(config: RunConfig, data: Records) -> tuple[str, ...]:
     notes = list(data.notes)
     if not config.budgeted:
         return tuple(notes)
-    loose = [i for i, count in data.counts.items() if budget_of(config, i)[1] > 0.1 / count]
+    loose = [i for i, count in data.counts.items() if config.budget_of(i)[1] > 0.1 / count]
     if loose:
         notes.append(
             f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "
-            f"{budget_of(config, loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
+            f"{config.budget_of(loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
             "record could satisfy it"
         )
     if config.accountant == "published":
         notes.append(
             "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
             "epsilon_proven is what is proven; --accountant proven calibrates by it"
-        )
-    if 2.0 * spread > Q_MIN:
-        lets = "; it lets nearly all pass" if config.gate_threshold == "auto" else ""
-        notes.append(
-            f"at this size and epsilon the gate carries little information: its noise has standard deviation "
-            f"{spread:.2g}, the falls it asks about are of the order of {Q_MIN:g}{lets}"
         )
     if config.seeded:
         notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")

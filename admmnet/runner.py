@@ -16,15 +16,13 @@ from admmnet.checkpoint.resume import resuming
 from admmnet.config import RunConfig
 from admmnet.config_file import to_toml
 from admmnet.data import ENCODING
-from admmnet.decisions import loss_of
 from admmnet.drive import abreast
 from admmnet.errors import RequestError, RunError
 from admmnet.holder.door import Door
-from admmnet.methods import METHODS, Method
 from admmnet.modes import check_mode
 from admmnet.node import Node
 from admmnet.observer import Observer
-from admmnet.planning import Loader, Plan, agent_of, prepare
+from admmnet.planning import Loader, Plan, prepare
 from admmnet.privacy.ledger import Header, Ledger, Place
 from admmnet.radius import tail_delta
 from admmnet.result import RunResult
@@ -140,7 +138,7 @@ def _run(
             plan.holders,
             plan.data,
             folder,
-            loss=loss_of(plan.config),
+            loss=plan.method.loss,
             simulation=plan.config.simulation,
             trouble=plan.trouble,
             start=keeper.start,
@@ -162,7 +160,7 @@ def _run(
             plan.config,
             plan.graph,
             plan.data,
-            plan.noise,
+            plan.agents,
             agents,
             observer,
             transport,
@@ -242,23 +240,21 @@ def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
 
 def _nodes(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> list[list[Node]]:
     """Agents of this process, those of a block together."""
-    method = METHODS[plan.config.algorithm](plan.config)
     mine = transport.layout.blocks[transport.world.rank]
-    return [[_node(plan, method, folder, i, keeper.place(i)) for i in block] for block in mine]
+    return [[_node(plan, folder, i, keeper.place(i)) for i in block] for block in mine]
 
 
-def _node(plan: Plan, method: Method, folder: Path, i: int, since: Place | None) -> Node:
-    agent = agent_of(plan, method, i)
+def _node(plan: Plan, folder: Path, i: int, since: Place | None) -> Node:
     ledger, streams = _ledger(plan, folder, i, since), agent_streams(i, plan.config.seed)
     holder, member = plan.holders[i]
-    return Node(agent, method, Door(holder, member, loss_of(plan.config), ledger, streams), ledger)
+    door = Door(holder, member, plan.method.loss, ledger, streams)
+    return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
 
 
 def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger:
     config = plan.config
-    noise = None if plan.noise is None else plan.noise[agent]
-    budget = None if noise is None else noise.budget
-    draws = 0 if noise is None else sum(count for _, count in noise.charges)
+    budget = plan.agents[agent].budget
+    draws = sum(count for _, count in plan.agents[agent].charges)
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),

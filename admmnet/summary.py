@@ -16,7 +16,7 @@ import numpy as np
 from admmnet import records
 from admmnet.config import RunConfig
 from admmnet.data import Records
-from admmnet.decisions import AnyNoise
+from admmnet.methods import AgentPlan
 from admmnet.node import Node
 from admmnet.observer import Observer
 from admmnet.privacy.budget import Budget, Totals
@@ -41,7 +41,7 @@ def summarise(
     config: RunConfig,
     graph: nx.Graph,
     data: Records,
-    noise: Mapping[int, AnyNoise] | None,
+    plans: Mapping[int, AgentPlan],
     agents: Sequence[Node],
     observer: Observer,
     transport: Transport,
@@ -55,7 +55,7 @@ def summarise(
     digits = 3 if simulation else 0
     times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
     mine = {
-        "agents": [_agent_entry(agent, noise, observer) for agent in agents],
+        "agents": [_agent_entry(agent, plans, observer) for agent in agents],
         "digests": [
             [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
         ],
@@ -297,12 +297,12 @@ def _lost_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
     ]
 
 
-def _agent_entry(node: Node, noise: Mapping[int, AnyNoise] | None, observer: Observer) -> dict[str, Any]:
-    plan = None if noise is None else noise[node.id]
+def _agent_entry(node: Node, plans: Mapping[int, AgentPlan], observer: Observer) -> dict[str, Any]:
+    plan = plans[node.id]
     entry = entry_of(
         node.id,
         node.ledger,
-        None if plan is None else (plan.budget, plan.worst_case),
+        None if plan.budget is None or plan.worst_case is None else (plan.budget, plan.worst_case),
         records=node.door.records,
         degree=node.agent.degree,
         releases=node.agent.releases,

@@ -14,14 +14,12 @@ import pytest
 
 from admmnet import RunConfig, config, run
 from admmnet.data import Records, load
-from admmnet.decisions import AnyNoise, Facts, decide
-from admmnet.defaults import fixed
+from admmnet.defaults import with_delta
 from admmnet.errors import RequestError
 from admmnet.holder.measurements import base
 from admmnet.losses import get_loss
-from admmnet.methods import METHODS
-from admmnet.planning import data_settings, located
-from admmnet.privacy.calibrate_proven import ProvenNoise
+from admmnet.methods import METHODS, AgentPlan, fixed
+from admmnet.planning import Public, data_settings, decide, located
 from admmnet.privacy.events import Gaussian
 from admmnet.rng import Purpose, agent_streams
 from admmnet.solve import LocalSolver
@@ -75,14 +73,13 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def prepared(rounds: int) -> tuple[Records, Mapping[int, AnyNoise]]:
-    """Records and noise of the run, made again."""
+def prepared(rounds: int) -> tuple[Records, Mapping[int, AgentPlan]]:
+    """Records and plans of the run, made again."""
     settings, graph = located(fixed(RunConfig(**SETTINGS, rounds=rounds)), LocalWorld())
     records = load(data_settings(settings), len(graph), sorted(graph))
-    facts = Facts(graph, records.counts, len(records.feature_names))
-    noise = decide(settings, facts, LocalWorld()).noise
-    assert noise is not None
-    return records, noise
+    settings = with_delta(settings, records.counts.values())
+    public = Public(records.counts, len(records.feature_names))
+    return records, decide(settings, graph, LocalWorld(), (tuple(graph),), public)[1]
 
 
 def test_the_example_runs_and_its_ledgers_verify(example: Example, tmp_path: Path) -> None:
@@ -98,21 +95,17 @@ def test_the_example_runs_and_its_ledgers_verify(example: Example, tmp_path: Pat
 
 def test_its_first_broadcast_is_the_step_of_the_page(example: Example, tmp_path: Path) -> None:
     result = run(RunConfig(**SETTINGS, rounds=1, out=str(tmp_path / "run")))
-    records, noises = prepared(1)
+    records, plans = prepared(1)
     assert len(records.shards) == AGENTS
     for agent, (X, y) in records.shards.items():
-        noise = noises[agent]
-        assert isinstance(noise, ProvenNoise)
-        assert noise.sigma1 is not None
+        sigma = plans[agent].noise
         booked = [event for _, event, _ in result.ledgers[agent].events]
-        assert booked == [Gaussian(2.0 / len(y), noise.sigma1)]
-        b = noise.sigma1 * agent_streams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
+        assert booked == [Gaussian(2.0 / len(y), sigma)]
+        b = sigma * agent_streams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
         slope = LocalSolver(X, y, get_loss("logistic")).data_gradient(np.zeros(X.shape[1]))
-        m = noise.convexity + 0.25
+        m = plans[agent].convexity + 0.25
         # at zero all but gradient and noise vanish; the grid's step is below 1e-6 of the noise
-        np.testing.assert_allclose(
-            result.theta[agent], -(slope + b) / m, rtol=0.0, atol=1e-6 * noise.sigma1 / m
-        )
+        np.testing.assert_allclose(result.theta[agent], -(slope + b) / m, rtol=0.0, atol=1e-6 * sigma / m)
 
 
 def test_a_budget_for_fewer_rounds_silences_it(
@@ -121,7 +114,8 @@ def test_a_budget_for_fewer_rounds_silences_it(
     """The door asks the ledger: charged past the plan, it falls silent and the ledgers still verify."""
 
     def dearer(here: Any, sigma: float) -> Any:
-        return example.measurement.NoisyGradient(here, sigma / 2.0)
+        asked = here.size > 0  # the plan counts without a point
+        return example.measurement.NoisyGradient(here, sigma / 2.0 if asked else sigma)
 
     monkeypatch.setattr(example.method, "NoisyGradient", dearer)
     result = run(RunConfig(**SETTINGS, rounds=ROUNDS, out=str(tmp_path / "dear")))

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
+import networkx as nx
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial, World
@@ -18,11 +19,10 @@ from admmnet.config import RunConfig
 from admmnet.errors import RunError
 from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import GammaMinimiser, HeldFall, NoisyFall, PerturbedMinimiser
-from admmnet.methods import METHODS, Agent, AgentPlan
+from admmnet.methods import METHODS, Agent, AgentPlan, Facts, Method, fixed
 from admmnet.node import Node
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate_proven import ProvenNoise, ProvenSetting, calibrate_agent
-from admmnet.privacy.calibrate_pure import PureFacts, PureNoise, PureSetting, calibrate_pure
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import AboveThreshold, Event, Gaussian
 from admmnet.types import Matrix, Vector
@@ -30,7 +30,7 @@ from admmnet.types import Matrix, Vector
 RECORDS, CONVEXITY, BETA = 40, 0.5, 1e-8
 RADIUS = 5.0
 """Of the gates' balls."""
-G, C1 = LOSS.lipschitz(), LOSS.curvature_bound()
+G = LOSS.lipschitz()
 Side = Literal["objective", "output"]
 
 
@@ -57,14 +57,14 @@ class MinimiserRelease:
         return f"pp-admm, one release, noise on the {self.release}"
 
     @cached_property
-    def noise(self) -> ProvenNoise:
+    def plan(self) -> AgentPlan:
         """Calibrated for one release."""
-        return _calibrated(self.release, 1, self.epsilon, self.delta)
+        return _method("pp-admm", rounds=1, release=self.release).plan(0, Target(self.epsilon, self.delta))
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the released vector along the direction in which the canary pulls."""
-        at, ledger = door(world, _null(2), self.noise.budget, rng, _arithmetic(self.release))
-        sigmas = self.noise.sigma1, self.noise.sigma2
+        at, ledger = door(world, _null(2), self.plan.budget, rng, _arithmetic(self.release))
+        sigmas = self.plan.noise.sigma1, self.plan.noise.sigma2
         answer = answered(at, Ask(PerturbedMinimiser(CONVEXITY * far(2), CONVEXITY, BETA, *sigmas)))
         return Trial(float(vector_of(answer)[1]), ledger.totals)
 
@@ -93,22 +93,19 @@ class AgentRounds:
         return f"pp-admm, {self.rounds} rounds, noise on the {self.release}"
 
     @cached_property
-    def noise(self) -> ProvenNoise:
-        """Calibrated for all rounds."""
-        return _calibrated(self.release, self.rounds, self.epsilon, self.delta)
+    def method(self) -> Method:
+        """Method of both agents."""
+        return _method("pp-admm", rounds=self.rounds, release=self.release)
 
     @cached_property
-    def settings(self) -> RunConfig:
-        """Settings of the method."""
-        return RunConfig(algorithm="pp-admm", method="proven", release=self.release, beta=BETA)
+    def plan(self) -> AgentPlan:
+        """Calibrated for all rounds."""
+        return self.method.plan(0, Target(self.epsilon, self.delta))
 
     def node(self, world: World, rng: np.random.Generator) -> Node:
         """Agent 0, with one neighbour."""
-        at, ledger = door(world, _null(2), self.noise.budget, rng, _arithmetic(self.release))
-        method = METHODS["pp-admm"](self.settings)
-        agent = Agent(0, (1,), AgentPlan(0.5 * CONVEXITY, 0.0, 0.0, self.noise))
-        agent.state = method.start(agent, 2)
-        return Node(agent, method, at, ledger)
+        at, ledger = door(world, _null(2), self.plan.budget, rng, _arithmetic(self.release))
+        return Node(self.method.agent(0, self.plan), self.method, at, ledger)
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the sum of all released vectors along the direction in which the canary pulls."""
@@ -243,24 +240,25 @@ class GammaRelease:
     name: str = "dvp, one release"
 
     @cached_property
-    def noise(self) -> PureNoise:
+    def plan(self) -> AgentPlan:
         """Calibrated for one release."""
-        setting = PureSetting("dvp", False, "proven", 1, 1, 2, BETA, G, C1, logistic=True)
-        return calibrate_pure(PureFacts(RECORDS, CONVEXITY, CONVEXITY), self.epsilon, self.delta, setting)
+        return _method("dvp", rounds=1).plan(0, Target(self.epsilon, self.delta))
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio, in both worlds of the noise that explains the minimiser."""
-        noise, linear = self.noise, CONVEXITY * far(2)
-        at, ledger = door(world, _null(2), noise.budget, rng, "published")
+        noise, linear = self.plan.noise, CONVEXITY * far(2)
+        at, ledger = door(world, _null(2), self.plan.budget, rng, "published")
         answer = answered(at, Ask(GammaMinimiser(linear, noise.convexity, BETA, noise.rate, noise.sigma2)))
         rest = -noise.convexity * vector_of(answer) - linear
         out, inside = (float(np.linalg.norm(rest + canary(one, 2) / RECORDS)) for one in (0, 1))
         return Trial(noise.rate * (out - inside), ledger.totals)
 
 
-def _calibrated(release: Side, rounds: int, epsilon: float, delta: float) -> ProvenNoise:
-    setting = ProvenSetting(release, rounds, rounds, BETA, G, C1, logistic=True)
-    return calibrate_agent(RECORDS, CONVEXITY, epsilon, delta, setting)
+def _method(algorithm: str, **settings: Any) -> Method:
+    """Proven form between two agents of as many records, whose penalty is all their convexity."""
+    penalty: dict[str, Any] = {"eta": 0.5 * CONVEXITY, "proximal": 0.0, "regularisation": 0.0}
+    config = fixed(RunConfig(algorithm=algorithm, method="proven", beta=BETA, **penalty, **settings))
+    return METHODS[algorithm](config, Facts(nx.path_graph(2), dict.fromkeys((0, 1), RECORDS), 2, {}))
 
 
 def _arithmetic(release: Side) -> str:

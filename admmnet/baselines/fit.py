@@ -90,7 +90,7 @@ def fit_baseline(
         raise RequestError(f"the records have shape {shape}, the plan is for {(plan.records, plan.features)}")
     method = SINGLE_SITE[settings.algorithm](settings)
     door = Door(holder, 0, SINGLE_SITE_LOSSES[settings.loss], guard, streams)
-    agent = Agent(0, (), AgentPlan(0.0, settings.regularisation, 0.0, plan.series))
+    agent = Agent(0, (), AgentPlan(regularisation=settings.regularisation, noise=plan.series))
     agent.state = method.start(agent, plan.features)
     for epoch in count():
         theta = alone(proposal(method, agent, door, epoch))

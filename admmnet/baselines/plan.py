@@ -14,7 +14,7 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.methods.single_site import SINGLE_SITE, BaselineSettings
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate_proven import largest
+from admmnet.privacy.calibrate import largest
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import Event, SubsampledGaussian, relation_of
 

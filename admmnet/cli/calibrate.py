@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +14,7 @@ from admmnet.cli.run import setting_flags, settings_of
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    from admmnet.decisions import Decision, Facts
+    from admmnet.methods import AgentPlan, Method
 
 
 BUILT_IN_TRAINING = 35_000
@@ -35,9 +36,10 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
     Takes the flags of `run`; --features is the number of columns with the intercept (100 if not given). No
     data set is opened.
     """
-    from admmnet.decisions import Facts, decide
-    from admmnet.defaults import fixed
+    from admmnet.defaults import with_delta
     from admmnet.graph import load_topology
+    from admmnet.methods import fixed
+    from admmnet.planning import Public, decide
     from admmnet.transport.local import LocalWorld
 
     settings = fixed(settings_of(config, flags))
@@ -53,14 +55,14 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
             f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all"
         )
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
-    facts = Facts(graph, counts, settings.features or 100)
-    decision = decide(settings, facts, LocalWorld())
+    settings, public = with_delta(settings, list(counts.values())), Public(counts, settings.features or 100)
+    method, plans = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
     if settings.account is not None:
         print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
     if as_json:
-        print(json.dumps(_as_json(decision, facts), indent=2))
+        print(json.dumps(_as_json(method, plans), indent=2))
         return
-    _print(decision, facts)
+    _print(method, plans)
 
 
 def _sizes(text: str) -> list[int]:
@@ -85,16 +87,19 @@ def _size(values: dict[str, Any]) -> float | None:
     return size
 
 
-def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
+def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
     from admmnet.privacy.budget import Totals
     from admmnet.privacy.events import parameters
     from admmnet.privacy.ledger import finite, total_line
 
-    agents = []
-    for i, noise in (decision.noise or {}).items():
+    agents, config = [], method.settings
+    for i, plan in plans.items():
+        budget, noise = plan.budget, plan.noise
+        if budget is None or plan.worst_case is None:
+            continue
         charges = []
-        for event, count in noise.charges:
-            alone = Totals(str(decision.config.method))
+        for event, count in plan.charges:
+            alone = Totals(str(config.method))
             alone.add(event, count)
             charges.append(
                 {
@@ -102,56 +107,54 @@ def _as_json(decision: Decision, facts: Facts) -> dict[str, Any]:
                     "parameters": parameters(event),
                     "times": count,
                     "rho": finite(alone.rho),
-                    "epsilon_alone": finite(alone.epsilon_proven(noise.budget.delta)),
+                    "epsilon_alone": finite(alone.epsilon_proven(budget.delta)),
                     "rho_published": finite(alone.rho_published),
                 }
             )
         agents.append(
             {
                 "agent": i,
-                "records": facts.counts[i],
-                "degree": facts.graph.degree(i),
-                "budget": {"epsilon": noise.budget.epsilon, "delta": noise.budget.delta},
-                "convexity": noise.convexity,
-                "proximal": decision.strength.proximal[i],
+                "records": method.facts.counts[i],
+                "degree": method.facts.graph.degree(i),
+                "budget": {"epsilon": budget.epsilon, "delta": budget.delta},
+                "convexity": plan.convexity,
+                "proximal": plan.proximal,
                 "sigma1": getattr(noise, "sigma1", None),
                 "rate": getattr(noise, "rate", None),
                 "sigma2": noise.sigma2,
-                "order": noise.budget.alpha,
+                "order": budget.alpha,
                 "charges": charges,
-                "worst_case": total_line(noise.worst_case, noise.budget.delta),
+                "worst_case": total_line(plan.worst_case, budget.delta),
             }
         )
-    config = decision.config
     return {
         "algorithm": config.algorithm,
         "method": config.method,
         "accountant": config.accountant if config.budgeted else None,
         "rounds": config.rounds,
-        "eta": decision.strength.eta,
+        "eta": config.eta,
         "beta": config.beta,
         "regularisation": config.regularisation,
         "agents": agents,
     }
 
 
-def _print(decision: Decision, facts: Facts) -> None:
+def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
     from admmnet.cli.tables import console, epsilon, number, table
     from admmnet.privacy.conversion import group_epsilon
 
-    answer = _as_json(decision, facts)
-    config = decision.config
+    answer, config = _as_json(method, plans), method.settings
     print(
-        f"{config.algorithm} ({config.method}), {len(facts.graph)} agents, {config.rounds} rounds, "
+        f"{config.algorithm} ({config.method}), {len(plans)} agents, {config.rounds} rounds, "
         f"eta {number(answer['eta'])}, regularisation {number(answer['regularisation'])}, "
         f"beta {number(float(config.beta))}"
     )
-    if decision.noise is None:
+    if not config.budgeted:
         print("no privacy: vectors are sent as they are")
         return
     if config.group_size > 1:
-        most = max(noise.worst_case.rho for noise in decision.noise.values())
-        delta = max(noise.budget.delta for noise in decision.noise.values())
+        most = max(plan.worst_case.rho for plan in plans.values() if plan.worst_case is not None)
+        delta = max(plan.budget.delta for plan in plans.values() if plan.budget is not None)
         figure = epsilon(group_epsilon(most, delta, config.group_size), 6)
         print(f"a person with {config.group_size} records, wherever they are held: epsilon {figure}")
     groups: dict[str, list[Any]] = {}

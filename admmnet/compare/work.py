@@ -14,9 +14,11 @@ from admmnet.compare.cost import Worst, tuning_cost
 from admmnet.compare.holdout import Shelf, arrays_of
 from admmnet.config import RunConfig
 from admmnet.data import Records
-from admmnet.decisions import ADMM_REGULARISATION, loss_of
-from admmnet.defaults import baseline_regularisation, fixed
+from admmnet.defaults import baseline_regularisation
 from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.losses import get_loss
+from admmnet.methods import fixed
+from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.observer import test_error
 from admmnet.planning import data_settings, located, prepare
 from admmnet.privacy.ledger import finite
@@ -181,7 +183,7 @@ def worst_case(config: RunConfig, shelf: Shelf, *, trial: bool) -> Worst:
         own = prepare_baseline(config, _source(shelf, trial=trial)).plan
         return {} if own.budget is None else {0: own.worst_case}
     plan = prepare(config, LocalWorld(), _source(shelf, trial=trial))
-    return {agent: noise.worst_case for agent, noise in (plan.noise or {}).items()}
+    return {i: own.worst_case for i, own in plan.agents.items() if own.worst_case is not None}
 
 
 def pooled_rows(records: Records) -> tuple[Any, Any]:
@@ -199,8 +201,10 @@ def references(records: Records, config: RunConfig) -> tuple[float, float]:
     if config.baseline:
         theta = _optimum(X, y, config)
     else:
-        solver = LocalSolver(X, y, loss_of(config))
-        theta = solver.solve(np.zeros(X.shape[1]), ADMM_REGULARISATION / len(records.shards), TOLERANCE).theta
+        solver = LocalSolver(X, y, get_loss(config.loss, config.loss_width))
+        theta = solver.solve(
+            np.zeros(X.shape[1]), PLAIN_REGULARISATION / len(records.shards), TOLERANCE
+        ).theta
     wrong = float(np.mean(records.y_test != larger))
     return wrong, test_error(records.X_test, records.y_test, theta)
 

@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.holder.answers import Released
-from admmnet.methods.base import Agent, Method
+from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
+from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
     from admmnet.config import RunConfig
 
 Mask: TypeAlias = NDArray[np.bool_]
+PLAIN_REGULARISATION = 1e-4
+"""Default of the forms that need none for privacy, other than the proven ones (0)."""
 
 
 class Contact(NamedTuple):
@@ -137,9 +140,32 @@ class ConsensusState:
 class ConsensusMethod(Method):
     """A method whose agents agree through duals: eqs. (3) and (4) around what ``propose`` broadcasts."""
 
-    def __init__(self, settings: RunConfig) -> None:
-        super().__init__(settings)
-        self.beta = float(settings.beta)
+    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+        super().__init__(settings, facts)
+        self.settings = filled(self.settings, regularisation=self.least_regularisation())
+        if self.settings.eta == "auto":
+            degrees = [facts.graph.degree(i) for i in range(len(facts.graph))]
+            wanted = [self.wanted_convexity(i) for i in range(len(degrees))]
+            self.settings = filled(self.settings, eta=typical_penalty(wanted, degrees))
+
+    def least_regularisation(self) -> float:
+        """Weight lambda where the settings leave it open: what the method needs, 0 for the proven forms."""
+        return PLAIN_REGULARISATION if self.published else 0.0
+
+    def wanted_convexity(self, agent: int) -> float:
+        """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""
+        raise NotImplementedError
+
+    def objective(self, agent: int) -> AgentPlan:
+        """Penalty, regulariser and self-term of an agent, eqs. (17), (21); its noise is not decided yet."""
+        settings, graph = self.settings, self.facts.graph
+        eta, share = float(settings.eta), float(settings.regularisation) / len(graph)
+        penalty = 2.0 * eta * graph.degree(agent)
+        if settings.proximal == "auto":
+            proximal = missing_convexity(self.wanted_convexity(agent), share, penalty)
+        else:
+            proximal = float(settings.proximal)
+        return AgentPlan(eta, share, proximal, share + penalty + proximal)
 
     def start(self, agent: Agent, width: int) -> ConsensusState:
         """Everything at zero."""

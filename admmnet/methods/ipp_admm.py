@@ -5,14 +5,49 @@ docs/algorithms.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) p
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import HeldFall, NoisyFall, PublishedComparison
-from admmnet.methods.base import Agent
+from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.pp_admm import PPADMM
-from admmnet.privacy.calibrate_proven import Q_MIN, ProvenGate
-from admmnet.privacy.events import AboveThreshold
+from admmnet.privacy.calibrate import Charges, pure_epsilon
+from admmnet.radius import LossFacts, gate_gap
 from admmnet.types import Vector
+
+if TYPE_CHECKING:
+    from admmnet.config import RunConfig
+
+SWITCH = 34.6
+"""Rounds a release from which a held threshold has less noise than a noisy query a round (Theorem 9)."""
+Q_MIN = 0.005
+"""Fall of the average loss worth a broadcast, docs/algorithms.md eq. (23)."""
+
+
+class Gate(NamedTuple):
+    """Noise of a proven gate.
+
+    Attributes
+    ----------
+    gap : float
+        Certified gap of the query.
+    spread : float
+        Standard deviation of a comparison's noise.
+    sigma : float or None
+        Of the Gaussian gate; None for a held threshold.
+    epsilon_threshold, epsilon_query : float
+        Pure epsilons of the held threshold's noise and of the comparisons.
+    """
+
+    gap: float
+    spread: float
+    sigma: float | None
+    epsilon_threshold: float = 0.0
+    epsilon_query: float = 0.0
 
 
 class IPPADMM(PPADMM):
@@ -24,13 +59,76 @@ class IPPADMM(PPADMM):
     """
 
     name = "ipp-admm"
+    gated = True
+
+    @classmethod
+    def fixed(cls, settings: RunConfig) -> RunConfig:
+        """Also the gate's share, threshold and most broadcasts."""
+        settings = super().fixed(settings)
+        rounds = int(settings.rounds)
+        if settings.method == "published":
+            return filled(settings, max_releases=min(15, rounds), gate_share=0.1, gate_threshold=1e-3)
+        return settings if settings.gate == "off" else filled(settings, max_releases=rounds, gate_share=0.05)
+
+    @property
+    def kind(self) -> str:
+        """Gate of the proven form: at equal cost ``auto`` is the one with less noise (Theorem 9)."""
+        if self.settings.gate != "auto":
+            return self.settings.gate
+        return "above-threshold" if int(self.settings.rounds) > SWITCH * self.releases else "gaussian"
+
+    @property
+    def releases(self) -> int:
+        """Most broadcasts of an agent."""
+        settings = self.settings
+        return int(settings.rounds if settings.gate == "off" else settings.max_releases)
+
+    @property
+    def gate_share(self) -> float:
+        """Share of the budget that the gate's questions take."""
+        return 0.0 if self.settings.gate == "off" else float(self.settings.gate_share)
+
+    def gate(self, records: int, rho: float) -> tuple[Gate | None, Charges]:
+        """Noise of the gate at this budget, and all that its questions can charge."""
+        if self.kind == "off":
+            return None, ()
+        settings, known, rounds = self.settings, self.known(records), int(self.settings.rounds)
+        radius = settings.gate_radius
+        gap = gate_gap(LossFacts.of(records, self.facts.width, self.loss), radius)
+        public = np.zeros(0), radius, gap, 0.0
+        if self.kind == "gaussian":
+            sensitivity = NoisyFall(*public, 1.0).sensitivity(known)
+            sigma = sensitivity / math.sqrt(2.0 * rho / rounds)
+            (event,) = NoisyFall(*public, sigma).cost(known).now
+            return Gate(gap, sigma, sigma), ((event, rounds),)
+        epsilon = pure_epsilon(rho / self.releases)
+        first = epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
+        question = HeldFall(*public, first, epsilon - first)
+        sensitivity, (event,) = question.sensitivity(known), question.cost(known).now
+        spread = math.sqrt(2.0) * math.hypot(sensitivity / first, 2.0 * sensitivity / (epsilon - first))
+        return Gate(gap, spread, None, first, epsilon - first), ((event, self.releases),)
+
+    def drowned(self, plan: AgentPlan) -> float:
+        """Standard deviation of a comparison's noise over the falls that it asks about."""
+        gate = plan.noise.gate
+        return gate.spread / Q_MIN if isinstance(gate, Gate) else 0.0
+
+    def notes(self, drowned: float) -> tuple[str, ...]:
+        """At a small size and epsilon the gate tells little."""
+        if 2.0 * drowned <= 1.0:
+            return ()
+        lets = "; it lets nearly all pass" if self.settings.gate_threshold == "auto" else ""
+        return (
+            "at this size and epsilon the gate carries little information: its noise has standard deviation "
+            f"{drowned * Q_MIN:.2g}, the falls it asks about are of the order of {Q_MIN:g}{lets}",
+        )
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Broadcast, or None for silence."""
         gate = agent.plan.noise.gate
         if gate is None:  # --gate off
             return vector_of((yield Ask(self.minimiser(agent))))
-        if agent.releases >= int(self.settings.max_releases):
+        if agent.releases >= self.releases:
             return None
         if self.published:
             return vector_of((yield Ask(self._comparison(agent))))
@@ -39,16 +137,15 @@ class IPPADMM(PPADMM):
         answer = yield Ask(self._question(agent, gate), reserve=(release,))
         return vector_of((yield Ask(release))) if isinstance(answer, Released) else None
 
-    def _question(self, agent: Agent, gate: ProvenGate) -> HeldFall | NoisyFall:
+    def _question(self, agent: Agent, gate: Gate) -> HeldFall | NoisyFall:
         """Eqs. (22), (23)."""
         threshold = self.settings.gate_threshold
         # where noise drowns the falls it asks about, the gate lets nearly everything pass
         level = Q_MIN - 2.0 * gate.spread if threshold == "auto" else float(threshold)
-        public = agent.state.heard.mean(axis=0), gate.radius, gate.gap, level
-        event = gate.event
-        if isinstance(event, AboveThreshold):
-            return HeldFall(*public, event.epsilon_threshold, event.epsilon_query)
-        return NoisyFall(*public, event.sigma)
+        public = agent.state.heard.mean(axis=0), self.settings.gate_radius, gate.gap, level
+        if gate.sigma is None:
+            return HeldFall(*public, gate.epsilon_threshold, gate.epsilon_query)
+        return NoisyFall(*public, gate.sigma)
 
     def _comparison(self, agent: Agent) -> PublishedComparison:
         """Eqs. (13)-(15)."""
@@ -59,11 +156,9 @@ class IPPADMM(PPADMM):
             self.beta,
             noise.sigma1,
             noise.sigma2,
-            before=agent.state.theta,
-            share=agent.plan.regularisation,
-            loss_clip=self.settings.loss_clip,
-            threshold=float(self.settings.gate_threshold),
-            threshold_scale=noise.gate.threshold_scale,
-            query_scale=noise.gate.query_scale,
-            gate_epsilon=noise.gate.first.gate_epsilon,
+            agent.state.theta,
+            agent.plan.regularisation,
+            self.settings.loss_clip,
+            float(self.settings.gate_threshold),
+            *noise.gate,
         )

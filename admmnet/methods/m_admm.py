@@ -5,17 +5,54 @@ docs/algorithms.md, sec. 6 eqs. (25), (26), (29), (30).
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import GammaMinimiser
-from admmnet.methods.base import Agent
-from admmnet.methods.consensus import ConsensusMethod, vector_of
+from admmnet.methods.base import Agent, AgentPlan, filled
+from admmnet.methods.consensus import vector_of
+from admmnet.methods.rivals import Rival
 from admmnet.types import Vector
 
+if TYPE_CHECKING:
+    from admmnet.config import RunConfig
 
-class MADMM(ConsensusMethod):
+GROWING = 1.02
+"""Growth of the penalty a round, as published; the paper leaves the schedule open."""
+LEAST_PENALTY = 1e-100
+"""Least penalty, by which the noise is divided."""
+MOST_PENALTY = 1e5
+"""Largest penalty of any round: rounding errors of a solve grow with it."""
+
+
+class MADMM(Rival):
     """Every round an agent solves with perturbed centres in a growing penalty; the dual step keeps the first one."""
 
     name = "m-admm"
+
+    @classmethod
+    def fixed(cls, settings: RunConfig) -> RunConfig:
+        """Also the growth."""
+        growth = GROWING if settings.method == "published" else 1.0
+        return filled(super().fixed(settings), growth=growth)
+
+    def check(self, agent: int, own: AgentPlan) -> None:
+        """Also refuse a penalty too small to carry noise, or that grows to where no solve can be certified."""
+        super().check(agent, own)
+        if 2.0 * own.eta * self.facts.graph.degree(agent) < LEAST_PENALTY:
+            raise RequestError(
+                f"eta = {own.eta:g} makes the penalty 2 eta |B_i| smaller than {LEAST_PENALTY:g}: m-admm's noise is "
+                "perturbed centres in it, which would overflow; raise --eta"
+            )
+        rounds, growth = int(self.settings.rounds), float(self.settings.growth)
+        log = math.log(2.0 * own.eta * self.facts.graph.degree(agent)) + (rounds - 1) * math.log(growth)
+        if log > math.log(MOST_PENALTY):
+            raise RequestError(
+                f"growth = {growth:g} makes the penalty 2 eta |B_i| exceed {MOST_PENALTY:g} within {rounds} rounds, "
+                "where no solve reaches beta: lower --growth, --rounds or --eta"
+            )
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eq. (29), eta sum_j ||(theta_i + theta_j)/2 + e - theta||^2: linear in e up to a constant."""
@@ -30,6 +67,6 @@ class MADMM(ConsensusMethod):
             noise.sigma2,
             booked=noise.convexity,
             scale=-both,
-            penalty=noise.release[0].penalty,
+            penalty=noise.penalty,
         )
         return vector_of((yield Ask(measurement)))

@@ -1,25 +1,127 @@
 """PP-ADMM: every round a perturbed minimiser is broadcast. Ding et al. 2020, Algorithm 1, and its proven form.
 
-docs/algorithms.md, sec. 2 eqs. (5)-(7) as published; sec. 5 eqs. (16)-(18) proven.
+docs/algorithms.md, sec. 2 eqs. (5)-(13) as published; sec. 5 eqs. (16)-(21) proven.
 """
 
 from __future__ import annotations
 
+import math
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
 from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import PerturbedMinimiser
-from admmnet.methods.base import Agent
+from admmnet.methods.base import Agent, AgentPlan, Facts, filled
 from admmnet.methods.consensus import ConsensusMethod, vector_of
+from admmnet.methods.convexity import RADIUS, balanced_convexity, least_convexity
+from admmnet.methods.published import PublishedNoise, PublishedRule
+from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
 from admmnet.types import Vector
+
+if TYPE_CHECKING:
+    from admmnet.config import RunConfig
+
+ROUNDS, PUBLISHED_ROUNDS = 12, 30
+"""T of the proven form, and of the paper."""
+INEXACT_SHARE = 1e-3
+"""Share of a release's budget for the noise that hides how far the solve is from exact (D20, sec. 5)."""
+
+
+class PerturbedNoise(NamedTuple):
+    """Standard deviations of b1 and b2; b1 is None where all noise goes on the output. The gate's, if there is one."""
+
+    sigma1: float | None
+    sigma2: float
+    gate: Any = None
+
+
+def sigma_objective(rho: float, records: int, lipschitz: float) -> float:
+    """sigma1 at which the linear part of Theorem 3 costs rho: (2 G / n) / sqrt(2 rho), eq. (18)."""
+    return 2.0 * lipschitz / (records * math.sqrt(2.0 * rho))
 
 
 class PPADMM(ConsensusMethod):
     """Both forms: the proven one has the convexity of penalty and self-term, and Theorems 3 and 4 or 7."""
 
     name = "pp-admm"
+    gated: ClassVar[bool] = False
+
+    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+        self.rule = (
+            PublishedRule(settings, facts, gated=self.gated) if settings.method == "published" else None
+        )
+        super().__init__(settings, facts)
+        self._calibrated = cache(self._calibrate)
+
+    @classmethod
+    def fixed(cls, settings: RunConfig) -> RunConfig:
+        """Rounds, tolerance, and where the noise goes."""
+        if settings.method == "published":
+            paper = {"rounds": PUBLISHED_ROUNDS, "eta": 0.5, "proximal": 0.0, "beta": 10.0**-3.5}
+            return filled(settings, inexact_share=INEXACT_SHARE, **paper)
+        return filled(settings, inexact_share=INEXACT_SHARE, rounds=ROUNDS, beta=1e-8, release="objective")
+
+    def least_regularisation(self) -> float:
+        """What Theorem 3.1 of the paper asks for; the proven form needs none."""
+        return 0.0 if self.rule is None else self.rule.regularisation
+
+    def wanted_convexity(self, agent: int) -> float:
+        """Balance of noise and bias, and what keeps curvature cheap, eqs. (19), (20)."""
+        n, G, c1 = self.facts.counts[agent], self.loss.lipschitz(), self.loss.curvature_bound()
+        rho, releases = self.facts.nominal[agent] * (1.0 - self.gate_share), self.releases
+        noise = sigma_objective(rho / releases, n, G) * math.sqrt(self.facts.width)
+        balanced = balanced_convexity(noise, RADIUS)
+        if self.settings.release == "output":
+            return balanced
+        return max(balanced, least_convexity(rho, releases, n, c1, self.settings.budget_of(agent)[1]))
+
+    @property
+    def releases(self) -> int:
+        """Most broadcasts of an agent."""
+        return int(self.settings.rounds)
+
+    @property
+    def gate_share(self) -> float:
+        """Share of the budget that a gate's questions take."""
+        return 0.0
+
+    def gate(self, records: int, rho: float) -> tuple[Any, Charges]:
+        """Noise of a gate at this budget, and all that its questions can charge; there is none."""
+        return None, ()
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """Noise of one agent."""
+        own = self.objective(agent)
+        if self.rule is not None:
+            return own.calibrated(self.rule.found(agent))
+        return own.calibrated(self._calibrated(self.facts.counts[agent], own.convexity, target))
+
+    def _calibrate(self, records: int, m: float, target: Target) -> Any:
+        return calibrate(partial(self._draft, records, m), target)
+
+    def _draft(self, records: int, m: float, rho: float) -> Draft[PerturbedNoise]:
+        """Proven form at a nominal budget: the gate gets its share, every release an equal part of the rest."""
+        share, known = self.gate_share, self.known(records)
+        each, hidden = rho * (1.0 - share) / self.releases, float(self.settings.inexact_share)
+        inexact = 2.0 * self.beta / m  # Theorem 4
+        G = self.loss.lipschitz()
+        if self.settings.release == "output":
+            sensitivity = 2.0 * G / (records * m) + inexact  # Theorem 7
+            noise = PerturbedNoise(None, sensitivity / math.sqrt(2.0 * each))
+        else:
+            noise = PerturbedNoise(
+                sigma_objective(each * (1.0 - hidden), records, G),  # eq. (18)
+                inexact / math.sqrt(2.0 * each * hidden),
+            )
+        release = PerturbedMinimiser(np.zeros(0), m, self.beta, *noise[:2]).cost(known).now
+        gate, asked = self.gate(records, rho * share)
+        return Draft(noise._replace(gate=gate), (*((event, self.releases) for event in release), *asked))
 
     def minimiser(self, agent: Agent) -> PerturbedMinimiser:
         """Release of this round, eqs. (5)-(7)."""
-        noise = agent.plan.noise
+        noise: PerturbedNoise | PublishedNoise = agent.plan.noise
         return PerturbedMinimiser(
             self.linear_term(agent),
             agent.convexity,

@@ -6,12 +6,17 @@ docs/algorithms.md, sec. 6 eqs. (25), (26), (30)-(33).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GammaMinimiser
-from admmnet.methods.base import Agent
-from admmnet.methods.consensus import ConsensusMethod, ConsensusState
+from admmnet.methods.base import Agent, Facts, filled
+from admmnet.methods.consensus import ConsensusState
+from admmnet.methods.rivals import ROUNDS, Rival
 from admmnet.types import Vector
+
+if TYPE_CHECKING:
+    from admmnet.config import RunConfig
 
 
 @dataclass(slots=True)
@@ -21,10 +26,26 @@ class RecycledState(ConsensusState):
     gradient: Vector | None = None
 
 
-class RADMM(ConsensusMethod):
+class RADMM(Rival):
     """Rounds 0, 2, 4, ... solve a perturbed problem; the rounds between reuse its gradient and touch no record."""
 
     name = "r-admm"
+
+    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+        super().__init__(settings, facts)
+        self.settings = filled(self.settings, gamma=self.loss.curvature_bound())
+
+    @classmethod
+    def fixed(cls, settings: RunConfig) -> RunConfig:
+        """Twice the rounds: every other one reads records."""
+        if settings.method != "published":
+            settings = filled(settings, rounds=2 * ROUNDS)
+        return super().fixed(settings)
+
+    @property
+    def reading(self) -> int:
+        """Rounds 0, 2, 4, ..."""
+        return (int(self.settings.rounds) + 1) // 2
 
     def start(self, agent: Agent, width: int) -> RecycledState:
         """Everything at zero."""
@@ -43,7 +64,7 @@ class RADMM(ConsensusMethod):
                 self.beta,
                 noise.rate,
                 noise.sigma2,
-                penalty=noise.release[0].penalty,
+                penalty=noise.penalty,
             )
         )
         if not isinstance(answer, Released):

@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 
 from admmnet.errors import RequestError
-from admmnet.privacy.calibrate_proven import nominal_rho
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.chain import NOTHING, ChainFile, digest, mend, sync_folder
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Event
@@ -91,7 +91,7 @@ class AccountFile:
         try:
             mend(self.path)
             if self.path.stat().st_size == 0 and since is None:
-                whole = nominal_rho(epsilon, delta) * ORDERS
+                whole = Target(epsilon, delta).nominal_rho() * ORDERS
                 self.totals, self.order = empty("proven"), best_order(whole, delta)
                 previous = NOTHING
             else:

@@ -1,249 +1,218 @@
-"""From (epsilon, delta) to the noise of the published PP-ADMM and IPP-ADMM (docs/algorithms.md, secs. 2-4).
+"""From a promise to the largest nominal budget whose worst case keeps it.
 
-The paper leaves one degree of freedom, rho_total. Its own arithmetic takes epsilon^2/(4 ln(1/delta));
-calibration by the proven accountant takes the largest rho_total whose proven worst case stays within
-(epsilon, delta), everything else as in the paper.
+A method has one degree of freedom, a nominal zCDP budget rho, and says what a run can charge at most with the noise
+that rho buys. Bisection finds the largest rho whose worst case stays within (epsilon, delta).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
-from admmnet.errors import BudgetError, RequestError
-from admmnet.privacy import published
-from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate_proven import largest
-from admmnet.privacy.conversion import loose_rho
-from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation
+from admmnet.errors import BudgetError
+from admmnet.privacy.budget import SLACK, Budget, Totals
+from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_rho
+from admmnet.privacy.events import Event
 
-SPLIT = 0.001
-"""Share of a release's budget that goes to b2 (D20, sec. 5)."""
+N = TypeVar("N")
+Charges = tuple[tuple[Event, int], ...]
+"""All that a run can charge: events and how often, at most."""
+HIGHEST = 1e150
+"""Nominal budget from which on no noise is left to hope for."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What all agents share. ``regularisation`` None means the least that D20's Theorem 3.1 allows."""
+class NothingFound(Exception):
+    """No nominal budget is large enough to calculate any noise."""
 
-    agents: int
-    rounds: int
-    eta: float
-    beta: float
-    lipschitz: float
-    curvature: float
-    accountant: str
-    regularisation: float | None = None
-    gated: bool = False
-    max_releases: int = 0
-    gate_share: float = 0.0
-    loss_clip: float = 0.0
 
-    @property
-    def releases(self) -> int:
-        """Most broadcasts of an agent: c when gated, else T."""
-        return self.max_releases if self.gated else self.rounds
+class Draft(NamedTuple, Generic[N]):
+    """What a method would do with a nominal budget: its own numbers, and all that they can charge."""
+
+    noise: N
+    charges: Charges
 
 
 @dataclass(frozen=True)
-class AgentFacts:
-    """Public facts of an agent and its budget."""
+class Calibrated(Generic[N]):
+    """Noise of one agent, all that its run can charge, the sum of that, and the guard of its budget.
 
-    records: int
-    degree: int
-    epsilon: float
-    delta: float
+    Attributes
+    ----------
+    noise
+        The method's own numbers.
+    charges : tuple of (Event, int)
+    worst_case : Totals
+        Sum of the charges.
+    budget : Budget
+    rho : float
+        Nominal budget.
+    """
 
-
-@dataclass(frozen=True)
-class GateNoise:
-    """Scales of the published gate and the cost of its comparisons."""
-
-    threshold_scale: float
-    query_scale: float
-    first: Laplace
-    later: Laplace
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Noise of one agent, the events that its rounds charge, all it can charge with its sum, and its budget."""
-
-    sigma1: float
-    sigma2: float
-    convexity: float
-    objective: ObjectivePerturbation
-    release: Gaussian
-    gate: GateNoise | None
-    charges: tuple[tuple[Event, int], ...]
+    noise: N
+    charges: Charges
     worst_case: Totals
     budget: Budget
+    rho: float
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """Regularisation of the network's problem and the noise of every agent, by agent number."""
-
-    regularisation: float
-    noise: tuple[Noise, ...]
-
-
-@dataclass(frozen=True)
-class Allocation:
-    """One agent's published parameters at a given rho_total: docs/algorithms.md eqs. (8) to (12)."""
-
-    rho1: float
-    rho2: float
-    epsilon1: float
-    epsilon3: float
-    sigma1: float
-    floor: float
-    epsilon_gate: float
-
-
-def allocate(rho_total: float, facts: AgentFacts, setting: Setting) -> Allocation:
-    """Split rho_total as the paper does.
+class Target:
+    """What one agent may spend, and what is spent of it.
 
     Parameters
     ----------
-    rho_total : float
-        Published zCDP budget of the agent.
-
-    Returns
-    -------
-    Allocation
-        ``floor`` is the least regularisation (D20's lambda-hat) that Theorem 3.1 asks of this agent.
+    epsilon, delta : float
+        The promise, over all runs of an account.
+    accountant : str
+        ``proven`` or ``published``: which arithmetic calibrates and guards.
+    spent : Totals or None
+        Totals of an account that this run continues.
+    order : int or None
+        The account's fixed order.
+    form : str
+        Form of the method: only ``published`` ones have published costs.
     """
-    share = setting.gate_share if setting.gated else 0.0
-    each = rho_total * (1.0 - share) / setting.releases
-    rho1, rho2 = each * (1.0 - SPLIT), each * SPLIT  # eq. (8)
-    epsilon1 = published.epsilon1(rho1)  # eq. (9)
-    epsilon3 = published.EPSILON3_SHARE * epsilon1  # eq. (11)
-    gap = epsilon1 - epsilon3
-    if not (gap > 0.0 and rho2 > 0.0):
-        raise BudgetError(
-            f"epsilon = {facts.epsilon:g} leaves {epsilon1:g} for a round: too little to calculate any noise; "
-            "raise --epsilon or lower --rounds"
+
+    epsilon: float
+    delta: float
+    accountant: str = "proven"
+    spent: Totals | None = None
+    order: int | None = None
+    form: str = "proven"
+
+    def allows(self, worst: Totals) -> bool:
+        """Whether a worst case, on top of what was spent, keeps the promise; at one order if there is one."""
+        if self.order is not None:
+            before = 0.0 if self.spent is None else float(self.spent.curve[self.order])
+            most = allowance(self.order, self.epsilon, self.delta) * (1.0 - SLACK)
+            return before + float(worst.curve[self.order]) <= most
+        if self.spent is None:
+            return worst.epsilon_proven(self.delta) <= self.epsilon
+        total = Totals("proven")
+        total.rho, total.curve = self.spent.rho + worst.rho, self.spent.curve + worst.curve
+        total.mu_squared = self.spent.mu_squared + worst.mu_squared
+        return total.epsilon_proven(self.delta) <= self.epsilon
+
+    def nominal_rho(self) -> float:
+        """Return the largest zCDP budget that fits, eq. (P2), or what the published arithmetic takes, eq. (P4).
+
+        Raises
+        ------
+        BudgetError
+            If less than a millionth of the budget is left.
+        """
+        if self.accountant == "published":
+            return loose_rho(self.epsilon, self.delta)
+
+        def fits(rho: float) -> bool:
+            total = Totals("proven")
+            total.rho, total.curve, total.mu_squared = rho, rho * ORDERS, math.inf
+            return self.allows(total)
+
+        start = self.epsilon * self.epsilon / (4.0 * math.log(1.0 / self.delta) + 4.0 * self.epsilon)
+        if self.spent is not None and self.spent.rho > 0.0 and not fits(1e-6 * start):
+            raise BudgetError(self._exhausted(self.spent))
+        return largest(fits, start, self.epsilon)
+
+    def _exhausted(self, spent: Totals) -> str:
+        """What an account has left, and the epsilon that a further run like a first one would make of it."""
+        epsilon, used = self.epsilon, spent.epsilon_proven(self.delta)
+        at = best_order(spent.curve, self.delta) if self.order is None else self.order
+        fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[at])
+        needed = (
+            epsilon + float(spent.curve[at]) + fresh - allowance(at, epsilon, self.delta)
+        )  # (P2) at one order
+        return (
+            f"the account has spent epsilon {used:.6g} of {epsilon:g}, and of the {max(epsilon - used, 0.0):.2g} "
+            "between them, at the order fixed when it was opened, nothing is left for another run; raise --epsilon to "
+            f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (a record is then promised "
+            "that over all runs, and no less), or stop here"
         )
-    sensitivity = 2.0 * setting.lipschitz / facts.records
-    floor = 2.8 * setting.agents * setting.curvature / (gap * facts.records)  # eq. (12)
-    return Allocation(
-        rho1,
-        rho2,
-        epsilon1,
-        epsilon3,
-        published.sigma1(epsilon3, sensitivity),  # eq. (10)
-        floor,
-        math.sqrt(2.0 * share * rho_total),  # eq. (14), from rho = (epsilon_t + epsilon_q)^2 / 2
-    )
+
+    def worst(self, charges: Charges) -> Totals:
+        """Sum of all that a run can charge."""
+        return Totals.of(charges, self.form)
+
+    def guard(self, worst: Totals) -> Budget:
+        """Budget of a plan: at the best order for its worst case, or at the order of the account it continues."""
+        if self.spent is None and self.order is None:
+            return Budget.for_plan(self.epsilon, self.delta, self.accountant, worst)
+        return Budget(self.epsilon, self.delta, self.accountant, self.order)
 
 
-def plan(part: Allocation, facts: AgentFacts, setting: Setting, regularisation: float) -> Noise:
-    """Noise, events and worst case of one agent at an allocation and a regularisation."""
-    n, g = facts.records, setting.lipschitz
-    m = regularisation / setting.agents + 2.0 * setting.eta * facts.degree
-    sensitivity = 2.0 * g / n
-    sigma2 = setting.beta / (math.sqrt(2.0 * part.rho2) * m)  # eq. (13)
-    objective = ObjectivePerturbation(
-        sensitivity, part.sigma1, g, setting.curvature, m, n, gated=setting.gated
-    )
-    release = Gaussian(2.0 * setting.beta / m, sigma2)  # Theorem 4: 2 beta/m, not the paper's beta/m
-    gate = None
-    charges: list[tuple[Event, int]] = []
-    if setting.gated:
-        release = Gaussian(release.sensitivity, sigma2, sensitivity, part.sigma1)
-        gate = _gate(part.epsilon_gate, facts, setting, regularisation, m)
-        charges += [(gate.first, 1), (gate.later, setting.rounds - 1)]
-    charges += [(objective, setting.rounds), (release, setting.releases)]
-    charges = [(event, count) for event, count in charges if count]
-    worst = Totals.of(charges, "published")
-    budget = Budget.for_plan(facts.epsilon, facts.delta, setting.accountant, worst)
-    return Noise(part.sigma1, sigma2, m, objective, release, gate, tuple(charges), worst, budget)
-
-
-def _gate(epsilon: float, facts: AgentFacts, setting: Setting, regularisation: float, m: float) -> GateNoise:
-    c, clip = setting.max_releases, setting.loss_clip
-    ratio = (2.0 * c) ** (2.0 / 3.0)
-    epsilon_t, epsilon_q = epsilon / (1.0 + ratio), epsilon * ratio / (1.0 + ratio)
-    query_scale = 4.0 * c * clip / epsilon_q
-    # docs/privacy.md Theorem 6: one record moves the clipped average by C/n at each of two points; the
-    # inexact candidate moves by 2 beta/m, along which loss and clipped regulariser are Lipschitz
-    slope = setting.lipschitz + math.sqrt(2.0 * clip * regularisation / setting.agents)
-    sensitivity = 2.0 * clip / facts.records + 2.0 * setting.beta / m * slope
-    return GateNoise(
-        2.0 * c * clip / epsilon_t,
-        query_scale,
-        Laplace(sensitivity, query_scale, gate_epsilon=epsilon),
-        Laplace(sensitivity, query_scale, gate_epsilon=0.0),
-    )
-
-
-def calibrate(agents: Sequence[AgentFacts], setting: Setting) -> Calibration:
-    """Noise of every agent for a published method.
+def calibrate(
+    make: Callable[[float], Draft[N] | None], target: Target, start: float | None = None
+) -> Calibrated[N]:
+    """Noise of the largest nominal budget that keeps the promise, to 1e-10 relative and never above.
 
     Parameters
     ----------
-    agents : sequence of AgentFacts
-        In the order of their numbers; equal facts are calculated once.
-    setting : Setting
-        What they share.
+    make : callable
+        Nominal rho to a draft; None where nothing can be calculated because rho is too small.
+    target : Target
+        The promise. Under ``published`` its arithmetic alone decides rho.
+    start : float, optional
+        Where the search begins; by default at ``target.nominal_rho()``.
 
     Returns
     -------
-    Calibration
-        Under ``proven`` the worst case of every agent is at most its epsilon, to 1e-9 relative.
+    Calibrated
 
     Raises
     ------
-    RequestError
-        If the regularisation asked for is below what the method needs.
     BudgetError
-        If a budget is too small to calculate any noise.
+        If the budget affords no release.
+    NothingFound
+        If nothing can be calculated with any budget: settings are to blame.
     """
-    kinds = list(dict.fromkeys(agents))
-    regularisation = setting.regularisation
-    for _ in range(100):
-        trial = replace(setting, regularisation=regularisation)
-        parts = {facts: allocate(_rho_total(facts, trial), facts, setting) for facts in kinds}
-        floor = max(part.floor for part in parts.values())
-        asked = setting.regularisation
-        if asked is not None and asked < floor * (1.0 - 1e-9):
-            raise RequestError(
-                f"regularisation = {asked:g} is below {floor:.6g}, the least that the published method needs at "
-                "this epsilon (D20, Theorem 3.1); leave it at auto, raise --epsilon or lower --rounds"
-            )
-        # the noise depends on the regularisation and the least regularisation on the noise: raise it until it holds
-        if regularisation is None or floor > regularisation:
-            regularisation = floor
-            noise = {facts: plan(part, facts, setting, floor) for facts, part in parts.items()}
-            if setting.accountant == "published" or all(_within(noise[facts], facts) for facts in kinds):
-                break
-        else:
-            noise = {facts: plan(part, facts, setting, regularisation) for facts, part in parts.items()}
+    rho = target.nominal_rho() if start is None else start
+    if target.accountant == "proven":
+
+        def fits(rho: float) -> bool:
+            draft = make(rho)
+            # what cannot be calculated is too small, not too large: go on upwards
+            return rho < HIGHEST if draft is None else target.allows(target.worst(draft.charges))
+
+        rho = largest(fits, rho, target.epsilon)
+    draft = make(rho)
+    if draft is None:
+        raise NothingFound
+    worst = target.worst(draft.charges)
+    return Calibrated(draft.noise, draft.charges, worst, target.guard(worst), rho)
+
+
+def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> float:
+    """Return the largest nominal budget that fits, to 1e-10 relative and never above, by bisection.
+
+    Raises
+    ------
+    BudgetError
+        If not even a vanishing one fits.
+    """
+    low = high = start
+    for _ in range(60):
+        if low > 0.0 and fits(low):
             break
+        high, low = low, low / 16.0
     else:
-        raise RequestError("regularisation = auto does not settle for these agents; set a larger one by hand")
-    return Calibration(regularisation or 0.0, tuple(noise[facts] for facts in agents))
-
-
-def _within(noise: Noise, facts: AgentFacts) -> bool:
-    return noise.worst_case.epsilon_proven(facts.delta) <= facts.epsilon
-
-
-@lru_cache(maxsize=1024)
-def _rho_total(facts: AgentFacts, setting: Setting) -> float:
-    """rho_total of an agent: eq. (P4), or by bisection on the proven worst case."""
-    start = loose_rho(facts.epsilon, facts.delta)
-    if setting.accountant == "published":
-        return start
-
-    def fits(rho_total: float) -> bool:
-        part = allocate(rho_total, facts, setting)
-        # without a regularisation the agent's own floor stands in for the network's; `calibrate` checks the end
-        regularisation = part.floor if setting.regularisation is None else setting.regularisation
-        return (
-            plan(part, facts, setting, regularisation).worst_case.epsilon_proven(facts.delta) <= facts.epsilon
+        raise BudgetError(
+            f"epsilon = {epsilon:g} affords no release at all; raise --epsilon or lower --rounds "
+            "(or raise --eta or --proximal, if they are set by hand)"
         )
+    while high == low or fits(high):
+        low, high = high, 4.0 * high
+    while high / low > 1.0 + 1e-10:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
-    return largest(fits, start, facts.epsilon)
+
+def pure_epsilon(rho: float) -> float:
+    """Pure epsilon whose zCDP cost epsilon tanh(epsilon/2) is rho (Theorem 2), by bisection from below."""
+    low, high = 0.0, max(2.0 * math.sqrt(rho), 2.0 * rho) + 1e-300
+    while high - low > 1e-14 * high:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if middle * math.tanh(0.5 * middle) <= rho else (low, middle)
+    return low

@@ -186,14 +186,14 @@ def _effect(
     }
     match number:
         case 1:
-            own["beta"] = 1e-6  # as the paper's figure 1
+            own |= {"beta": 1e-6, "inexact_share": x}  # as the paper's figure 1
         case 2:
             own["beta"] = x
         case 3:
             own["loss_clip"] = x
         case _:
             own["gate_threshold"] = x
-    return RunJob(method, source, settings(**own), seed, split=x if number == 1 else None)
+    return RunJob(method, source, settings(**own), seed)
 
 
 _KEPT = ("test_error", "train_error", "train_loss", "epsilon_proven", "epsilon_published", "releases")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -16,7 +15,6 @@ from admmnet.compare.grid import TRIAL_SEEDS
 from admmnet.compare.words import parse_entry
 from admmnet.config import RunConfig
 from admmnet.observer import test_error
-from admmnet.privacy import calibrate
 from admmnet.reproduce.lab import Lab, Result, plain
 from admmnet.reproduce.sources import Source, load, loader
 from admmnet.runner import run
@@ -39,8 +37,6 @@ class RunJob:
         Of the noise, and of a random graph.
     trial : bool
         Whether it runs without the held-out quarter of the training records, and is measured on it.
-    split : float or None
-        Share of a release's budget for b2 (D20's ``splits``); None for the paper's 0.001.
     """
 
     method: str
@@ -48,7 +44,6 @@ class RunJob:
     settings: tuple[tuple[str, Any], ...]
     seed: int
     trial: bool = False
-    split: float | None = None
 
     @property
     def words(self) -> str:
@@ -64,7 +59,6 @@ class RunJob:
             "settings": dict(self.settings),
             "seed": self.seed,
             "trial": self.trial,
-            "split": self.split,
         }
 
     def config(self) -> RunConfig:
@@ -86,7 +80,7 @@ class RunJob:
     def __call__(self, shelf: Any) -> Result:
         """Run it and return its figures."""
         config = self.config()
-        with tempfile.TemporaryDirectory() as folder, _budget_split(self.split):
+        with tempfile.TemporaryDirectory() as folder:
             ended = run(
                 replace(config, out=f"{folder}/run"),
                 world=LocalWorld(),
@@ -127,22 +121,6 @@ def _curves(path: Path, *, baseline: bool) -> dict[str, list[float]]:
     rounds = [by_round[number] for number in sorted(by_round)]
     names = ("error", "loss", "objective") if baseline else ("error", "loss")
     return {f"{name}_by_round": [fmean(one[name]) for one in rounds] for name in names}
-
-
-@contextmanager
-def _budget_split(share: float | None) -> Iterator[None]:
-    """D20's ``splits`` is no setting of a run: put it in for a while, and forget what was calibrated with another."""
-    if share is None:
-        yield
-        return
-    usual = calibrate.SPLIT
-    calibrate.SPLIT = share
-    calibrate._rho_total.cache_clear()
-    try:
-        yield
-    finally:
-        calibrate.SPLIT = usual
-        calibrate._rho_total.cache_clear()
 
 
 @dataclass(frozen=True)
@@ -256,7 +234,7 @@ def _worst(job: RunJob) -> Any:
     from admmnet.planning import prepare
 
     plan = prepare(config, LocalWorld(), loader(job.source, held=job.trial))
-    return {agent: noise.worst_case for agent, noise in (plan.noise or {}).items()}
+    return {i: own.worst_case for i, own in plan.agents.items() if own.worst_case is not None}
 
 
 def settings(**values: Any) -> tuple[tuple[str, Any], ...]:

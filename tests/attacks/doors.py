@@ -12,16 +12,16 @@ import numpy as np
 
 from admmnet import RunConfig
 from admmnet.auditing.ledger import MemoryLedger
-from admmnet.decisions import Decision, Facts, decide, loss_of
-from admmnet.defaults import fixed
+from admmnet.defaults import with_delta
 from admmnet.drive import alone
 from admmnet.errors import AdmmnetError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.measurements import gate, minimiser
 from admmnet.holder.measurements.base import Measurement
 from admmnet.losses import LOSSES
-from admmnet.methods import METHODS, Agent, AgentPlan
+from admmnet.methods import AgentPlan, Method, fixed
 from admmnet.node import Node
+from admmnet.planning import Public, decide
 from admmnet.rng import agent_streams
 from admmnet.transport.edge import exchange
 from admmnet.transport.local import LocalTransport, LocalWorld
@@ -68,22 +68,21 @@ class Target:
     settings: dict[str, Any]
 
     @cached_property
-    def decision(self) -> Decision:
+    def decision(self) -> tuple[Method, AgentPlan]:
         """What is decided from public facts."""
         config = fixed(RunConfig(topology="path:2", seed=0, **self.settings))
-        return decide(config, Facts(GRAPH, {0: self.n, 1: self.n}, self.d), LocalWorld())
+        public = Public({0: self.n, 1: self.n}, self.d)
+        config = with_delta(config, public.counts.values())
+        method, plans = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)
+        return method, plans[0]
 
     def node(self, X: Matrix, y: Vector, seed: int) -> Node:
         """Agent 0 with these records, whose holder is private."""
-        config, strength, noise = self.decision.config, self.decision.strength, self.decision.noise
-        assert noise is not None
-        method = METHODS[config.algorithm](config)
-        share = float(config.regularisation) / len(GRAPH)
-        agent = Agent(0, (1,), AgentPlan(strength.eta, share, strength.proximal[0], noise[0]))
-        agent.state = method.start(agent, self.d)
-        ledger = MemoryLedger(noise[0].budget, str(config.method))
-        door = Door(Holder(X, y), 0, loss_of(config), ledger, agent_streams(0, seed))
-        return Node(agent, method, door, ledger)
+        method, plan = self.decision
+        assert plan.budget is not None
+        ledger = MemoryLedger(plan.budget, str(method.settings.method))
+        door = Door(Holder(X, y), 0, method.loss, ledger, agent_streams(0, seed))
+        return Node(method.agent(0, plan), method, door, ledger)
 
     def ending(self, X: Matrix, y: Vector, seed: int, messages: Sequence[Vector]) -> tuple[int, str]:
         """Round and words in which a run ends whose neighbour sends these messages, "" if by itself."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -16,7 +17,7 @@ from admmnet.holder.answers import Asking
 from admmnet.holder.measurements import GammaMinimiser, HeldFall
 from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, PrimalSteps, checks
 from admmnet.losses import LOSSES
-from admmnet.methods.base import Agent, AgentPlan, Method
+from admmnet.methods.base import Agent, AgentPlan, Facts, Method
 from admmnet.node import Node
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import Event, NoRecords
@@ -123,7 +124,8 @@ def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> 
 
     guard: Any = Book(None, "proven")
     door = Door(Holder(np.eye(D), np.ones(D)), 0, LOSSES["logistic"], guard, agent_streams(0, 0))
-    node = Node(Agent(0, (), AgentPlan(0.1, 0.0, 0.0, None)), Recycling(RunConfig()), door, guard)
+    method = Recycling(RunConfig(), Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
+    node = Node(Agent(0, (), AgentPlan(0.1)), method, door, guard)
     said = node.propose(0)
     assert said is not None
     assert fault_of(said, D) is None

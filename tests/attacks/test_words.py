@@ -12,10 +12,9 @@ import pytest
 from admmnet import records
 from admmnet.checkpoint.keeper import _offer, _token
 from admmnet.config import RunConfig
-from admmnet.decisions import Facts, _nominal
-from admmnet.defaults import fixed
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.privacy.calibrate_proven import nominal_rho
+from admmnet.methods import fixed
+from admmnet.planning import _nominal, _target
 from admmnet.summary import Said
 from admmnet.together import owned, together
 from admmnet.transport import Transport
@@ -83,13 +82,13 @@ def test_another_process_steers_no_terminal() -> None:
 
 def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> None:
     config = fixed(RunConfig(algorithm="pp-admm", delta=1e-4))
-    facts = Facts(nx.path_graph(3), {0: 900, 1: 900, 2: 900}, 5, OWNERS[0], OWNERS)
-    most = nominal_rho(float(config.epsilon), float(config.delta))
+    targets = {i: _target(config, i, None) for i in OWNERS[0]}
+    most = targets[0].nominal_rho()
 
-    def told(*pairs: list[Any]) -> list[float]:
-        return _nominal(config, facts, Heard(None, list(pairs)), {})
+    def told(*pairs: list[Any]) -> dict[int, float]:
+        return _nominal(config, Heard(None, list(pairs)), OWNERS, targets)
 
-    assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == [most, most, 0.25 * most]
+    assert told([2, 0.25 * most], [0, 1e9], [1, 1e-300]) == {0: most, 1: most, 2: 0.25 * most}
     for rho in (2.0 * most, 0.0, -most, float("nan"), float("inf"), 1e-300, "1", None):
         with pytest.raises(RequestError, match=r"agent 2 says that its budget left \(rho\)"):
             told([2, rho])

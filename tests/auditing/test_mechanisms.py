@@ -28,7 +28,6 @@ from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import ExactMinimiser
 from admmnet.holder.secrets import Secret
 from admmnet.holder.series import base, dp_scd, gradient
-from admmnet.methods import METHODS
 from admmnet.methods.consensus import ConsensusMethod
 
 DELTA, CONFIDENCE = 1e-5, 1.0 - 1e-6
@@ -93,7 +92,7 @@ def test_half_the_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_neighbours_of_an_agent_decide_its_linear_term() -> None:
     node = AgentRounds().node(1, np.random.default_rng(0))
-    method = METHODS["pp-admm"](AgentRounds().settings)
+    method = node.method
     assert isinstance(method, ConsensusMethod)
     for round in range(4):
         assert node.propose(round) is not None

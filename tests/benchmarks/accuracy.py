@@ -20,8 +20,8 @@ from threadpoolctl import threadpool_limits
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
-from admmnet.decisions import ADMM_REGULARISATION
 from admmnet.losses import get_loss
+from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.solve import LocalSolver
 
 AGENTS, DELTA = 5, 1e-4
@@ -46,7 +46,7 @@ def references(data: str, folder: str | None) -> tuple[str, float, float]:
     y = np.concatenate([y for _, y in records.shards.values()])
     with threadpool_limits(1):
         solver = LocalSolver(X, y, get_loss("logistic"))
-        theta = solver.solve(np.zeros(X.shape[1]), ADMM_REGULARISATION / AGENTS, 1e-8).theta
+        theta = solver.solve(np.zeros(X.shape[1]), PLAIN_REGULARISATION / AGENTS, 1e-8).theta
     larger = 1.0 if y.mean() > 0.0 else -1.0
     words = f"{len(y):,} training and {len(records.y_test):,} test records, {X.shape[1]} features"
     wrong = np.sign(records.X_test @ theta) != records.y_test

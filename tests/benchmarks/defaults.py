@@ -22,13 +22,13 @@ import networkx as nx
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from admmnet import RunConfig, defaults
+from admmnet import RunConfig
 from admmnet.data import DataSettings, load
-from admmnet.decisions import Facts, decide
 from admmnet.graph import load_topology
 from admmnet.losses import get_loss
+from admmnet.methods import convexity, fixed, pp_admm
 from admmnet.methods.consensus import ConsensusState
-from admmnet.privacy.calibrate_proven import ProvenNoise
+from admmnet.planning import Public, decide
 from admmnet.solve import LocalSolver
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
@@ -52,7 +52,7 @@ HELD_OUT = 5
 
 
 class Rule(NamedTuple):
-    """The constants of ``admmnet.defaults``."""
+    """The constants of ``pp_admm.py`` and ``convexity.py``."""
 
     rounds: int
     radius: float
@@ -60,7 +60,7 @@ class Rule(NamedTuple):
     coupling: float
 
 
-CHOSEN = Rule(defaults.ROUNDS, defaults.RADIUS, defaults.GROWTH, defaults.COUPLING)
+CHOSEN = Rule(pp_admm.ROUNDS, convexity.RADIUS, convexity.GROWTH, convexity.COUPLING)
 CHOICES: dict[str, tuple[Any, ...]] = {
     "rounds": (5, 8, 12, 20, 30),
     "radius": (4.0, 8.0, 16.0),
@@ -93,27 +93,26 @@ def validation(data: str, topology: str, split: str, folder: str | None) -> Vali
 
 def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
     """Error of pp-admm's consensus on the held-out records, in percent."""
-    facts = Facts(case.graph, {i: len(solver.y) for i, solver in enumerate(case.solvers)}, case.X.shape[1])
-    config = defaults.fixed(RunConfig(algorithm="pp-admm", epsilon=epsilon, delta=1e-4, rounds=rule.rounds))
-    with patch.multiple(defaults, RADIUS=rule.radius, GROWTH=rule.growth, COUPLING=rule.coupling):
-        decision = decide(config, facts, LocalWorld())
-    eta, proximal = decision.strength.eta, decision.strength.proximal
+    public = Public({i: len(solver.y) for i, solver in enumerate(case.solvers)}, case.X.shape[1])
+    config = fixed(RunConfig(algorithm="pp-admm", epsilon=epsilon, delta=1e-4, rounds=rule.rounds))
+    with (
+        patch.object(pp_admm, "RADIUS", rule.radius),
+        patch.multiple(convexity, GROWTH=rule.growth, COUPLING=rule.coupling),
+    ):
+        _, plans = decide(config, case.graph, LocalWorld(), (tuple(case.graph),), public)
     around = [sorted(case.graph[i]) for i in sorted(case.graph)]
-    states = [ConsensusState.zero(len(neighbours), facts.width) for neighbours in around]
+    states = [ConsensusState.zero(len(neighbours), public.width) for neighbours in around]
     rng = np.random.default_rng([2, seed])
-    assert decision.noise is not None
     for _ in range(rule.rounds):
         said: dict[int, Vector] = {}
         for i, state in enumerate(states):
-            noise = decision.noise[i]
-            assert isinstance(noise, ProvenNoise)
-            assert noise.sigma1 is not None
-            b1, b2 = noise.sigma1 * rng.standard_normal(facts.width), rng.standard_normal(facts.width)
-            linear = state.linear_term(eta, proximal[i]) + b1
-            theta = case.solvers[i].solve(linear, noise.convexity, float(config.beta)).theta
+            plan, noise = plans[i], plans[i].noise
+            b1, b2 = noise.sigma1 * rng.standard_normal(public.width), rng.standard_normal(public.width)
+            linear = state.linear_term(plan.eta, plan.proximal) + b1
+            theta = case.solvers[i].solve(linear, plan.convexity, float(config.beta)).theta
             said[i] = theta + noise.sigma2 * b2
         for i, state in enumerate(states):
-            state.absorb(around[i], said[i], said, eta)
+            state.absorb(around[i], said[i], said, plans[i].eta)
     consensus = np.mean([state.theta for state in states], axis=0)
     return 100.0 * float(np.mean(np.sign(case.X @ consensus) != case.y))
 

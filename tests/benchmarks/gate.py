@@ -22,9 +22,9 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, Records, load
-from admmnet.defaults import ROUNDS
+from admmnet.methods.ipp_admm import Gate
+from admmnet.methods.pp_admm import ROUNDS
 from admmnet.planning import Plan
-from admmnet.privacy.calibrate_proven import ProvenNoise
 
 AGENTS, WIDTH, TEST, DELTA = 5, 30, 40_000, 1e-6
 GATES = ("gaussian", "above-threshold")
@@ -61,8 +61,8 @@ def outcome(records: int, split: str, epsilon: float, seed: int, gate: str, **se
     with tempfile.TemporaryDirectory() as out:
         config = RunConfig(agents=AGENTS, epsilon=epsilon, delta=DELTA, seed=seed, out=out, **settings)
         found = run(config, on_start=plans.append, loader=lambda *_: synthetic(records, split)).summary
-    noise = plans[0].noise[0] if plans[0].noise else None
-    spread = noise.gate.spread if isinstance(noise, ProvenNoise) and noise.gate else 0.0
+    noise = plans[0].agents[0].noise
+    spread = noise.gate.spread if isinstance(noise.gate, Gate) else 0.0
     sent = sum(agent["releases"] for agent in found["per_agent"])
     return Outcome(100.0 * found["test_error"]["consensus"], sent, spread)
 

@@ -70,11 +70,13 @@ MAY_IMPORT = {
     "admmnet/methods/": (
         "methods",
         "holder.answers",
+        "holder.known",
         "holder.measurements",
         "holder.series",
         "errors",
         "losses",
         "privacy",
+        "radius",
         "types",
     ),
 }

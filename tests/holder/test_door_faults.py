@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -17,7 +18,7 @@ from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHol
 from admmnet.holder.door import FAILED
 from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.secrets import Secret
-from admmnet.methods import Agent, AgentPlan
+from admmnet.methods import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.node import Node
 from admmnet.privacy.events import Laplace, NoRecords
@@ -98,7 +99,8 @@ class Scripted(ConsensusMethod):
     name = "scripted"
 
     def __init__(self, questions: Sequence[Measurement], vector: Vector | None) -> None:
-        super().__init__(RunConfig(algorithm="admm", beta=1e-8))
+        facts = Facts(nx.path_graph(2), {0: 9, 1: 9}, D, {})
+        super().__init__(RunConfig(algorithm="admm", beta=1e-8, eta=0.1), facts)
         self.questions, self.vector, self.answers = questions, vector, list[Any]()
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
@@ -108,9 +110,8 @@ class Scripted(ConsensusMethod):
 
 
 def node_of(book: Any, questions: Sequence[Any], vector: Vector | None, kind: type[Holder] = Holder) -> Node:
-    method, agent = Scripted(questions, vector), Agent(0, (1,), AgentPlan(0.1, 0.0, 0.0, None))
-    agent.state = method.start(agent, D)
-    return Node(agent, method, door_of(book, kind), book)
+    method = Scripted(questions, vector)
+    return Node(method.agent(0, AgentPlan(0.1)), method, door_of(book, kind), book)
 
 
 def test_a_vector_that_asked_nothing_is_noted_at_no_cost() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from admmnet import RunConfig, read_run, run
+from admmnet.methods.ipp_admm import Gate
+from admmnet.methods.pp_admm import PerturbedNoise
 from admmnet.planning import Plan
-from admmnet.privacy.calibrate_proven import ProvenNoise
-from admmnet.privacy.events import Gaussian
 from admmnet.result import RunResult
 from admmnet.rng import Purpose
 from admmnet.types import Vector
@@ -97,10 +97,14 @@ class Replay:
     """The proven methods from docs/privacy.md secs. 3 and 4; noise is what the plan says."""
 
     def __init__(self, problem: Path, plan: Plan, threshold: float = -math.inf) -> None:
+        agents = [plan.agents[i] for i in range(5)]
         self.network = ProvenNetwork(
-            problem, plan.strength.eta, float(plan.config.regularisation), plan.strength.proximal
+            problem,
+            agents[0].eta,
+            float(plan.config.regularisation),
+            tuple(agent.proximal for agent in agents),
         )
-        self.noise = [noise for _, noise in sorted((plan.noise or {}).items())]
+        self.noise = [agent.noise for agent in agents]
         most = plan.config.max_releases
         self.most = int(plan.config.rounds if most == "auto" else most)
         self.threshold = threshold
@@ -110,19 +114,20 @@ class Replay:
         self.events: list[list[tuple[int, str]]] = [[] for _ in range(5)]
         self.leads: list[float] = []  # by how much a noisy fall passed, in certified gaps
 
-    def asks(self, i: int, round: int, gate: Any) -> bool:
-        event, streams = gate.event, self.streams
-        if isinstance(event, Gaussian):
+    def asks(self, i: int, round: int, gate: Gate) -> bool:
+        streams = self.streams
+        sensitivity = 2 * RADIUS / len(self.network.locals[i].y) + gate.gap  # Theorem 8
+        if gate.sigma is not None:
             self.events[i].append((round, "gaussian"))
             level = self.threshold
-            noise = float(streams.normal(i, Purpose.GATE, event.sigma, 1)[0])
+            noise = float(streams.normal(i, Purpose.GATE, gate.sigma, 1)[0])
         else:
             held = self.held[i]
             if held is None:
                 self.events[i].append((round, "above-threshold"))
-                held = self.threshold + streams.laplace(i, event.sensitivity / event.epsilon_threshold)
+                held = self.threshold + streams.laplace(i, sensitivity / gate.epsilon_threshold)
                 self.held[i] = held
-            level, noise = held, streams.laplace(i, 2 * event.sensitivity / event.epsilon_query)
+            level, noise = held, streams.laplace(i, 2 * sensitivity / gate.epsilon_query)
         lead = fall(self.network.locals[i], self.network.around(i)) + noise - level
         self.leads.append(lead / gate.gap)
         if lead >= 0:
@@ -131,7 +136,7 @@ class Replay:
 
     def speak(self, i: int, round: int) -> Vector | None:
         noise = self.noise[i]
-        assert isinstance(noise, ProvenNoise)
+        assert isinstance(noise, PerturbedNoise)
         if noise.gate is not None and (self.spoke[i] >= self.most or not self.asks(i, round, noise.gate)):
             return None
         b1 = np.zeros(SIZE)

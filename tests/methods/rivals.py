@@ -8,6 +8,7 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+from scipy.optimize import brentq
 
 from admmnet.rng import Purpose
 from admmnet.types import Vector
@@ -55,6 +56,12 @@ def published_noise(
         lost = 2.8 * C1 / (n * penalty)
     sigma2 = beta / (math.sqrt(2 * INEXACT * r) * (m + phi))
     return RivalNoise((epsilon0 - lost) * n / 2, sigma2, phi)
+
+
+def proven_epsilon(moved: float, sigma2: float) -> float:
+    """Pure epsilon of a release whose Gaussian part, a share INEXACT of its cost, has this sensitivity and sigma."""
+    each = (moved / sigma2) ** 2 / 2 / INEXACT
+    return float(brentq(lambda e: e * math.tanh(e / 2) - (1 - INEXACT) * each, 0, 100, xtol=1e-13))
 
 
 def proven_rate(epsilon0: float, n: int, m: float) -> float:

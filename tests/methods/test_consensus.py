@@ -12,7 +12,7 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.losses import get_loss
-from admmnet.methods import Agent, AgentPlan
+from admmnet.methods import Agent, AgentPlan, Facts
 from admmnet.methods.admm import ADMM
 from admmnet.methods.consensus import ConsensusState, Contact, apart
 from admmnet.solve import LocalSolver
@@ -31,7 +31,7 @@ Say = Callable[[Agent], Vector | None]
 def agents_of(
     graph: nx.Graph, size: int, eta: float, share: float = 0.0, kind: type[ConsensusState] = ConsensusState
 ) -> dict[int, Agent]:
-    plan = AgentPlan(eta, share, 0.0, None)
+    plan = AgentPlan(eta, share)
     return {i: Agent(i, tuple(sorted(graph[i])), plan, kind.zero(len(graph[i]), size)) for i in sorted(graph)}
 
 
@@ -170,7 +170,7 @@ def test_a_contact_is_what_the_weather_says() -> None:
 @pytest.mark.parametrize("proximal", [0.0, 0.4])
 def test_the_local_problem_is_equation_35_and_its_curvature_is_as_ever(proximal: float) -> None:
     stream, eta, share = np.random.default_rng(2), 0.23, 0.05
-    agent = Agent(0, (1, 4, 6), AgentPlan(eta, share, proximal, None), ConsensusState.zero(3, 5))
+    agent = Agent(0, (1, 4, 6), AgentPlan(eta, share, proximal), ConsensusState.zero(3, 5))
     absorb(agent, stream.standard_normal(5), {j: stream.standard_normal(5) for j in (1, 4, 6)})
     state: ConsensusState = agent.state
     state.dual = stream.standard_normal(5)
@@ -184,7 +184,8 @@ def test_the_local_problem_is_equation_35_and_its_curvature_is_as_ever(proximal:
         own = proximal / 2 * float(np.sum((t - state.theta) ** 2))
         return share / 2 * float(t @ t) + 2 * float(state.dual @ t) + penalty + own
 
-    linear = ADMM(RunConfig(algorithm="admm", beta=1e-8)).linear_term(agent)
+    facts = Facts(nx.star_graph(3), dict.fromkeys(range(4), 9), 5, {})
+    linear = ADMM(ADMM.fixed(RunConfig(algorithm="admm")), facts).linear_term(agent)
     m = agent.convexity
     assert m == share + 2.0 * eta * 3 + proximal
     points = stream.standard_normal((6, 5))

@@ -11,21 +11,20 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, decisions, read_run, run
-from admmnet.decisions import Facts, decide
-from admmnet.defaults import fixed
+from admmnet import RunConfig, read_run, run
 from admmnet.errors import RunError
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.holder.secrets import Secret
 from admmnet.losses import get_loss
-from admmnet.methods import Agent, AgentPlan, Method
+from admmnet.methods import AgentPlan, Facts, fixed
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.node import Node
+from admmnet.planning import Public, decide
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate_proven import ProvenNoise, ProvenSetting, calibrate_agent
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
-from admmnet.privacy.events import Gaussian
+from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.ledger import Header, Ledger
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver, Solution
@@ -67,19 +66,18 @@ def test_every_agent_keeps_its_own_budget(problem: Path, tmp_path: Path) -> None
 # a budget that ends before the rounds
 
 
-def smaller(noise: ProvenNoise, affordable: float, counts: dict[str, float]) -> ProvenNoise:
-    """Noise whose budget ends when starts and releases have used this share of it."""
-    spent = Totals("proven")
-    for event in noise.release:
-        spent.add(event)
-    each, order = spent.curve, noise.budget.order
-    if noise.gate is not None:
-        gate = Totals("proven")
-        gate.add(noise.gate.event)
-        each = counts["release"] * each + counts["gate"] * gate.curve
+def smaller(plan: AgentPlan, affordable: float, counts: dict[str, float]) -> AgentPlan:
+    """Plan whose budget ends when starts and releases have used this share of it."""
+    events = [event for event, _ in plan.charges]
+    gate = [] if plan.noise.gate is None else [events.pop()]
+    each = Totals.of([(event, 1) for event in events], "proven").curve
+    if gate:
+        each = counts["release"] * each + counts["gate"] * Totals.of([(gate[0], 1)], "proven").curve
+    assert plan.budget is not None
+    order, delta = plan.budget.order, plan.budget.delta
     assert order is not None
-    epsilon = affordable * float(each[order]) - allowance(order, 0.0, noise.budget.delta)
-    return replace(noise, budget=Budget(epsilon, noise.budget.delta, "proven", order))
+    epsilon = affordable * float(each[order]) - allowance(order, 0.0, delta)
+    return replace(plan, budget=Budget(epsilon, delta, "proven", order))
 
 
 @pytest.mark.parametrize("gate", ["off", "gaussian", "above-threshold"])
@@ -87,13 +85,13 @@ def test_a_budget_that_ends_early_refuses_for_good(
     gate: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of a release more than two of them: the third question is refused, although it alone would fit."""
+    plan = PPADMM.plan
 
-    def calibrated(*args: Any) -> ProvenNoise:
-        noise = calibrate_agent(*args)
+    def planned(self: PPADMM, agent: int, target: Target) -> AgentPlan:
         affordable = 2.5 if gate == "off" else 1.0
-        return smaller(noise, affordable, {"release": 2.5, "gate": 3.0})
+        return smaller(plan(self, agent, target), affordable, {"release": 2.5, "gate": 3.0})
 
-    monkeypatch.setattr(decisions, "calibrate_agent", calibrated)
+    monkeypatch.setattr(PPADMM, "plan", planned)
     words = {"algorithm": "ipp-admm", "rounds": 8, "epsilon": 120.0, "eta": 0.3, "gate": gate}
     words |= {} if gate == "off" else {"gate_share": 0.5, "gate_threshold": -1e8, "max_releases": 8}
     result, _, said = play(problem, tmp_path / "run", **words)
@@ -105,20 +103,29 @@ def test_a_budget_that_ends_early_refuses_for_good(
         assert {round for round, _ in book} == {0, 1}
 
 
-SETTING = ProvenSetting("objective", 6, 6, BETA, 1.0, 0.25, gate="above-threshold", gate_share=0.3)
+def lone_method(kind: type[PPADMM], **settings: Any) -> PPADMM:
+    values: dict[str, Any] = {"epsilon": 5.0, "delta": 1e-4, "rounds": 6, "eta": 0.1, "proximal": 0.0}
+    config = RunConfig(algorithm=kind.name, beta=BETA, **values, **settings)
+    return kind(fixed(config), Facts(nx.path_graph(2), {0: 80, 1: 80}, SIZE, {}))
 
 
-def lone_node(folder: Path, noise: ProvenNoise, kind: type[Method], **settings: Any) -> Node:
+def held(threshold: float) -> PPADMM:
+    gate: dict[str, Any] = {"gate": "above-threshold", "gate_share": 0.3, "max_releases": 6}
+    return lone_method(IPPADMM, gate_threshold=threshold, **gate)
+
+
+def lone_node(folder: Path, method: PPADMM, plan: AgentPlan) -> Node:
     stream = np.random.default_rng(3)
     X = stream.standard_normal((80, SIZE))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    holder = SimulatedHolder(X, np.sign(stream.standard_normal(80)))
+    holder, budget = SimulatedHolder(X, np.sign(stream.standard_normal(80))), plan.budget
+    assert budget is not None
     header = Header(
         0,
         (1,),
         80,
-        noise.budget.epsilon,
-        noise.budget.delta,
+        budget.epsilon,
+        budget.delta,
         "proven",
         "proven",
         "ipp-admm",
@@ -126,20 +133,20 @@ def lone_node(folder: Path, noise: ProvenNoise, kind: type[Method], **settings: 
         "x",
         "0",
     )
-    header = replace(header, order=noise.budget.alpha)
-    ledger = Ledger(folder / "agent-000.jsonl", header, noise.budget, durable=False)
-    method = kind(RunConfig(algorithm=kind.name, beta=BETA, **settings))
-    agent = Agent(0, (1,), AgentPlan(0.1, 0.0, 0.0, noise))
-    agent.state = method.start(agent, SIZE)
-    return Node(agent, method, Door(holder, 0, get_loss("logistic"), ledger, agent_streams(0, 1)), ledger)
+    header = replace(header, order=budget.alpha)
+    ledger = Ledger(folder / "agent-000.jsonl", header, budget, durable=False)
+    door = Door(holder, 0, get_loss("logistic"), ledger, agent_streams(0, 1))
+    return Node(method.agent(0, plan), method, door, ledger)
 
 
 def test_a_refusal_outlives_what_would_fit_later(tmp_path: Path) -> None:
-    noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, SETTING), 1.0, {"release": 1.5, "gate": 2.0})
-    node = lone_node(tmp_path, noise, IPPADMM, gate_threshold=-1e9, max_releases=6)
+    method = held(-1e9)
+    plan = smaller(method.plan(0, Target(5.0, 1e-4)), 1.0, {"release": 1.5, "gate": 2.0})
+    node = lone_node(tmp_path, method, plan)
     assert node.propose(0) is not None
-    assert noise.gate is not None
-    assert node.ledger.affords([noise.gate.event])  # the question alone
+    question = plan.charges[-1][0]
+    assert isinstance(question, AboveThreshold)
+    assert node.ledger.affords([question])  # alone
     assert node.propose(1) is None
     assert node.ledger.refused_at == 1
     assert not node.ledger.affords([Gaussian(1e-9, 1.0)])
@@ -201,15 +208,17 @@ def test_what_is_no_message_is_refused(word: Vector, told: str | None, problem: 
 
 def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
     """One start and one release fit, no more: "no" round after round, and the yes is still paid for."""
-    noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, SETTING), 1.0, {"release": 1.0, "gate": 1.0})
-    noise = replace(noise, budget=replace(noise.budget, epsilon=noise.budget.epsilon * (1.0 + 1e-9)))
-    node = lone_node(tmp_path, noise, IPPADMM, gate_threshold=1e9, max_releases=6)
+    method = held(1e9)
+    plan = smaller(method.plan(0, Target(5.0, 1e-4)), 1.0, {"release": 1.0, "gate": 1.0})
+    assert plan.budget is not None
+    plan = replace(plan, budget=replace(plan.budget, epsilon=plan.budget.epsilon * (1.0 + 1e-9)))
+    node = lone_node(tmp_path, method, plan)
     for round in range(5):
         assert node.propose(round) is None
     assert node.ledger.events == 1
     assert node.ledger.refused_at is None
-    (held,) = (key for key in node.door.secret.kept if key.startswith("HeldFall"))
-    node.door.secret.kept[held] = -1e9
+    (key,) = (key for key in node.door.secret.kept if key.startswith("HeldFall"))
+    node.door.secret.kept[key] = -1e9
     assert node.propose(5) is not None
     assert node.propose(6) is None
     assert node.ledger.refused_at == 6
@@ -219,9 +228,8 @@ def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
 def test_pp_admm_that_cannot_pay_solves_and_draws_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    off = replace(SETTING, gate="off")
-    noise = smaller(calibrate_agent(80, 0.2, 5.0, 1e-4, off), 0.5, {})
-    node = lone_node(tmp_path, noise, PPADMM)
+    method = lone_method(PPADMM)
+    node = lone_node(tmp_path, method, smaller(method.plan(0, Target(5.0, 1e-4)), 0.5, {}))
 
     def touched(*args: Any) -> Solution:
         raise AssertionError("records were touched without a charge")
@@ -254,9 +262,12 @@ def test_the_promise_is_kept_and_used(algorithm: str, release: str, gate: str) -
         words: dict[str, Any] = {"release": release, "gate": gate, "epsilon": epsilon, "eta": 1000.0 / n}
         words["delta"] = 1e-4
         config = RunConfig(algorithm=algorithm, **words)
-        decision = decide(fixed(config), Facts(graph, dict.fromkeys(graph, n), 20), LocalWorld())
-        for noise in (decision.noise or {}).values():
-            proven = noise.worst_case.epsilon_proven(1e-4)
+        public = Public(dict.fromkeys(graph, n), 20)
+        _, plans = decide(fixed(config), graph, LocalWorld(), (tuple(graph),), public)
+        assert len(plans) == 3
+        for plan in plans.values():
+            assert plan.worst_case is not None
+            proven = plan.worst_case.epsilon_proven(1e-4)
             assert 0.98 * epsilon <= proven <= epsilon, (epsilon, n)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.privacy.calibrate_proven import ProvenNoise
+from admmnet.methods.pp_admm import PerturbedNoise
 from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
 from admmnet.rng import Purpose, agent_streams
 from admmnet.solve import LocalSolver, Solution
@@ -40,7 +40,7 @@ def test_pp_admm(release: str, strength: dict[str, float], problem: Path, tmp_pa
     np.testing.assert_array_equal(result.theta, replay.network.theta)
     assert np.abs(result.theta).max() > 0.05
     assert len(said) == 6
-    p = plan.strength.proximal
+    p = tuple(plan.agents[i].proximal for i in range(5))
     if strength:
         assert p == (strength["proximal"],) * 5
     else:
@@ -64,7 +64,8 @@ def test_the_self_term_matters_to_the_replay(problem: Path, tmp_path: Path) -> N
     words = {"algorithm": "pp-admm", "rounds": 3, "epsilon": 8.0, "eta": 0.05, "proximal": 0.2}
     _, plan, said = play(problem, tmp_path / "run", **words)
     for wrong in ((0.0,) * 5, (0.2, 0.2, 0.21, 0.2, 0.2)):
-        replay = Replay(problem, replace(plan, strength=replace(plan.strength, proximal=wrong)))
+        agents = {i: replace(plan.agents[i], proximal=p) for i, p in enumerate(wrong)}
+        replay = Replay(problem, replace(plan, agents=agents))
         with pytest.raises(AssertionError):
             replay.check(said)
 
@@ -159,15 +160,15 @@ def test_only_released_vectors_reach_the_linear_term(
     words = {"algorithm": "pp-admm", "rounds": 5, "epsilon": 4.0, "eta": 0.1, "proximal": 0.05}
     _, plan, said = play(problem, tmp_path / "run", **words, release=release, beta=1e-3)
     network = ProvenNetwork(problem, 0.1, 0.0, (0.05,) * 5)
-    streams, noise = [agent_streams(i, SEED) for i in range(5)], plan.noise or {}
+    streams = [agent_streams(i, SEED) for i in range(5)]
     hidden = 0.0
     for round, spoken in enumerate(said):
         for i in range(5):
             own = network.theta[i]
             public = 2 * network.dual[i] - 0.05 * own
             public -= 0.1 * np.sum([own + network.theta[j] for j in network.graph[i]], axis=0)
-            part = noise[i]
-            assert isinstance(part, ProvenNoise)
+            part = plan.agents[i].noise
+            assert isinstance(part, PerturbedNoise)
             sigma1 = part.sigma1
             if sigma1 is not None:
                 public += sigma1 * streams[i][Purpose.OBJECTIVE].standard_normal(SIZE)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import decisions
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.calibrate_pure import PureNoise, calibrate_pure
+from admmnet.methods import AgentPlan
+from admmnet.methods.dvp import DVP
+from admmnet.privacy.calibrate import Target
 from admmnet.types import Vector
 
 from .recording import play, shards_of, write_problem
@@ -80,11 +81,13 @@ def test_a_penalty_that_grows_stops_short(problem: Path, tmp_path: Path) -> None
 def test_a_ridge_of_dvp_moves_the_optimum_to_its_own(
     problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def calibrated(*args: Any) -> PureNoise:
-        noise = calibrate_pure(*args)
-        return replace(noise, extra=0.05, convexity=noise.convexity - noise.extra + 0.05)
+    plan = DVP.plan
 
-    monkeypatch.setattr(decisions, "calibrate_pure", calibrated)
+    def planned(self: DVP, agent: int, target: Target) -> AgentPlan:
+        own, m = plan(self, agent, target), self.objective(agent).convexity + 0.05
+        return replace(own, noise=own.noise._replace(convexity=m), convexity=m)
+
+    monkeypatch.setattr(DVP, "plan", planned)
     theta = final(problem, tmp_path / "run", "dvp", rounds=250)
     assert gap(problem, theta, ridge=0.05)[1] <= 1e-9
     assert gap(problem, theta)[1] > 0.1

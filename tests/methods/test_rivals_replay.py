@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
+from admmnet.methods.rivals import PureNoise
 from admmnet.planning import Plan
-from admmnet.privacy.calibrate_pure import PureNoise
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
 from admmnet.types import Vector
 
 from .recording import RecordingWorld, write_problem
-from .rivals import RivalNetwork, RivalNoise, Strengths, proven_rate, published_noise
+from .rivals import RivalNetwork, RivalNoise, Strengths, proven_epsilon, proven_rate, published_noise
 
 BETA, SEED, SIZE, CLOSE, DELTA = 2e-12, 11, 6, 1e-10, 1e-4
 DEGREES = (1, 2, 2, 2, 1)
@@ -41,15 +41,18 @@ def play(problem: Path, folder: Path, **settings: Any) -> tuple[Plan, Said]:
 def strengths_of(plan: Plan) -> Strengths:
     config = plan.config
     growth, gamma = (0.0 if value == "auto" else value for value in (config.growth, config.gamma))
-    return Strengths(
-        plan.strength.eta, float(config.regularisation), plan.strength.proximal, float(growth), float(gamma)
-    )
+    proximal = tuple(plan.agents[i].proximal for i in range(5))
+    return Strengths(plan.agents[0].eta, float(config.regularisation), proximal, float(growth), float(gamma))
 
 
 def noise_of(plan: Plan) -> list[RivalNoise]:
-    found = [part for _, part in sorted((plan.noise or {}).items())]
-    assert all(isinstance(part, PureNoise) for part in found)
-    return [RivalNoise(part.rate, part.sigma2, part.extra) for part in found if isinstance(part, PureNoise)]
+    found = []
+    for i, degree in enumerate(DEGREES):
+        own = plan.agents[i]
+        assert isinstance(own.noise, PureNoise)
+        phi = own.noise.convexity - (own.regularisation + 2.0 * own.eta * degree + own.proximal)
+        found.append(RivalNoise(own.noise.rate, own.noise.sigma2, phi))
+    return found
 
 
 def assert_same(said: Said, expected: list[list[Vector]]) -> None:
@@ -143,9 +146,8 @@ def test_the_proven_forms(name: str, problem: Path, tmp_path: Path) -> None:
                 own = replace(event, convexity=1.0)
                 assert own == GammaNorm(2 / n, noise[i].rate, SIZE, 0.25, 1.0, n, None, logistic=True)
                 assert event.convexity == pytest.approx(m, rel=1e-14)
-                part = (plan.noise or {})[i]
-                assert isinstance(part, PureNoise)
-                assert event.rate == pytest.approx(proven_rate(part.epsilon, n, m), rel=1e-9)
+                epsilon0 = proven_epsilon(2 * BETA / m, noise[i].sigma2)
+                assert event.rate == pytest.approx(proven_rate(epsilon0, n, m), rel=1e-9)
             elif isinstance(event, Gaussian):
                 assert event.sensitivity == pytest.approx(2 * BETA / m, rel=1e-12)
                 assert event.sigma == noise[i].sigma2
@@ -197,7 +199,6 @@ def test_other_losses_are_theirs_too(algorithm: str, problem: Path, tmp_path: Pa
             gradient = f.X.T @ slope / len(f.y) + m * first + e  # duals and neighbours are 0 yet
             assert np.linalg.norm(gradient) < 60.0 * part.sigma2 * (1.0 + m), (loss, i)
             assert np.linalg.norm(e) > 1e4 * part.sigma2
-            calibrated = (plan.noise or {})[i]
-            assert isinstance(calibrated, PureNoise)
-            assert isinstance(calibrated.release[0], GammaNorm)
-            assert (calibrated.release[0].curvature, calibrated.release[0].logistic) == (1.0, False)
+            event = plan.agents[i].charges[0][0]
+            assert isinstance(event, GammaNorm)
+            assert (event.curvature, event.logistic) == (1.0, False)

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, decisions, run
+from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.drive import Steps
+from admmnet.methods import AgentPlan
+from admmnet.methods.rivals import Rival
 from admmnet.node import Node
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate_pure import PureNoise, calibrate_pure
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
+from admmnet.privacy.events import NoRecords
 from admmnet.privacy.ledger import Ledger
 from admmnet.result import RunResult
 from admmnet.rng import Purpose
@@ -150,23 +153,26 @@ def test_a_vector_said_between_follows_from_what_was_said_before(problem: Path, 
 # a budget that ends before the rounds
 
 
-def ending_after(releases: float) -> Callable[..., PureNoise]:
-    def calibrated(*args: Any) -> PureNoise:
-        noise = calibrate_pure(*args)
-        order = noise.budget.order
-        assert order is not None
-        each = float(Totals.of([(event, 1) for event in noise.release], "proven").curve[order])
-        epsilon = releases * each - allowance(order, 0.0, noise.budget.delta)
-        return replace(noise, budget=Budget(epsilon, noise.budget.delta, "proven", order))
+def ending_after(releases: float) -> Callable[[Rival, int, Target], AgentPlan]:
+    plan = Rival.plan
 
-    return calibrated
+    def planned(self: Rival, agent: int, target: Target) -> AgentPlan:
+        own = plan(self, agent, target)
+        assert own.budget is not None
+        order, delta = own.budget.order, own.budget.delta
+        assert order is not None
+        release = [(event, 1) for event, _ in own.charges if not isinstance(event, NoRecords)]
+        epsilon = releases * float(Totals.of(release, "proven").curve[order]) - allowance(order, 0.0, delta)
+        return replace(own, budget=Budget(epsilon, delta, "proven", order))
+
+    return planned
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_budget_that_ends_early_refuses_for_good(
     algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decisions, "calibrate_pure", ending_after(2.5))
+    monkeypatch.setattr(Rival, "plan", ending_after(2.5))
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     end = 4 if algorithm == "r-admm" else 2  # r-admm's third release would be in round 4
     for round, spoken in enumerate(said):
@@ -183,7 +189,7 @@ def test_a_budget_that_ends_early_refuses_for_good(
 def test_a_rival_that_cannot_pay_solves_and_draws_nothing(
     algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decisions, "calibrate_pure", ending_after(0.5))
+    monkeypatch.setattr(Rival, "plan", ending_after(0.5))
     monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal, also_even=True))
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     assert all(vector is None for spoken in said for vector in spoken.values())

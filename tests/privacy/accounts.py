@@ -13,11 +13,11 @@ from admmnet import RunConfig, run
 from admmnet.privacy import audit
 from admmnet.privacy.account import AccountFile
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate_proven import nominal_rho
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import Header
 from admmnet.result import RunResult
+from tests.planned import nominal_rho
 
 HEADER = Header(
     0, (1,), 70, 1.0, 1e-4, "proven", "proven", "pp-admm", "seeded", "public-bounds", "0", order=12.0

@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from admmnet import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.privacy import audit
-from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate import AgentFacts, Noise, Setting, calibrate
+from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.chain import digest
-from admmnet.privacy.events import Event
+from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import Header, Ledger, encode, event_line, total_line
 
-FACTS = AgentFacts(7000, 2, 1.0, 1e-4)
-PP = Setting(5, 3, 0.5, 10.0**-3.5, 1.0, 0.25, "published")
-IPP = replace(PP, accountant="proven", gated=True, max_releases=2, gate_share=0.1, loss_clip=2.0)
+from .published_agents import PublishedAgent, published
+
+FACTS = PublishedAgent(7000, 2, 1.0, 1e-4)
+PP = RunConfig(
+    algorithm="pp-admm", method="published", accountant="published", rounds=3, eta=0.5, beta=10.0**-3.5
+)
+IPP = replace(PP, algorithm="ipp-admm", accountant="proven", max_releases=2, gate_share=0.1)
 HEADER = Header(
     0, (1, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "seeded", "public-bounds", "0.1.0"
 )
@@ -28,16 +32,33 @@ MASKS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80)
 Lines = list[dict[str, Any]]
 
 
-def noise_of(setting: Setting) -> Noise:
-    return calibrate([FACTS], setting).noise[0]
+class Asked(NamedTuple):
+    """What a gate's first comparison charges, and a later one."""
+
+    first: Event
+    later: Event
 
 
-def write(path: Path, setting: Setting = PP, rounds: int = 1, *, finished: bool = True) -> bytes:
+class Noise(NamedTuple):
+    """What an agent's rounds charge, and its budget."""
+
+    objective: ObjectivePerturbation
+    release: Gaussian
+    gate: Asked | None
+    budget: Budget
+
+
+def noise_of(setting: RunConfig) -> Noise:
+    _, (plan,) = published([FACTS], setting)
+    release = plan.release[-1]
+    assert isinstance(release, Gaussian)
+    return Noise(plan.objective, release, Asked(*plan.gate) if plan.gate else None, plan.budget)
+
+
+def write(path: Path, setting: RunConfig = PP, rounds: int = 1, *, finished: bool = True) -> bytes:
     """Ledger of an honest run."""
     noise = noise_of(setting)
-    header = replace(
-        HEADER, accountant=setting.accountant, algorithm="ipp-admm" if setting.gated else "pp-admm"
-    )
+    header = replace(HEADER, accountant=str(setting.accountant), algorithm=setting.algorithm)
     path.unlink(missing_ok=True)
     ledger = Ledger(path, header, noise.budget, durable=False)
     for round_ in range(rounds):

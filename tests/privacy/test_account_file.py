@@ -15,8 +15,8 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy import audit
-from admmnet.privacy.calibrate_proven import nominal_rho
 from admmnet.privacy.conversion import ORDERS
+from tests.planned import nominal_rho
 
 from .accounts import HEADER, Place, opened, spend, started, told, write_people
 

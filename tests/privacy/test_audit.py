@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from admmnet import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.privacy import audit
-from admmnet.privacy.calibrate import Setting
 from admmnet.privacy.events import Event, ObjectivePerturbation, Unprotected
 from admmnet.privacy.ledger import encode, total_line
 
@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("setting", [PP, IPP], ids=["pp-admm", "ipp-admm"])
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("rounds", [0, 1, 3])
-def test_honest_ledgers_hold(path: Path, setting: Setting, rounds: int, finished: bool) -> None:
+def test_honest_ledgers_hold(path: Path, setting: RunConfig, rounds: int, finished: bool) -> None:
     data = write(path, setting, rounds, finished=finished)
     account, noise = audit.read(path), noise_of(setting)
     assert account.finished is finished

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from admmnet import RunConfig
 from admmnet.privacy import audit
-from admmnet.privacy.calibrate_pure import PureFacts, PureNoise, PureSetting, calibrate_pure
 from admmnet.privacy.chain import digest
 from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
 from admmnet.privacy.ledger import Header, encode
+from tests.planned import Planned, calibrated
 
 from .ledgers import HEADER, MASKS, Lines, chained, fails, fault, forged, parsed
 from .test_audit_forged import NASTY, places, with_literal
@@ -29,10 +30,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "agent-000.jsonl"
 
 
-def noise_of(header: Header, *, logistic: bool = True, convexity: float = 2.0) -> PureNoise:
-    papers = header.method == "published"
-    setting = PureSetting("r-admm", papers, header.accountant, 4, 2, 9, 1e-8, 1.0, 0.25, logistic)
-    return calibrate_pure(PureFacts(7000, convexity, min(convexity, 2.0)), 1.0, 1e-4, setting)
+def noise_of(header: Header, *, logistic: bool = True, convexity: float = 2.0) -> Planned:
+    """Either loss has G = 1 and c1 = 1/4."""
+    loss: dict[str, Any] = {} if logistic else {"loss": "smoothed-hinge", "loss_width": 2.0}
+    form = RunConfig(algorithm="r-admm", method=header.method, accountant=header.accountant)
+    settings = replace(form, rounds=4, beta=1e-8, **loss)
+    return calibrated(7000, convexity, 1.0, 1e-4, settings, penalty=min(convexity, 2.0), width=9)
 
 
 def book(header: Header, **others: Any) -> bytes:

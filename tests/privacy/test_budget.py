@@ -4,75 +4,90 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from admmnet import RunConfig
 from admmnet.privacy import proven, published
 from admmnet.privacy.budget import SLACK, Budget, Totals
-from admmnet.privacy.calibrate import AgentFacts, Noise, Setting, calibrate
 from admmnet.privacy.conversion import ORDERS, allowance, loose_rho
 from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
+from tests.planned import Planned
+
+from .published_agents import PublishedAgent
+from .published_agents import published as planned
 
 ACCOUNTANTS = pytest.mark.parametrize("accountant", ["proven", "published"])
 
 
 @dataclass(frozen=True)
 class Plan:
-    facts: AgentFacts
-    setting: Setting
+    facts: PublishedAgent
+    setting: RunConfig
+    agents: int = 5
+
+    @property
+    def rounds(self) -> int:
+        return int(self.setting.rounds)
+
+    def calibrated(self) -> Planned:
+        return planned([self.facts], self.setting, of=self.agents)[1][0]
+
+
+def setting_of(rounds: int, accountant: str, **others: Any) -> RunConfig:
+    values: dict[str, Any] = {"algorithm": "pp-admm", "eta": 0.5, "beta": 10.0**-3.5} | others
+    return RunConfig(method="published", accountant=accountant, rounds=rounds, **values)
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    rounds, gated = draw(st.integers(1, 60)), draw(st.booleans())
-    setting = Setting(
-        agents=draw(st.integers(2, 50)),
-        rounds=rounds,
-        eta=draw(st.floats(0.01, 10.0)),
-        beta=draw(st.sampled_from([1e-8, 10.0**-3.5, 1e-2])),
-        lipschitz=1.0,
-        curvature=0.25,
-        accountant=draw(st.sampled_from(["proven", "published"])),
-        gated=gated,
-        max_releases=draw(st.integers(1, rounds)) if gated else 0,
-        gate_share=draw(st.floats(0.01, 0.9)) if gated else 0.0,
-        loss_clip=draw(st.floats(0.1, 5.0)) if gated else 0.0,
+    rounds, agents = draw(st.integers(1, 60)), draw(st.integers(2, 50))
+    others: dict[str, Any] = {
+        "eta": draw(st.floats(0.01, 10.0)),
+        "beta": draw(st.sampled_from([1e-8, 10.0**-3.5, 1e-2])),
+    }
+    if draw(st.booleans()):
+        others |= {
+            "algorithm": "ipp-admm",
+            "max_releases": draw(st.integers(1, rounds)),
+            "gate_share": draw(st.floats(0.01, 0.9)),
+            "loss_clip": draw(st.floats(0.1, 5.0)),
+        }
+    setting = setting_of(rounds, draw(st.sampled_from(["proven", "published"])), **others)
+    records, degree = draw(st.integers(50, 10**6)), draw(st.integers(1, 8))
+    facts = PublishedAgent(
+        records, degree, draw(st.floats(0.05, 20.0)), draw(st.sampled_from([1e-6, 1e-4, 1e-2]))
     )
-    delta = draw(st.sampled_from([1e-6, 1e-4, 1e-2]))
-    return Plan(
-        AgentFacts(draw(st.integers(50, 10**6)), draw(st.integers(1, 8)), draw(st.floats(0.05, 20.0)), delta),
-        setting,
-    )
+    return Plan(facts, setting, agents)
 
 
-def afforded(noise: Noise, plan: Plan, yes: frozenset[int]) -> int:
+def afforded(noise: Planned, plan: Plan, yes: frozenset[int]) -> int:
     """Rounds until the budget refuses, at most T + 2; ``yes`` are the rounds in which a gate opens."""
     spent, budget = Totals(), noise.budget
-    for round_ in range(plan.setting.rounds + 2):
-        gate: tuple[Event, ...] = ()
-        if noise.gate is not None:
-            gate = (noise.gate.later if round_ else noise.gate.first,)
-        if not budget.affords(spent, (noise.objective, *gate, noise.release)):
+    objective, release = noise.release
+    for round_ in range(plan.rounds + 2):
+        gate = noise.gate[min(round_, 1) :][:1]
+        if not budget.affords(spent, (objective, *gate, release)):
             return round_
-        for event in (noise.objective, *gate):
+        for event in (objective, *gate):
             spent.add(event)
-        if noise.gate is None or round_ in yes:
-            assert budget.affords(spent, (noise.release,)), (
-                "asked before the question, still true after the yes"
-            )
-            spent.add(noise.release)
-    return plan.setting.rounds + 2
+        if not gate or round_ in yes:
+            assert budget.affords(spent, (release,)), "asked before the question, still true after the yes"
+            spent.add(release)
+    return plan.rounds + 2
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(plan=plans(), data=st.data())
 def test_exactly_the_planned_rounds_are_afforded(plan: Plan, data: st.DataObject) -> None:
-    noise, rounds = calibrate([plan.facts], plan.setting).noise[0], plan.setting.rounds
-    yes = data.draw(st.permutations(range(rounds)))[: plan.setting.releases]
-    if plan.setting.gated:
+    noise, rounds = plan.calibrated(), plan.rounds
+    yes = data.draw(st.permutations(range(rounds)))
+    if noise.gate:
+        yes = yes[: int(plan.setting.max_releases)]
         yes = [*yes[1:], rounds - 1] if rounds - 1 not in yes else yes  # the last broadcast in the last round
     assert afforded(noise, plan, frozenset(yes)) == rounds
 
@@ -80,9 +95,8 @@ def test_exactly_the_planned_rounds_are_afforded(plan: Plan, data: st.DataObject
 @ACCOUNTANTS
 @pytest.mark.parametrize("rounds", [1000, 5000])
 def test_many_rounds_are_afforded_to_the_last(accountant: str, rounds: int) -> None:
-    facts = AgentFacts(7000, 2, 1.0, 1e-4)
-    setting = Setting(5, rounds, 0.5, 10.0**-3.5, 1.0, 0.25, accountant)
-    assert afforded(calibrate([facts], setting).noise[0], Plan(facts, setting), frozenset()) == rounds
+    plan = Plan(PublishedAgent(7000, 2, 1.0, 1e-4), setting_of(rounds, accountant))
+    assert afforded(plan.calibrated(), plan, frozenset()) == rounds
 
 
 def share(budget: Budget, part: float) -> tuple[Totals, Event]:

@@ -15,73 +15,86 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp
 
 from admmnet import RunConfig
-from admmnet.decisions import Facts, decide
-from admmnet.defaults import fixed
 from admmnet.errors import BudgetError
-from admmnet.privacy import calibrate_proven as module
+from admmnet.losses import Loss, get_loss
+from admmnet.methods.ipp_admm import IPPADMM, SWITCH
+from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate_proven import (
-    GATES,
-    SWITCH,
-    ProvenNoise,
-    ProvenSetting,
-    calibrate_agent,
-    choose_gate,
-    noise_at,
-    nominal_rho,
-    pure_epsilon,
-)
+from admmnet.privacy.calibrate import pure_epsilon
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, allowance, best_order, epsilon, gaussian_epsilon
 from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
 from admmnet.privacy.proven import LOGISTIC, cost, pure_rho
-from admmnet.transport.local import LocalWorld
+from admmnet.radius import LossFacts, gate_gap
+from tests.planned import Planned, alone, calibrated, decided, nominal_rho
+from tests.planned import noise_at as noise_or_none
 
-PP = ProvenSetting("objective", 12, 12, 1e-8, 1.0, 0.25, logistic=True)
-IPP = replace(PP, gate="gaussian", gate_share=0.05, gate_gap=1e-5)
+GATES = ("off", "gaussian", "above-threshold")
+PP = RunConfig(algorithm="ipp-admm", gate="off", release="objective", rounds=12, beta=1e-8)
+IPP = replace(PP, gate="gaussian", gate_share=0.05)
 
 
-def drawn(stream: np.random.Generator) -> tuple[int, float, float, float, ProvenSetting]:
-    """Agent and setting whose convexity leaves the budget something for noise."""
+def with_gate(gate: str, share: float, settings: RunConfig = PP, releases: int | None = None) -> RunConfig:
+    """PP-ADMM's settings with a gate, or none."""
+    if gate == "off":
+        return settings
+    most = settings.rounds if releases is None else releases
+    return replace(settings, gate=gate, gate_share=share, max_releases=most)
+
+
+def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned:
+    found = noise_or_none(rho, n, m, settings)
+    assert found is not None
+    return found
+
+
+def drawn(stream: np.random.Generator) -> tuple[int, float, float, float, RunConfig]:
+    """Agent and settings whose convexity leaves the budget something for noise."""
     rounds = int(np.exp(stream.uniform(0, 6)))
     gate = str(stream.choice(GATES))
     n, eps = int(np.exp(stream.uniform(4, 14))), float(np.exp(stream.uniform(-2.5, 3)))
-    lipschitz, curvature = (float(np.exp(stream.uniform(-2, 2))) for _ in range(2))
+    loss: dict[str, Any] = {"loss": str(stream.choice(["logistic", "smoothed-hinge", "huber"]))}
+    if loss["loss"] != "logistic":
+        loss["loss_width"] = float(np.exp(stream.uniform(-2, 2)))
     kappa = float(np.exp(stream.uniform(-8, -2))) * eps / (8 * math.sqrt(rounds))
-    setting = ProvenSetting(
+    settings = RunConfig(
+        algorithm="ipp-admm",
+        gate="off",
         release=str(stream.choice(["objective", "output"])),
         rounds=rounds,
-        releases=int(stream.integers(1, rounds + 1)) if gate != "off" else rounds,
         beta=float(10.0 ** stream.uniform(-9, -3)),
-        lipschitz=lipschitz,
-        curvature=curvature,
-        logistic=bool(stream.random() < 0.5),
-        gate=gate,
-        gate_share=float(stream.uniform(0.01, 0.9)) if gate != "off" else 0.0,
-        gate_radius=float(stream.uniform(0.1, 20)),
-        gate_gap=float(10.0 ** stream.uniform(-8, -2)),
+        **loss,
     )
-    return n, curvature / (n * kappa), eps, float(10.0 ** stream.uniform(-9, -2)), setting
+    if gate != "off":
+        releases, share = int(stream.integers(1, rounds + 1)), float(stream.uniform(0.01, 0.9))
+        settings = with_gate(gate, share, settings, releases)
+        settings = replace(settings, gate_radius=float(stream.uniform(0.1, 20)))
+    m = loss_of(settings).curvature_bound() / (n * kappa)
+    return n, m, eps, float(10.0 ** stream.uniform(-9, -2)), settings
+
+
+def loss_of(settings: RunConfig) -> Loss:
+    return get_loss(settings.loss, settings.loss_width)
 
 
 def test_the_whole_promise_is_used_and_no_more() -> None:
     stream = np.random.default_rng(31)
     for _ in range(250):
         n, m, eps, delta, setting = drawn(stream)
-        noise = calibrate_agent(n, m, eps, delta, setting)
+        noise = calibrated(n, m, eps, delta, setting)
         assert 1.0 - 1e-9 <= noise.worst_case.epsilon_proven(delta) / eps <= 1.0, (n, m, eps, delta, setting)
 
 
 def test_the_worst_case_is_the_sum_of_all_that_can_be_charged() -> None:
     for release, gate in product(("objective", "output"), GATES):
-        setting = replace(PP, release=release, gate=gate, releases=5 if gate != "off" else 12, gate_share=0.3)
-        noise = calibrate_agent(7000, 0.05, 1.0, 1e-4, setting)
+        setting = with_gate(gate, 0.3, replace(PP, release=release), 5)
+        noise = calibrated(7000, 0.05, 1.0, 1e-4, setting)
         total = Totals("proven")
-        for event in noise.release * setting.releases:
+        for event in noise.release * (12 if gate == "off" else 5):
             total.add(event)
-        if noise.gate is not None:
+        for event in noise.gate:
             # every round asks the Gaussian gate; the held one starts at most once a release
             for _ in range(12 if gate == "gaussian" else 5):
-                total.add(noise.gate.event)
+                total.add(event)
         assert noise.worst_case.rho == pytest.approx(total.rho, rel=1e-12)
         np.testing.assert_allclose(noise.worst_case.curve, total.curve, rtol=1e-12)
         assert noise.worst_case.rho_published is None
@@ -89,13 +102,12 @@ def test_the_worst_case_is_the_sum_of_all_that_can_be_charged() -> None:
 
 def test_the_budget_affords_the_worst_case_and_not_a_release_more() -> None:
     for release, gate, eps in product(("objective", "output"), GATES, (0.1, 1.0, 10.0)):
-        setting = replace(PP, release=release, gate=gate, gate_share=0.2)
-        noise = calibrate_agent(7000, 0.5, eps, 1e-4, setting)
+        setting = with_gate(gate, 0.2, replace(PP, release=release))
+        noise = calibrated(7000, 0.5, eps, 1e-4, setting)
         spent = Totals("proven")
         for _ in range(12):
-            asking = () if noise.gate is None else (noise.gate.event,)
-            assert noise.budget.affords(spent, (*asking, *noise.release))
-            for event in (*asking, *noise.release):
+            assert noise.budget.affords(spent, (*noise.gate, *noise.release))
+            for event in (*noise.gate, *noise.release):
                 spent.add(event)
         assert not noise.budget.affords(spent, noise.release)
 
@@ -130,14 +142,15 @@ def test_noise_agrees_with_a_calibration_of_its_own() -> None:
             rho = float(
                 brentq(lambda r, e=eps: certified(0.75 * r, 1e-5, 0.25 * r, 12) - e, 1e-9, 50.0, xtol=1e-14)
             )
-        setting = replace(PP, gate=gate, gate_share=share)
-        noise = calibrate_agent(n, 1e4 / n, eps, 1e-5, setting)  # kappa 2.5e-5: the linear part alone
+        setting = with_gate(gate, share)
+        noise = calibrated(n, 1e4 / n, eps, 1e-5, setting)  # kappa 2.5e-5: the linear part alone
         each = rho * (1 - share) / 12 * 0.999
-        assert noise.sigma1 == pytest.approx(2 / n / math.sqrt(2 * each), rel=2e-3)
-        assert noise.sigma2 == pytest.approx(2e-8 / (1e4 / n) / math.sqrt(2 * each / 999), rel=2e-3)
-        if noise.gate is not None and gate == "gaussian":
-            assert noise.gate.spread == pytest.approx(
-                (10 / n + 1e-5) / math.sqrt(2 * rho * share / 12), rel=2e-3
+        assert noise.noise.sigma1 == pytest.approx(2 / n / math.sqrt(2 * each), rel=2e-3)
+        assert noise.noise.sigma2 == pytest.approx(2e-8 / (1e4 / n) / math.sqrt(2 * each / 999), rel=2e-3)
+        if gate == "gaussian":
+            gap = gate_gap(LossFacts.of(n, 20, loss_of(setting)), 5.0)
+            assert noise.noise.gate.spread == pytest.approx(
+                (10 / n + gap) / math.sqrt(2 * rho * share / 12), rel=2e-3
             )
 
 
@@ -154,12 +167,20 @@ def test_pure_epsilon_inverts_its_cost() -> None:
 
 def spreads(rounds: int, releases: int, rho: float) -> tuple[float, float]:
     """Noise of the Gaussian and of the held gate at one nominal budget."""
-    setting = replace(PP, rounds=rounds, releases=releases, gate_share=0.3)
-    noise = [noise_at(rho, 7000, 0.05, replace(setting, gate=gate)) for gate in GATES[1:]]
-    gaussian, held = (one.gate for one in noise)
-    assert gaussian is not None
-    assert held is not None
-    return gaussian.spread, held.spread
+    gaussian, held = (
+        noise_at(
+            rho, 7000, 0.05, with_gate(gate, 0.3, replace(PP, rounds=rounds), releases)
+        ).noise.gate.spread
+        for gate in GATES[1:]
+    )
+    return gaussian, held
+
+
+def choose_gate(rounds: int, releases: int) -> str:
+    """Gate that a method chooses of itself."""
+    method = alone(7000, 0.05, with_gate("auto", 0.3, replace(PP, rounds=rounds), releases))
+    assert isinstance(method, IPPADMM)
+    return method.kind
 
 
 @pytest.mark.parametrize("releases", [1, 3, 10])
@@ -180,28 +201,26 @@ def test_both_gates_are_even_at_the_switch() -> None:
 
 def test_a_gate_costs_its_share() -> None:
     for gate in GATES[1:]:
-        setting = replace(PP, rounds=40, releases=7, gate=gate, gate_share=0.3)
-        worst = noise_at(1e-3, 7000, 50.0, setting).worst_case
-        noise = noise_at(1e-3, 7000, 50.0, setting)
-        assert noise.gate is not None
-        times = 40 if gate == "gaussian" else 7
-        assert times * cost(noise.gate.event).rho == pytest.approx(0.3e-3, rel=1e-9)
-        assert worst.rho == pytest.approx(1e-3, rel=1e-6)
+        noise = noise_at(1e-3, 7000, 50.0, with_gate(gate, 0.3, replace(PP, rounds=40), 7))
+        times, (event,) = (40 if gate == "gaussian" else 7), noise.gate
+        assert times * cost(event).rho == pytest.approx(0.3e-3, rel=1e-9)
+        assert noise.worst_case.rho == pytest.approx(1e-3, rel=1e-6)
 
 
 def test_the_held_threshold_is_split_for_the_least_noise() -> None:
-    event = noise_at(1e-3, 7000, 0.05, replace(PP, gate="above-threshold", gate_share=0.3)).gate
-    assert event is not None
-    assert isinstance(event.event, AboveThreshold)
-    both = event.event.epsilon_threshold + event.event.epsilon_query
+    noise = noise_at(1e-3, 7000, 0.05, with_gate("above-threshold", 0.3))
+    (event,) = noise.gate
+    assert isinstance(event, AboveThreshold)
+    both = event.epsilon_threshold + event.epsilon_query
 
     def variance(share: float) -> float:
         return (1 / (share * both)) ** 2 + (2 / ((1 - share) * both)) ** 2
 
-    share = event.event.epsilon_threshold / both
+    share = event.epsilon_threshold / both
     best = minimize_scalar(variance, bounds=(0.01, 0.99), method="bounded", options={"xatol": 1e-9})
     assert share == pytest.approx(float(best.x), abs=1e-6)
-    assert event.spread == pytest.approx(event.sensitivity * math.sqrt(2 * variance(share)), rel=1e-12)
+    spread = event.sensitivity * math.sqrt(2 * variance(share))
+    assert noise.noise.gate.spread == pytest.approx(spread, rel=1e-12)
 
 
 # the logistic bonus
@@ -226,12 +245,12 @@ def test_the_logistic_flag_lowers_the_noise() -> None:
     """At kappa^2 = 0.3 rho of a release the general bound books almost twice the linear part."""
     rho = nominal_rho(1.0, 1e-4) / 12
     m = 0.25 / (7000 * math.sqrt(0.3 * rho))
-    one, two = (calibrate_agent(7000, m, 1.0, 1e-4, replace(PP, logistic=flag)) for flag in (True, False))
-    assert one.sigma1 is not None
-    assert two.sigma1 is not None
-    assert two.sigma1 / one.sigma1 > 1.1
+    # the smoothed hinge of width 2 has the logistic loss's constants, and not its bonus
+    losses = (PP, replace(PP, loss="smoothed-hinge", loss_width=2.0))
+    one, two = (calibrated(7000, m, 1.0, 1e-4, own).noise.sigma1 for own in losses)
+    assert two / one > 1.1
     # with the bonus everything is as if Gaussian: the whole nominal budget buys noise
-    assert one.sigma1 == pytest.approx(2 / 7000 / math.sqrt(2 * rho * 0.999), rel=1e-6)
+    assert one == pytest.approx(2 / 7000 / math.sqrt(2 * rho * 0.999), rel=1e-6)
 
 
 # exact accounting
@@ -240,8 +259,8 @@ def test_the_logistic_flag_lowers_the_noise() -> None:
 @pytest.mark.parametrize("gate", ["off", "gaussian"])
 def test_gaussian_releases_are_accounted_exactly(gate: str) -> None:
     for eps in (0.1, 1.0, 10.0):
-        setting = replace(PP, release="output", gate=gate, gate_share=0.2)
-        noise = calibrate_agent(7000, 0.05, eps, 1e-4, setting)
+        setting = with_gate(gate, 0.2, replace(PP, release="output"))
+        noise = calibrated(7000, 0.05, eps, 1e-4, setting)
         mu = math.sqrt(noise.worst_case.mu_squared)
         assert noise.budget.order is None
         assert noise.worst_case.epsilon_proven(1e-4) == gaussian_epsilon(mu, 1e-4)
@@ -250,8 +269,8 @@ def test_gaussian_releases_are_accounted_exactly(gate: str) -> None:
 
 
 def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
-    for setting in (PP, IPP, replace(PP, release="output", gate="above-threshold", gate_share=0.2)):
-        noise = calibrate_agent(7000, 0.05, 1.0, 1e-4, setting)
+    for setting in (PP, IPP, with_gate("above-threshold", 0.2, replace(PP, release="output"))):
+        noise = calibrated(7000, 0.05, 1.0, 1e-4, setting)
         assert math.isinf(noise.worst_case.mu_squared)
         assert noise.budget.order is not None
         assert noise.worst_case.epsilon_proven(1e-4) == epsilon(noise.worst_case.curve, 1e-4)
@@ -265,11 +284,11 @@ def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
 def test_what_was_spent_is_taken_off(release: str) -> None:
     setting = replace(PP, release=release)
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
-    fresh = calibrate_agent(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), order)
+    fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), order)
     for part in (0.1, 0.5, 0.9):
         spent = Totals("proven")
         spent.add(Gaussian(math.sqrt(2 * part * nominal_rho(1.0, 1e-4)), 1.0))
-        noise = calibrate_agent(7000, 0.5, 1.0, 1e-4, setting, spent, order)
+        noise = calibrated(7000, 0.5, 1.0, 1e-4, setting, spent, order)
         together = float(spent.curve[order] + noise.worst_case.curve[order])
         assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
         assert noise.budget.order == order
@@ -283,29 +302,29 @@ def test_an_account_with_nothing_left_is_refused() -> None:
     with pytest.raises(
         BudgetError, match=r"the account has spent epsilon 0\.\d+ of 1, .* at the order .* nothing is left"
     ) as caught:
-        calibrate_agent(7000, 0.5, 1.0, 1e-4, PP, spent, order)
+        calibrated(7000, 0.5, 1.0, 1e-4, PP, spent, order)
     raised = re.search(r"raise --epsilon to (\S+) for one like a first run at 1 ", str(caught.value))
     assert raised is not None
-    again = calibrate_agent(7000, 0.5, float(raised[1]), 1e-4, PP, spent, order)
+    again = calibrated(7000, 0.5, float(raised[1]), 1e-4, PP, spent, order)
     assert again.worst_case.rho == pytest.approx(nominal_rho(1.0, 1e-4), rel=1e-2)
 
 
 def test_a_convexity_too_small_for_the_budget_is_refused() -> None:
     with pytest.raises(BudgetError, match=r"epsilon = 0\.1 affords no release at all; raise --epsilon or"):
-        calibrate_agent(1000, 1e-5, 0.1, 1e-4, PP)
+        calibrated(1000, 1e-5, 0.1, 1e-4, PP)
 
 
 # work
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    calls = [0]
+    calls, draft = [0], PPADMM._draft
 
-    def count(*args: Any) -> ProvenNoise:
+    def count(*args: Any) -> Any:
         calls[0] += 1
-        return noise_at(*args)
+        return draft(*args)
 
-    monkeypatch.setattr(module, "noise_at", count)
+    monkeypatch.setattr(PPADMM, "_draft", count)
     return calls
 
 
@@ -314,17 +333,16 @@ def test_different_agents_take_few_evaluations(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(120):
         n, eps = int(np.exp(stream.uniform(5, 13))), float(stream.uniform(0.1, 10))
         before = calls[0]
-        calibrate_agent(n, 2000.0 / n, eps, 1e-4, PP)
+        calibrated(n, 2000.0 / n, eps, 1e-4, PP)
         most = max(most, calls[0] - before)
-    assert calls[0] <= 50 * 120
+    assert 120 < calls[0] <= 50 * 120
     assert most <= 120
 
 
 def test_equal_agents_are_calculated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = counted(monkeypatch)
-    config = fixed(RunConfig(algorithm="pp-admm", eta=0.5))
-    decide(config, Facts(nx.cycle_graph(4), dict.fromkeys(range(4), 7000), 20), LocalWorld())
+    calls, settings = counted(monkeypatch), RunConfig(algorithm="pp-admm", eta=0.5, delta=1e-4)
+    decided(settings, [7000] * 4, nx.cycle_graph(4))
     once = calls[0]
-    decision = decide(config, Facts(nx.cycle_graph(500), dict.fromkeys(range(500), 7000), 20), LocalWorld())
+    _, found = decided(settings, [7000] * 500, nx.cycle_graph(500))
     assert calls[0] == 2 * once > 0
-    assert len({id(noise) for noise in (decision.noise or {}).values()}) == 1
+    assert len({id(one.noise) for one in found}) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,50 +13,51 @@ import pytest
 
 from admmnet import RunConfig, read_run, run
 from admmnet.cli import run_command_line
-from admmnet.decisions import Decision, Facts, decide
-from admmnet.defaults import fixed
 from admmnet.errors import BudgetError, RequestError
+from admmnet.methods import Method
+from admmnet.methods.rivals import Rival
 from admmnet.privacy import audit, proven, published
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate_proven import nominal_rho, pure_epsilon
-from admmnet.privacy.calibrate_pure import PureFacts, PureNoise, PureSetting, calibrate_pure, noise_at
+from admmnet.privacy.calibrate import pure_epsilon
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_epsilon, loose_rho
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
-from admmnet.transport.local import LocalWorld
+from tests.planned import Planned, calibrated, noise_at, nominal_rho
+from tests.planned import decided as decided_on
 
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
 BOTH = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
-def setting(algorithm: str, rounds: int, *, papers: bool = False, **others: Any) -> PureSetting:
-    releases = (rounds + 1) // 2 if algorithm == "r-admm" else rounds
-    form = (papers, "published" if papers else "proven")
-    values: dict[str, Any] = {"lipschitz": 1.0, "curvature": 0.25, "logistic": True} | others
-    return PureSetting(algorithm, *form, rounds, releases, 20, 1e-8, **values)
+def setting(algorithm: str, rounds: int, *, papers: bool = False, **others: Any) -> RunConfig:
+    form = "published" if papers else "proven"
+    values: dict[str, Any] = {"accountant": form} | others
+    return RunConfig(algorithm=algorithm, method=form, rounds=rounds, beta=1e-8, **values)
 
 
-def facts(n: int, kappa: float, curvature: float = 0.25) -> PureFacts:
-    m = curvature / (n * kappa)
-    return PureFacts(n, m, m)
+def reading(settings: RunConfig) -> int:
+    """Rounds that read records."""
+    rounds = int(settings.rounds)
+    return (rounds + 1) // 2 if settings.algorithm == "r-admm" else rounds
 
 
-def exact(noise: PureNoise) -> tuple[GammaNorm, Gaussian]:
+def convexity(n: int, kappa: float, curvature: float = 0.25) -> float:
+    return curvature / (n * kappa)
+
+
+def exact(noise: Planned) -> tuple[GammaNorm, Gaussian]:
     norm, inexact = noise.release
     assert isinstance(norm, GammaNorm)
     assert isinstance(inexact, Gaussian)
     return norm, inexact
 
 
-def decided(records: int | list[int] = 7000, width: int = 20, **words: Any) -> Decision:
-    graph = nx.cycle_graph(5)
-    sizes = [records] * 5 if isinstance(records, int) else records
-    return decide(fixed(RunConfig(**words)), Facts(graph, dict(enumerate(sizes)), width), LocalWorld())
+def epsilon_of(noise: Planned) -> float:
+    """Pure epsilon of a round that reads records."""
+    return proven.gamma_norm_epsilon(exact(noise)[0])
 
 
-def parts(decision: Decision) -> list[PureNoise]:
-    found = [noise for _, noise in sorted((decision.noise or {}).items())]
-    assert all(isinstance(noise, PureNoise) for noise in found)
-    return [noise for noise in found if isinstance(noise, PureNoise)]
+def decided(records: int = 7000, width: int = 20, **words: Any) -> tuple[Method, list[Planned]]:
+    return decided_on(RunConfig(**words), [records] * 5, nx.cycle_graph(5), width)
 
 
 # the proven forms
@@ -71,17 +71,23 @@ def test_the_whole_promise_is_used_and_no_more(algorithm: str, logistic: bool) -
         n, rounds = int(np.exp(stream.uniform(1, 13))), int(np.exp(stream.uniform(0, 5)))
         eps, delta = float(np.exp(stream.uniform(-3, 3))), float(10.0 ** stream.uniform(-9, -2))
         kappa = float(np.exp(stream.uniform(-7, -1.5))) * eps / math.sqrt(rounds)
-        own = setting(algorithm, rounds, lipschitz=1.0 if logistic else 2.5, logistic=logistic)
-        noise = calibrate_pure(facts(n, kappa), eps, delta, own)
+        loss: dict[str, Any] = {} if logistic else {"loss": "huber", "loss_width": 2.5}
+        own = setting(algorithm, rounds, **loss)
+        c1 = 0.25 if logistic else 1.0
+        m = convexity(n, kappa, c1)
+        noise = calibrated(n, m, eps, delta, own, penalty=min(m, 1.0))
         used = noise.worst_case.epsilon_proven(delta) / eps
         assert used <= 1.0, (n, kappa, eps, delta, own)
         tight.append(used)
         norm, inexact = exact(noise)
         # what was calibrated is what the ledger will book
-        assert proven.gamma_norm_epsilon(norm) == pytest.approx(noise.epsilon, rel=1e-12)
-        assert norm.sensitivity == pytest.approx(2 * own.lipschitz / n, rel=1e-15)
+        each = noise.worst_case.rho / reading(own)
+        assert proven.pure_rho(epsilon_of(noise)) == pytest.approx(0.999 * each, rel=1e-9)
+        assert norm.rate == noise.noise.rate
+        assert inexact.sigma == noise.noise.sigma2
+        assert norm.sensitivity == pytest.approx(2 * (1.0 if logistic else 2.5) / n, rel=1e-15)
         assert inexact.sensitivity == pytest.approx(2e-8 / noise.convexity, rel=1e-12)
-        assert (norm.dimension, norm.curvature, norm.penalty) == (20, 0.25, None)
+        assert (norm.dimension, norm.curvature, norm.penalty) == (20, c1, None)
         assert (norm.logistic, norm.convexity) == (logistic, noise.convexity)
     assert min(tight) >= 1.0 - 1e-6
 
@@ -92,25 +98,30 @@ def test_defaults_keep_the_promise_and_let_curvature_take_nothing(algorithm: str
         (0.05, 1.0, 20.0), (30, 7000, 10**6), (2, 105), (1, 12, 200), (1e-6, 1e-2)
     ):
         words: dict[str, Any] = {"algorithm": algorithm, "epsilon": eps, "rounds": rounds, "delta": delta}
-        noise = parts(decided(n, width, **words))[0]
+        method, (noise, *_) = decided(n, width, **words)
         used = noise.worst_case.epsilon_proven(delta) / eps
         assert 1.0 - 1e-6 <= used <= 1.0, (eps, n, width, rounds, delta)
         norm, _ = exact(noise)
-        assert norm.rate * norm.sensitivity == pytest.approx(noise.epsilon, rel=1e-12), "(L) applies"
-        assert noise.extra == 0.0
+        assert norm.rate * norm.sensitivity == pytest.approx(epsilon_of(noise), rel=1e-12), "(L) applies"
+        assert isinstance(method, Rival)
+        assert noise.convexity == method.objective(0).convexity, "without a ridge"
 
 
 @pytest.mark.parametrize("logistic", [True, False])
 def test_dvp_makes_room_with_a_ridge(logistic: bool) -> None:
     """Without a convexity of its own, at every size: eq. (27), and the whole promise all the same."""
+    # the smoothed hinge of width 2 has the logistic loss's constants
+    loss: dict[str, Any] = {} if logistic else {"loss": "smoothed-hinge", "loss_width": 2.0}
     for eps, n, rounds in product((0.05, 0.5, 1.0, 10.0), (10, 200, 7000, 10**6), (1, 5, 12, 100)):
-        agent = facts(n, 1e4)
-        noise = calibrate_pure(agent, eps, 1e-4, setting("dvp", rounds, logistic=logistic))
-        k = noise.epsilon / 8 if logistic else math.expm1(noise.epsilon / 2)
-        assert noise.extra == pytest.approx(0.25 / (n * k) - agent.convexity, rel=1e-6)
-        assert noise.convexity == agent.convexity + noise.extra
+        m = convexity(n, 1e4)
+        noise = calibrated(n, m, eps, 1e-4, setting("dvp", rounds, **loss))
+        epsilon = epsilon_of(noise)
+        k = epsilon / 8 if logistic else math.expm1(epsilon / 2)
+        assert noise.convexity == pytest.approx(0.25 / (n * k), rel=1e-6)
+        assert noise.convexity > m
+        assert noise.convexity == noise.noise.convexity == exact(noise)[0].convexity
         norm, _ = exact(noise)
-        left = norm.rate * norm.sensitivity / noise.epsilon
+        left = norm.rate * norm.sensitivity / epsilon
         assert left == pytest.approx(1.0 if logistic else 0.5, rel=1e-6)
         used = noise.worst_case.epsilon_proven(1e-4) / eps
         assert 1.0 - 1e-6 <= used <= 1.0, (eps, n, rounds)
@@ -119,7 +130,7 @@ def test_dvp_makes_room_with_a_ridge(logistic: bool) -> None:
 @BOTH
 def test_the_worst_case_is_the_sum_of_all_that_can_be_charged(algorithm: str) -> None:
     for rounds, papers in product((1, 2, 7, 12), (False, True)):
-        noise = calibrate_pure(facts(7000, 1e-4), 4.0, 1e-4, setting(algorithm, rounds, papers=papers))
+        noise = calibrated(7000, convexity(7000, 1e-4), 4.0, 1e-4, setting(algorithm, rounds, papers=papers))
         total = Totals("published" if papers else "proven")
         releases = 0
         for t in range(rounds):
@@ -139,7 +150,7 @@ def test_the_worst_case_is_the_sum_of_all_that_can_be_charged(algorithm: str) ->
 @pytest.mark.parametrize("papers", [False, True])
 def test_the_budget_affords_the_worst_case_and_not_a_release_more(algorithm: str, papers: bool) -> None:
     for eps, rounds in product((0.3, 4.0), (1, 12, 301)):
-        noise = calibrate_pure(facts(7000, 1e-4), eps, 1e-4, setting(algorithm, rounds, papers=papers))
+        noise = calibrated(7000, convexity(7000, 1e-4), eps, 1e-4, setting(algorithm, rounds, papers=papers))
         spent = Totals("published" if papers else "proven")
         for t in range(rounds):
             events = noise.release if algorithm != "r-admm" or t % 2 == 0 else (NoRecords(),)
@@ -153,8 +164,8 @@ def test_the_budget_affords_the_worst_case_and_not_a_release_more(algorithm: str
 def test_pure_noise_is_cheaper_than_its_rho_says() -> None:
     """The exact curve buys more than the nominal budget, by percents where a round's epsilon is large."""
     for eps, more in ((0.1, 1.0), (1.0, 1.002), (10.0, 1.05)):
-        noise = calibrate_pure(facts(7000, 1e-6), eps, 1e-4, setting("m-admm", 12))
-        assert noise.epsilon > more * pure_epsilon(nominal_rho(eps, 1e-4) * 0.999 / 12)
+        noise = calibrated(7000, convexity(7000, 1e-6), eps, 1e-4, setting("m-admm", 12))
+        assert epsilon_of(noise) > more * pure_epsilon(nominal_rho(eps, 1e-4) * 0.999 / 12)
 
 
 # the published forms
@@ -165,11 +176,11 @@ def test_pure_noise_is_cheaper_than_its_rho_says() -> None:
 def test_the_papers_arithmetic_reads_the_budget_back(algorithm: str, epsilon: float) -> None:
     for n, rounds, m in product((500, 7000), (1, 7, 30), (2.0, 5.0)):
         own, rho = setting(algorithm, rounds, papers=True), loose_rho(epsilon, 1e-4)
-        noise = calibrate_pure(PureFacts(n, m, 2.0), epsilon, 1e-4, own)
+        noise = calibrated(n, m, epsilon, 1e-4, own, penalty=2.0)
         norm, inexact = exact(noise)
         assert noise.worst_case.rho_published == pytest.approx(rho, rel=1e-12, abs=0.0)
         assert noise.worst_case.epsilon_published(1e-4) == pytest.approx(loose_epsilon(rho, 1e-4), rel=1e-12)
-        each = rho / own.releases
+        each = rho / reading(own)
         assert published.rho(norm) == pytest.approx(0.999 * each, rel=1e-12, abs=0.0)
         assert published.rho(inexact) == pytest.approx(0.001 * each, rel=1e-12, abs=0.0)
         # eqs. (26) and (13) written out
@@ -184,8 +195,8 @@ def test_the_papers_arithmetic_reads_the_budget_back(algorithm: str, epsilon: fl
 @BOTH
 def test_a_published_form_under_the_proven_accountant(algorithm: str) -> None:
     for eps, m in product((0.3, 1.0, 10.0), (0.5, 2.0)):
-        own = replace(setting(algorithm, 12, papers=True), accountant="proven")
-        noise = calibrate_pure(PureFacts(7000, m, m), eps, 1e-4, own)
+        own = setting(algorithm, 12, papers=True, accountant="proven")
+        noise = calibrated(7000, m, eps, 1e-4, own)
         assert 1.0 - 1e-6 <= noise.worst_case.epsilon_proven(1e-4) / eps <= 1.0
         assert noise.worst_case.rho_published is not None
         assert noise.budget.accountant == "proven"
@@ -194,7 +205,7 @@ def test_a_published_form_under_the_proven_accountant(algorithm: str) -> None:
 def test_what_published_rivals_really_cost() -> None:
     """Theorem 11 asks for less than the papers: their rounds are cheaper than they book; eq. (P3) adds to that."""
     for algorithm, eps in product(ALGORITHMS, (1.0, 4.0)):
-        noise = calibrate_pure(facts(7000, 1e-4), eps, 1e-4, setting(algorithm, 30, papers=True))
+        noise = calibrated(7000, convexity(7000, 1e-4), eps, 1e-4, setting(algorithm, 30, papers=True))
         norm, _ = exact(noise)
         assert proven.gamma_norm_epsilon(norm) < published.gamma_norm_epsilon(norm)
         assert 0.7 * eps < noise.worst_case.epsilon_proven(1e-4) < eps
@@ -203,15 +214,16 @@ def test_what_published_rivals_really_cost() -> None:
 def test_published_dvp_adds_its_ridge_where_nothing_is_left() -> None:
     own = setting("dvp", 30, papers=True)
     for n, kappa in ((50, 0.5), (7000, 0.1), (10**6, 3.0)):
-        agent = facts(n, kappa)
-        noise = calibrate_pure(agent, 1.0, 1e-4, own)
+        m = convexity(n, kappa)
+        noise = calibrated(n, m, 1.0, 1e-4, own)
         epsilon0 = math.sqrt(2 * 0.999 * loose_rho(1.0, 1e-4) / 30)
         assert 2 * math.log(1 + kappa) > epsilon0
-        assert noise.extra == pytest.approx(0.25 / (n * math.expm1(epsilon0 / 4)) - agent.convexity, rel=1e-9)
+        assert noise.convexity == pytest.approx(0.25 / (n * math.expm1(epsilon0 / 4)), rel=1e-9)
+        assert noise.convexity > 1.01 * m
         norm, _ = exact(noise)
         assert norm.rate * norm.sensitivity == pytest.approx(epsilon0 / 2, rel=1e-9), "half is left"
         assert noise.worst_case.rho_published == pytest.approx(loose_rho(1.0, 1e-4), rel=1e-9)
-    assert calibrate_pure(facts(7000, 1e-3), 1.0, 1e-4, own).extra == 0.0
+    assert calibrated(7000, convexity(7000, 1e-3), 1.0, 1e-4, own).convexity == convexity(7000, 1e-3)
 
 
 # conditions
@@ -223,8 +235,8 @@ def test_the_papers_condition_is_enforced(algorithm: str) -> None:
     for n in (10, 7000):
         least = rf"needs lambda/N \+ 2 eta \|B_i\| above 2 c1/n = {0.5 / n:.6g}; an agent of {n} records"
         with pytest.raises(RequestError, match=f"{algorithm} as published {least}"):
-            calibrate_pure(PureFacts(n, 0.5 / n, 0.4 / n), 100.0, 1e-4, own)
-        calibrate_pure(PureFacts(n, 0.51 / n, 0.51 / n), 100.0, 1e-4, own)
+            calibrated(n, 0.5 / n, 100.0, 1e-4, own, penalty=0.4 / n)
+        calibrated(n, 0.51 / n, 100.0, 1e-4, own)
 
 
 @pytest.mark.parametrize("algorithm", ["m-admm", "r-admm"])
@@ -234,14 +246,14 @@ def test_curvature_that_costs_a_whole_round_is_refused(algorithm: str, papers: b
     with pytest.raises(
         RequestError, match=r"epsilon = 0\.1 leaves .* a round, .* curvature alone .* --epsilon"
     ) as e:
-        calibrate_pure(facts(1000, 0.4), 0.1, 1e-4, own)
+        calibrated(1000, convexity(1000, 0.4), 0.1, 1e-4, own)
     rho = loose_rho(0.1, 1e-4) if papers else nominal_rho(0.1, 1e-4)
     told = float(str(e.value).split(" leaves ")[1].split()[0])
-    assert told == pytest.approx(math.sqrt(2 * rho / own.releases), rel=0.02), (
+    assert told == pytest.approx(math.sqrt(2 * rho / reading(own)), rel=0.02), (
         "what the budget leaves, in fact"
     )
-    assert noise_at(rho, facts(1000, 0.4), own) is None
-    assert noise_at(rho, facts(1000, 1e-4), own) is not None
+    assert noise_at(rho, 1000, convexity(1000, 0.4), own) is None
+    assert noise_at(rho, 1000, convexity(1000, 1e-4), own) is not None
 
 
 def calibrate_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
@@ -291,24 +303,24 @@ def test_a_budget_that_affords_nothing(
 @BOTH
 def test_every_agent_keeps_its_own_budget(algorithm: str) -> None:
     budgets = {"1": {"epsilon": 0.5}, "3": {"delta": 1e-6}}
-    noise = parts(decided(algorithm=algorithm, epsilon=2.0, budgets=budgets, rounds=8, delta=1e-4))
+    _, noise = decided(algorithm=algorithm, epsilon=2.0, budgets=budgets, rounds=8, delta=1e-4)
     for i, one in enumerate(noise):
         eps, delta = (0.5 if i == 1 else 2.0), (1e-6 if i == 3 else 1e-4)
         assert (one.budget.epsilon, one.budget.delta) == (eps, delta)
         assert 1.0 - 1e-6 <= one.worst_case.epsilon_proven(delta) / eps <= 1.0
-    assert noise[0].rate == noise[2].rate == noise[4].rate
-    assert noise[1].rate < 0.4 * noise[0].rate
-    assert noise[1].rate < noise[3].rate < noise[0].rate
+    assert noise[0].noise.rate == noise[2].noise.rate == noise[4].noise.rate
+    assert noise[1].noise.rate < 0.4 * noise[0].noise.rate
+    assert noise[1].noise.rate < noise[3].noise.rate < noise[0].noise.rate
 
 
 @BOTH
 def test_what_was_spent_is_taken_off(algorithm: str) -> None:
-    own, agent = setting(algorithm, 12), facts(7000, 1e-4)
+    own, m = setting(algorithm, 12), convexity(7000, 1e-4)
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
     for share in (0.1, 0.5, 0.9):
         spent = Totals("proven")
         spent.add(Gaussian(math.sqrt(2 * share * nominal_rho(1.0, 1e-4)), 1.0))
-        noise = calibrate_pure(agent, 1.0, 1e-4, own, spent, order)
+        noise = calibrated(7000, m, 1.0, 1e-4, own, spent, order)
         together = float(spent.curve[order] + noise.worst_case.curve[order])
         assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
         assert noise.budget.order == order

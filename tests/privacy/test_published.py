@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from admmnet import RunConfig
 from admmnet.privacy import published
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate import AgentFacts, Setting, allocate, calibrate
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import Gaussian, Laplace, ObjectivePerturbation, Unprotected
+from tests.planned import Planned
+
+from .published_agents import PublishedAgent
+from .published_agents import published as planned
 
 EPSILONS = (0.5, 1.0, 2.0, 10.0)
 N, ROUNDS, ETA, BETA, DELTA, RECORDS = 5, 30, 0.5, 10.0**-3.5, 1e-4, 7000
 RELEASES, CLIP, SHARE, SPLIT = 15, 2.0, 0.1, 0.001
 
 
-def setting(*, gated: bool) -> Setting:
-    gate = {"max_releases": RELEASES, "gate_share": SHARE, "loss_clip": CLIP} if gated else {}
-    return Setting(
-        agents=N,
+def calibrate(epsilon: float, degree: int, *, gated: bool) -> tuple[float, Planned]:
+    """Regularisation, and the plan of one of five agents alike."""
+    gate: dict[str, Any] = {"max_releases": RELEASES, "gate_share": SHARE, "loss_clip": CLIP} if gated else {}
+    settings = RunConfig(
+        algorithm="ipp-admm" if gated else "pp-admm",
+        method="published",
+        accountant="published",
         rounds=ROUNDS,
         eta=ETA,
         beta=BETA,
-        lipschitz=1.0,
-        curvature=0.25,
-        accountant="published",
-        gated=gated,
-        **gate,  # type: ignore[arg-type]
+        **gate,
     )
+    regularisation, (plan,) = planned([PublishedAgent(RECORDS, degree, epsilon, DELTA)], settings, of=N)
+    return regularisation, plan
+
+
+def broadcast(plan: Planned) -> Gaussian:
+    """Event of b2; of the gated form it books the candidate, too."""
+    event = plan.release[-1]
+    assert isinstance(event, Gaussian)
+    return event
 
 
 @dataclass
@@ -162,54 +175,59 @@ GATE = {
 @pytest.mark.parametrize("degree", [1, 2])
 def test_calibration_is_the_papers(gated: bool, epsilon: float, degree: int) -> None:
     paper = Paper(gated, epsilon, degree)
-    facts, shared = AgentFacts(RECORDS, degree, epsilon, DELTA), setting(gated=gated)
-    found, noise = calibrate([facts], shared), calibrate([facts], shared).noise[0]
-    part = allocate(loose_rho(epsilon, DELTA), facts, shared)
-    final = noise.worst_case.epsilon_published(DELTA)
+    regularisation, plan = calibrate(epsilon, degree, gated=gated)
+    noise = plan.noise
+    # what a round of the paper has is read back from the noise
+    rho1 = published.objective_rho(2.0 / RECORDS, noise.sigma1)
+    rho2 = published.rho(Gaussian(2.0 * BETA / plan.convexity, noise.sigma2))
+    final = plan.worst_case.epsilon_published(DELTA)
     frozen = (IPP if gated else PP)[epsilon]
     for mine, theirs, number in (
         (loose_rho(epsilon, DELTA), paper.rho_total, frozen[0]),
-        (part.rho1, paper.rho1, frozen[1]),
-        (part.epsilon1, paper.eps1, frozen[2]),
+        (rho1, paper.rho1, frozen[1]),
+        (published.epsilon1(rho1), paper.eps1, frozen[2]),
         (noise.sigma1, paper.sigma1, frozen[3]),
-        (found.regularisation, paper.regularisation, frozen[4]),
+        (regularisation, paper.regularisation, frozen[4]),
         (noise.sigma2, paper.sigma2, frozen[4 + degree]),
         (final, paper.final_epsilon, frozen[7]),
     ):
         assert mine == pytest.approx(theirs, rel=1e-11, abs=0.0)
         assert mine == pytest.approx(number, rel=1e-9, abs=0.0)
-    assert part.rho2 == pytest.approx(paper.rho2, rel=1e-12, abs=0.0)
-    assert part.rho2 / part.rho1 == pytest.approx(1.0 / 999.0, rel=1e-12, abs=0.0)
-    assert part.epsilon3 == pytest.approx(paper.eps3, rel=1e-12, abs=0.0)
-    assert noise.convexity == pytest.approx(paper.m, rel=1e-11, abs=0.0)
+    assert rho2 == pytest.approx(paper.rho2, rel=1e-11, abs=0.0)
+    assert plan.convexity == pytest.approx(paper.m, rel=1e-11, abs=0.0)
+    assert plan.objective.convexity == plan.convexity
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_gate_is_the_papers(epsilon: float) -> None:
     paper = Paper(True, epsilon, 2)
-    gate = calibrate([AgentFacts(RECORDS, 2, epsilon, DELTA)], setting(gated=True)).noise[0].gate
-    assert gate is not None
+    _, plan = calibrate(epsilon, 2, gated=True)
+    gate, (first, later) = plan.noise.gate, plan.gate
+    assert isinstance(first, Laplace)
+    assert isinstance(later, Laplace)
+    assert [plan.charges.count((first, 1)), plan.charges.count((later, ROUNDS - 1))] == [1, 1]
     assert gate.threshold_scale == pytest.approx(paper.threshold_scale, rel=1e-12, abs=0.0)
     assert gate.query_scale == pytest.approx(paper.query_scale, rel=1e-12, abs=0.0)
     eps_t, eps_q, threshold, query = GATE[epsilon]
     assert (paper.eps_t, paper.eps_q) == pytest.approx((eps_t, eps_q), rel=1e-8, abs=0.0)
     assert (gate.threshold_scale, gate.query_scale) == pytest.approx((threshold, query), rel=1e-8, abs=0.0)
-    assert gate.first.gate_epsilon == pytest.approx(paper.eps_t + paper.eps_q, rel=1e-12, abs=0.0)
-    assert gate.later.gate_epsilon == 0.0
+    assert first.gate_epsilon == pytest.approx(paper.eps_t + paper.eps_q, rel=1e-12, abs=0.0)
+    assert later.gate_epsilon == 0.0
     # proven: the clipped averages move by C/n each, the inexact candidate by 2 beta/m
     slope = 1.0 + math.sqrt(2.0 * CLIP * paper.regularisation / N)
     sensitivity = 2.0 * CLIP / RECORDS + 2.0 * BETA / paper.m * slope
-    assert gate.first.sensitivity == gate.later.sensitivity == pytest.approx(sensitivity, rel=1e-12, abs=0.0)
-    assert gate.first.scale == gate.later.scale == gate.query_scale
+    assert first.sensitivity == later.sensitivity == pytest.approx(sensitivity, rel=1e-12, abs=0.0)
+    assert first.scale == later.scale == gate.query_scale
 
 
 def test_published_sensitivities_are_corrected_in_the_events_alone() -> None:
-    noise = calibrate([AgentFacts(RECORDS, 2, 1.0, DELTA)], setting(gated=False)).noise[0]
-    assert noise.objective.sensitivity == pytest.approx(2.0 / RECORDS, rel=1e-15, abs=0.0)
-    assert noise.release.sensitivity == pytest.approx(2.0 * BETA / noise.convexity, rel=1e-15, abs=0.0)
+    _, plan = calibrate(1.0, 2, gated=False)
+    release = broadcast(plan)
+    assert plan.objective.sensitivity == pytest.approx(2.0 / RECORDS, rel=1e-15, abs=0.0)
+    assert release.sensitivity == pytest.approx(2.0 * BETA / plan.convexity, rel=1e-15, abs=0.0)
     # published: half the sensitivity, a quarter of the cost
-    assert published.rho(noise.release) == pytest.approx(
-        0.25 * 0.5 * (2.0 * BETA / noise.convexity / noise.sigma2) ** 2
+    assert published.rho(release) == pytest.approx(
+        0.25 * 0.5 * (2.0 * BETA / plan.convexity / plan.noise.sigma2) ** 2
     )
 
 
@@ -223,19 +241,19 @@ def test_a_rounds_rho_is_read_back_from_its_noise(rho1: float, sensitivity: floa
 @pytest.mark.parametrize("epsilon", [0.05, *EPSILONS, 20.0])
 @pytest.mark.parametrize("degree", [1, 4])
 def test_published_ledgers_add_up_to_the_budget(epsilon: float, degree: int) -> None:
-    facts, rho_total = AgentFacts(RECORDS, degree, epsilon, DELTA), loose_rho(epsilon, DELTA)
-    pp = calibrate([facts], setting(gated=False)).noise[0]
-    rho1, rho2 = published.rho(pp.objective), published.rho(pp.release)
+    rho_total = loose_rho(epsilon, DELTA)
+    _, pp = calibrate(epsilon, degree, gated=False)
+    rho1, rho2 = published.rho(pp.objective), published.rho(broadcast(pp))
     assert rho1 is not None
     assert rho2 is not None
     assert ROUNDS * (rho1 + rho2) == pytest.approx(rho_total, rel=1e-12, abs=0.0)
-    ipp = calibrate([facts], setting(gated=True)).noise[0]
-    assert ipp.gate is not None
-    first, release = published.rho(ipp.gate.first), published.rho(ipp.release)
+    _, ipp = calibrate(epsilon, degree, gated=True)
+    asked, later = ipp.gate
+    first, release = published.rho(asked), published.rho(broadcast(ipp))
     assert first == pytest.approx(SHARE * rho_total, rel=1e-12, abs=0.0)
     assert release is not None
     assert SHARE * rho_total + RELEASES * release == pytest.approx(rho_total, rel=1e-12, abs=0.0)
-    assert published.rho(ipp.gate.later) == published.rho(ipp.objective) == 0.0
+    assert published.rho(later) == published.rho(ipp.objective) == 0.0
 
 
 # epsilon: proven epsilon, proven rho / published rho - 1, at degree 2
@@ -248,8 +266,7 @@ PROVEN = {
 @pytest.mark.parametrize("gated", [False, True], ids=["pp-admm", "ipp-admm"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
 def test_what_published_runs_really_cost(gated: bool, epsilon: float) -> None:
-    facts = AgentFacts(RECORDS, 2, epsilon, DELTA)
-    worst = calibrate([facts], setting(gated=gated)).noise[0].worst_case
+    worst = calibrate(epsilon, 2, gated=gated)[1].worst_case
     proven, excess = PROVEN[gated][epsilon]
     assert worst.rho_published is not None
     assert worst.epsilon_proven(DELTA) == pytest.approx(proven, rel=1e-6, abs=0.0)

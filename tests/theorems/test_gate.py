@@ -20,15 +20,14 @@ from admmnet.holder.answers import Work
 from admmnet.holder.measurements import PerturbedMinimiser
 from admmnet.losses import Logistic
 from admmnet.methods import Agent, AgentPlan
-from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.node import Node
-from admmnet.privacy.calibrate_proven import ProvenSetting, noise_at
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost
 from admmnet.rng import agent_streams
 from admmnet.solve import LocalSolver
 from admmnet.types import Vector
+from tests.planned import alone, noise_at
 
 from .quadrature import NODES, WEIGHTS, Array
 
@@ -154,23 +153,23 @@ class Recorded:
 
 
 def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.MonkeyPatch) -> None:
-    setting = ProvenSetting(
-        "objective",
-        9,
-        4,
-        1e-8,
-        1.0,
-        0.25,
+    settings = RunConfig(
+        algorithm="ipp-admm",
+        rounds=9,
+        max_releases=4,
+        beta=1e-8,
         gate="above-threshold",
         gate_share=0.5,
         gate_radius=5.0,
-        gate_gap=1e-5,
+        gate_threshold=0.3,
     )
-    noise = noise_at(0.1, 50, 1.0, setting)
-    assert noise.gate is not None
-    event = noise.gate.event
+    noise = noise_at(0.1, 50, 1.0, settings)
+    assert noise is not None
+    (event,) = noise.gate
     assert isinstance(event, AboveThreshold)
-    assert event.sensitivity >= 2.0 * 1.0 * 5.0 / 50 + 1e-5
+    gap = noise.noise.gate.gap
+    assert gap > 0.0
+    assert event.sensitivity == pytest.approx(2.0 * 1.0 * 5.0 / 50 + gap, rel=1e-12)
     rng = np.random.default_rng(3)
     units = rng.laplace(size=40).tolist()
     draws, charges, centers = Recorded(units), [], rng.normal(size=(30, 3, 2))
@@ -185,12 +184,12 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     solver = LocalSolver(X, np.ones(50), Logistic())
     ledger: Any = SimpleNamespace(affords=lambda _: True, charge=lambda _, *events: charges.extend(events))
-    settings = RunConfig(algorithm="ipp-admm", beta=1e-8, gate_threshold=0.3, max_releases=4)
-    agent, gate = Agent(0, (1, 2, 3), AgentPlan(0.01, 0.04, 0.0, noise)), IPPADMM(settings)
+    gate = alone(50, 1.0, settings, width=2)
+    agent = Agent(0, (1, 2, 3), AgentPlan(0.01, 0.04, noise=noise.noise))
     agent.state = gate.start(agent, 2)
     door = Door(SimulatedHolder(X, np.ones(50)), 0, Logistic(), ledger, agent_streams(0, 1))
     node = Node(agent, gate, door, ledger)
-    query = BallQuery(solver, 5.0, 1e-5)
+    query = BallQuery(solver, 5.0, gap)
     held, used, starts, first, second = None, 0, 0, [], []
     for center in centers:
         agent.state.heard = center

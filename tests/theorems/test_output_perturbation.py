@@ -1,6 +1,6 @@
 """Theorems 4 and 7 of docs/privacy.md: how far replacing a record moves a minimiser, exact and inexact.
 
-The bounds are the package's own: the sensitivities in the events that ``noise_at`` calibrates.
+The bounds are the package's own: the sensitivities in the events that a release charges.
 """
 
 from __future__ import annotations
@@ -8,24 +8,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from admmnet.holder.measurements import PerturbedMinimiser
+from admmnet.holder.measurements.base import Known
 from admmnet.losses import Logistic
-from admmnet.privacy.calibrate_proven import ProvenSetting, noise_at
+from admmnet.privacy.events import Gaussian
 from admmnet.solve import LocalSolver
 from admmnet.types import Vector
 
 from .quadrature import Array, Models, Records, logistic
 
-G, C1 = 1.0, 0.25
+G = 1.0
 
 
 def sensitivities(n: int, m: float, beta: float) -> tuple[float, float]:
     """Of output perturbation, and of the second noise of objective perturbation."""
+    known = Known(n, 1, Logistic(), frozenset())
     output, objective = (
-        noise_at(0.01, n, m, ProvenSetting(release, 1, 1, beta, G, C1)).release
-        for release in ("output", "objective")
+        PerturbedMinimiser(np.zeros(1), m, beta, sigma1, 1.0).cost(known).now for sigma1 in (None, 1.0)
     )
     assert len(output) == 1
-    return output[0].sensitivity, objective[1].sensitivity  # type: ignore[union-attr]
+    assert isinstance(output[0], Gaussian)
+    assert isinstance(objective[1], Gaussian)
+    return output[0].sensitivity, objective[1].sensitivity
 
 
 def moves(models: Models, beta: Array) -> Array:

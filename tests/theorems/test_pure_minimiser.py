@@ -1,6 +1,6 @@
 """Theorem 11 of docs/privacy.md against exact laws: a round of DVP, M-ADMM and R-ADMM, as the package calibrates it.
 
-Every model takes its noise from ``decide`` and its objective from ``pure.Round``, which writes the method's equation
+Every model takes its noise from the method and its objective from ``pure.Round``, which writes the method's equation
 out. States (duals, neighbours) are arbitrary, and aimed: the theorem holds for all. ADMMNET_TEST_LARGE=1 searches 20
 times as many models.
 """
@@ -18,14 +18,12 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig
-from admmnet.decisions import Facts, decide, loss_of
-from admmnet.defaults import fixed
-from admmnet.losses import Logistic, Loss
+from admmnet.losses import Logistic, Loss, get_loss
+from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published
-from admmnet.privacy.calibrate_pure import PureNoise
 from admmnet.privacy.conversion import LAMBDAS
 from admmnet.privacy.events import GammaNorm
-from admmnet.transport.local import LocalWorld
+from tests.planned import decided
 
 from .pure import Array, Record, Round, marks, quadrature, score_marks
 
@@ -62,29 +60,28 @@ def drawn(rng: np.random.Generator, algorithm: str, method: str, loss: str, d: i
         if method == "published" or rng.random() < 0.7:  # else the package's own convexity
             # curvature that costs nothing, something, much of a round
             kappa = words["epsilon"] / math.sqrt(rounds) * np.exp(rng.uniform(-6.0, 1.0))
-            m = loss_of(RunConfig(**words)).curvature_bound() / (n * kappa)
+            m = get_loss(loss, words.get("loss_width", "auto")).curvature_bound() / (n * kappa)
             words |= {
                 "eta": float(m / (2 * graph.degree(agent))),
                 "regularisation": float(rng.choice([0, m])),
             }
             words |= {"proximal": float(rng.choice([0.0, 0.3 * m]))} if method == "proven" else {}
-        config = fixed(RunConfig(**words))
         try:
-            decision = decide(config, Facts(graph, dict.fromkeys(graph, n), d), LocalWorld())
+            planned, plans = decided(RunConfig(**words), [n] * len(graph), graph, d)
         except RequestError:
             continue
-        noise, loss_ = (decision.noise or {})[agent], loss_of(config)
-        assert isinstance(noise, PureNoise)
-        event = noise.release[0]
+        assert isinstance(planned, Rival)
+        noise, own_plan = plans[agent].noise, planned.objective(agent)
+        event = plans[agent].release[0]
         assert isinstance(event, GammaNorm)
         arithmetic = proven if method == "proven" else published
-        shared = float(decision.config.regularisation) / len(graph)
         degree, unit = graph.degree(agent), float(np.exp(rng.uniform(-2.0, 4.0)))
         dual, own = unit * rng.normal(size=d) / n, unit * rng.normal(size=d)
         heard, growth = unit * rng.normal(size=(degree, d)), words.get("growth", 1.0)
         t = int(rng.integers(rounds))
-        strength = (decision.strength.eta, growth, t, shared, decision.strength.proximal[agent], noise.extra)
-        round = Round(algorithm, loss_, noise.rate, *strength, dual, own, heard, n, ())
+        ridge = noise.convexity - own_plan.convexity
+        strength = (own_plan.eta, growth, t, own_plan.regularisation, own_plan.proximal, ridge)
+        round = Round(algorithm, planned.loss, noise.rate, *strength, dual, own, heard, n, ())
         return Drawn(round, event, arithmetic.gamma_norm_epsilon(event))
 
 

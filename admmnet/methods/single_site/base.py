@@ -87,6 +87,9 @@ class SingleSite(Method):
 
     one_pass: ClassVar[bool] = False
 
+    def __init__(self, settings: BaselineSettings) -> None:
+        self.own = settings
+
     @classmethod
     def calibration(cls, settings: BaselineSettings) -> str:
         """What ``noise`` of ``series`` is: ``multiplier``, ``pure`` epsilon, ``sigma``, or ``open`` for none."""

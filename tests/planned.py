@@ -1,0 +1,114 @@
+"""Plans of the methods, entered by an agent's own numbers: records, convexity, degree, budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Self
+
+import networkx as nx
+
+from admmnet import RunConfig
+from admmnet.methods import METHODS, AgentPlan, Facts, Method, fixed
+from admmnet.methods.pp_admm import PPADMM
+from admmnet.methods.rivals import Rival
+from admmnet.planning import Public, decide
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.calibrate import Charges, Draft, Target
+from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
+from admmnet.transport.local import LocalWorld
+
+AGENTS, DEGREE = 4, 2
+"""Of the cycle around an agent whose convexity a test chooses."""
+
+
+class Planned(NamedTuple):
+    """What was decided for one agent with a budget; ``noise`` are its method's own numbers."""
+
+    noise: Any
+    convexity: float
+    charges: Charges
+    worst_case: Totals
+    budget: Budget
+
+    @classmethod
+    def of(cls, plan: AgentPlan) -> Self:
+        """Of a method with a budget."""
+        assert plan.worst_case is not None
+        assert plan.budget is not None
+        return cls(plan.noise, plan.convexity, plan.charges, plan.worst_case, plan.budget)
+
+    @property
+    def gate(self) -> tuple[Event, ...]:
+        """What questions charge: the proven gate's one event, or the published gate's first and later ones."""
+        if getattr(self.noise, "gate", None) is None:
+            return ()
+        first = self.charges[0][0]
+        if isinstance(first, Laplace):
+            return first, replace(first, gate_epsilon=0.0)
+        return (self.charges[-1][0],)
+
+    @property
+    def release(self) -> tuple[Event, ...]:
+        """What a broadcast charges; of the published gate also what its candidate does."""
+        return tuple(event for event, _ in self.charges if event not in (*self.gate, NoRecords()))
+
+    @property
+    def objective(self) -> ObjectivePerturbation:
+        """First part of a release."""
+        event = self.release[0]
+        assert isinstance(event, ObjectivePerturbation)
+        return event
+
+
+def alone(n: int, m: float, settings: RunConfig, penalty: float | None = None, width: int = 20) -> Method:
+    """Return a method on agents of n records and convexity m, by the penalty or what it leaves to the regulariser."""
+    penalty = m if penalty is None else penalty
+    share, graph = AGENTS * (m - penalty), nx.cycle_graph(AGENTS)
+    settings = replace(settings, eta=penalty / (2 * DEGREE), regularisation=share, proximal=0.0)
+    facts = Facts(graph, dict.fromkeys(graph, n), width, {})
+    return METHODS[settings.algorithm](fixed(settings), facts)
+
+
+def calibrated(
+    n: int,
+    m: float,
+    epsilon: float,
+    delta: float,
+    settings: RunConfig,
+    spent: Totals | None = None,
+    order: int | None = None,
+    penalty: float | None = None,
+    width: int = 20,
+) -> Planned:
+    """Noise of an agent of n records and convexity m."""
+    target = Target(epsilon, delta, str(settings.accountant), spent, order, str(settings.method))
+    return Planned.of(alone(n, m, settings, penalty, width).plan(0, target))
+
+
+def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | None:
+    """Noise at a nominal budget, None where it cannot be calculated; the budget is nobody's."""
+    method: Method = alone(n, m, settings)
+    draft: Draft[Any] | None = None
+    if isinstance(method, PPADMM):
+        draft = method._draft(n, m, rho)
+    elif isinstance(method, Rival):
+        draft = method._draft(n, m, m, rho)
+    if draft is None:
+        return None
+    worst = Totals.of(draft.charges, str(settings.method))
+    return Planned(draft.noise, m, draft.charges, worst, Budget(1.0, 0.5, "proven"))
+
+
+def decided(
+    settings: RunConfig, counts: Sequence[int], graph: nx.Graph, width: int = 20
+) -> tuple[Method, list[Planned]]:
+    """Everything a run would decide."""
+    owners, public = [range(len(graph))], Public(dict(enumerate(counts)), width)
+    method, plans = decide(fixed(settings), graph, LocalWorld(), owners, public)
+    return method, [Planned.of(plan) for _, plan in sorted(plans.items())]
+
+
+def nominal_rho(epsilon: float, delta: float) -> float:
+    """Largest zCDP budget that fits a fresh agent's promise."""
+    return Target(epsilon, delta).nominal_rho()

@@ -168,6 +168,7 @@ def test_settings_of_the_network_in_a_file(name: str, tmp_path: Path, admmnet: A
             "account": '"there"',
             "growth": "1.5",
             "gate_share": "0.5",
+            "inexact_share": "0.5",
         },
         **{"beta": "0.5", "budgets": "", "topology_schedule": '"there"', "drop": "0.5", "straggle": "0.5"},
         **{"offline": '"3:1-2"', "delay": '"latency=1"', "on_loss": '"continue"', "resume": '"there"'},

@@ -269,7 +269,7 @@ def calibrate_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
         ("r-admm --method published --eta 1e-5 --regularisation 0", "r-admm as published needs lambda/N"),
         ("m-admm --method published --epsilon 0.001", "the loss's curvature alone costs that"),
         ("r-admm --eta 1e-6 --proximal 0", "the loss's curvature alone costs that"),
-        ("m-admm --eta 1e-320 --proximal 0", "m-admm: epsilon = 1 leaves"),
+        ("m-admm --eta 1e-320 --proximal 0", "makes the penalty 2 eta |B_i| smaller than 1e-100"),
         ("dvp --loss huber --method published", "loss = 'huber' goes with method = 'proven'"),
         ("dvp --loss squared", "loss = 'squared' has no bound on a record's gradient"),
         ("dvp --release output", "release = 'output' goes with pp-admm and ipp-admm"),

@@ -183,7 +183,9 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     X = rng.normal(size=(50, 2))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     solver = LocalSolver(X, np.ones(50), Logistic())
-    ledger: Any = SimpleNamespace(affords=lambda _: True, charge=lambda _, *events: charges.extend(events))
+    ledger: Any = SimpleNamespace(
+        adjacency="replace-one", affords=lambda _: True, charge=lambda _, *events: charges.extend(events)
+    )
     gate = alone(50, 1.0, settings, width=2)
     agent = Agent(0, (1, 2, 3), AgentPlan(0.01, 0.04, noise=noise.noise))
     agent.state = gate.start(agent, 2)

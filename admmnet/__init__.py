@@ -14,13 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
-    from admmnet.config_file import load_config
+    from admmnet.config.run_config import RunConfig
+    from admmnet.config.toml import load_config
     from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
     from admmnet.graph import load_topology
-    from admmnet.records import RunFolder, read_run
-    from admmnet.result import RunResult
-    from admmnet.runner import run
+    from admmnet.running.folder import RunFolder, read_run
+    from admmnet.running.loop import run
+    from admmnet.running.result import RunResult
     from admmnet.version import __version__
 
 __all__ = [
@@ -44,15 +44,15 @@ _HOMES = {
     "BudgetError": "errors",
     "CheckFailed": "errors",
     "RequestError": "errors",
-    "RunConfig": "config",
+    "RunConfig": "config.run_config",
     "RunError": "errors",
-    "RunFolder": "records",
-    "RunResult": "result",
+    "RunFolder": "running.folder",
+    "RunResult": "running.result",
     "__version__": "version",
-    "load_config": "config_file",
+    "load_config": "config.toml",
     "load_topology": "graph",
-    "read_run": "records",
-    "run": "runner",
+    "read_run": "running.folder",
+    "run": "running.loop",
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.checkpoint.resume import resumed_config
+from admmnet.running.checkpoint.resume import resumed_config
 
 ROUNDS = 7
 

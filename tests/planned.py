@@ -12,10 +12,10 @@ from admmnet import RunConfig
 from admmnet.methods import METHODS, AgentPlan, Facts, Method, fixed
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rivals import Rival
-from admmnet.planning import Public, decide
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Charges, Draft, Target
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
+from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
 
 AGENTS, DEGREE = 4, 2

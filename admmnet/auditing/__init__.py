@@ -1,6 +1,6 @@
 """Audits: lower bounds on epsilon from trials with and without a canary, beside what is proven.
 
-``admmnet.privacy.audit`` is something else: it reads ledgers back.
+``admmnet.privacy.ledger.audit`` is something else: it reads ledgers back.
 """
 
 from admmnet.auditing.audit import Audit, Mechanism, Trial, audit

@@ -13,12 +13,12 @@ import math
 import numpy as np
 
 from admmnet.auditing.ledger import MemoryLedger
-from admmnet.drive import alone
 from admmnet.errors import RunError
 from admmnet.holder import Answer, Ask, Door, Holder, Released
-from admmnet.losses import Logistic, Loss
 from admmnet.privacy.budget import Budget
 from admmnet.rng import agent_streams
+from admmnet.solvers.batch import alone
+from admmnet.solvers.losses import Logistic, Loss
 from admmnet.types import Matrix, Vector
 
 SINE = 0.1

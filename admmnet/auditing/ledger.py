@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from admmnet.privacy.budget import Budget
 from admmnet.privacy.events import Event
-from admmnet.privacy.ledger import Ledger, empty, grown
+from admmnet.privacy.ledger.file import Ledger, empty, grown
 
 
 class MemoryLedger(Ledger):

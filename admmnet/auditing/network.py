@@ -15,16 +15,16 @@ import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial, World
 from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, door, far, vector_of
-from admmnet.config import RunConfig
+from admmnet.config.run_config import RunConfig
 from admmnet.errors import RunError
 from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import GammaMinimiser, HeldFall, NoisyFall, PerturbedMinimiser
 from admmnet.methods import METHODS, Agent, AgentPlan, Facts, Method, fixed
-from admmnet.node import Node
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import AboveThreshold, Event, Gaussian
+from admmnet.running.node import Node
 from admmnet.types import Matrix, Vector
 
 RECORDS, CONVEXITY, BETA = 40, 0.5, 1e-8

@@ -18,10 +18,10 @@ from admmnet.auditing.audit import Reading, Trial, World
 from admmnet.auditing.canary import answered, door_of, vector_of
 from admmnet.holder import Ask
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DualSteps, GradientSteps
-from admmnet.losses import Loss
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.events import SubsampledGaussian
+from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 RECORDS, CLIP, LEARNING_RATE = 40, 0.02, 0.1

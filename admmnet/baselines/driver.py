@@ -19,24 +19,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from admmnet import records
 from admmnet.baselines.plan import epochs_of, steps_each
 from admmnet.baselines.prepare import Prepared, held, prepare_baseline
-from admmnet.config import RunConfig
-from admmnet.config_file import to_toml
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import to_toml
 from admmnet.data import ENCODING, Records
 from admmnet.errors import RequestError
 from admmnet.holder import Holder, SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
 from admmnet.methods.single_site.sdca import GAP
-from admmnet.observer import test_error
-from admmnet.planning import Loader
-from admmnet.privacy.ledger import Header, Ledger, finite
-from admmnet.result import RunResult
+from admmnet.privacy.ledger.file import Header, Ledger, finite
 from admmnet.rng import agent_streams
-from admmnet.summary import TEST_RECORDS, entry_of, group_notes, privacy_of, versions_of
-from admmnet.together import together, withholds
+from admmnet.running import folder as records
+from admmnet.running.observer import test_error
+from admmnet.running.plan import Loader
+from admmnet.running.result import RunResult
+from admmnet.running.summary import TEST_RECORDS, entry_of, group_notes, privacy_of, versions_of
 from admmnet.transport import World
+from admmnet.transport.collective import together, withholds
 from admmnet.types import Vector
 from admmnet.version import __version__
 

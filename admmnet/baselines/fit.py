@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from admmnet.baselines.plan import BaselinePlan, plan_baseline
-from admmnet.drive import alone
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder import Door, Holder, SimulatedHolder
 from admmnet.holder.door import Guard
@@ -19,13 +18,14 @@ from admmnet.holder.holder import Features, is_sparse, squared_norms
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods.base import Agent, AgentPlan
 from admmnet.methods.single_site import SINGLE_SITE
-from admmnet.node import proposal
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.rng import Purpose, agent_streams
+from admmnet.running.node import proposal
+from admmnet.solvers.batch import alone
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 _COMMON = ("loss", "regularisation", "method", "accountant", "epsilon", "delta", "data_dependent")
 """Settings that ``fit`` takes besides those of [baseline]."""
@@ -179,9 +179,9 @@ def fit(
     BudgetError
         The budget affords no step.
     """
-    from admmnet.config import RunConfig
-    from admmnet.contradictions import BASELINE_OWNERS
-    from admmnet.defaults import baseline_settings, fixed_baseline, with_delta
+    from admmnet.config.checks import BASELINE_OWNERS
+    from admmnet.config.defaults import baseline_settings, fixed_baseline, with_delta
+    from admmnet.config.run_config import RunConfig
 
     usable = sorted((*_COMMON, *BASELINE_OWNERS))
     strangers = sorted(set(settings) - set(usable))

@@ -8,17 +8,17 @@ from typing import Any
 
 from admmnet.baselines.fit import refuse_scaled_columns
 from admmnet.baselines.plan import BaselinePlan, epochs_of, plan_baseline
-from admmnet.config import RunConfig
+from admmnet.config.defaults import baseline_settings, fixed_baseline, with_delta
+from admmnet.config.modes import check_loaded
+from admmnet.config.run_config import RunConfig
 from admmnet.data import DataSettings, Records, load, load_sparse, require_classes
 from admmnet.data.settings import form_of
-from admmnet.defaults import baseline_settings, fixed_baseline, with_delta
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.holder import Holder, SimulatedHolder
-from admmnet.modes import check_loaded
-from admmnet.planning import Loader, data_settings
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import parameters
-from admmnet.privacy.ledger import finite
+from admmnet.privacy.ledger.file import finite
+from admmnet.running.plan import Loader, data_settings
 
 SPARSE = 0.1
 """Share of entries other than 0 up to which rows stay sparse: denser ones are faster in dense form."""

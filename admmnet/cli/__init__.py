@@ -22,9 +22,9 @@ from admmnet.cli.reproduce import reproduce
 from admmnet.cli.run import run
 from admmnet.cli.topology import topology
 from admmnet.errors import AdmmnetError, RequestError
-from admmnet.together import install_hook
-from admmnet.together import report as tell_all
 from admmnet.transport import World, open_world
+from admmnet.transport.collective import install_hook
+from admmnet.transport.collective import report as tell_all
 from admmnet.version import __version__
 
 

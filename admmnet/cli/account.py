@@ -20,7 +20,7 @@ def account() -> None:
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
 def show(folder: Path, as_json: bool) -> None:
     """Show what every agent has spent over all runs, recomputed from its events."""
-    from admmnet.privacy import audit
+    from admmnet.privacy.ledger import audit
 
     # an empty one was opened by a run that was then refused: nobody has spent anything
     files = sorted(file for file in folder.glob("agent-*.jsonl") if file.stat().st_size)

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.run import setting_flags
-from admmnet.config import RunConfig
-from admmnet.config_file import load_config, parse_flag, read_values
-from admmnet.contradictions import is_random
+from admmnet.config.checks import is_random
+from admmnet.config.modes import check_mode
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import load_config, parse_flag, read_values
 from admmnet.errors import RequestError, RunError
-from admmnet.modes import check_mode
 
 if TYPE_CHECKING:
-    from admmnet.hosts.network import Network
-    from admmnet.transport.zmq import ZmqWorld
+    from admmnet.transport.hosts.network import Network
+    from admmnet.transport.zmq.transport import ZmqWorld
 
 
 @click.command(short_help="Run one agent by itself, for several hosts.")
@@ -65,9 +65,9 @@ def agent(
     of its own.
     """
     from admmnet.cli.progress import Progress
-    from admmnet.hosts.network import read_network
-    from admmnet.records import default_folder, part_name
-    from admmnet.runner import run
+    from admmnet.running.folder import default_folder, part_name
+    from admmnet.running.loop import run
+    from admmnet.transport.hosts.network import read_network
 
     network = read_network(network_file)
     if number >= len(network.peers):
@@ -155,7 +155,7 @@ def _graph_seed(network: Network) -> int:
 
 def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
     """Settings of an agent that goes on: those in its run folder."""
-    from admmnet.checkpoint.resume import resumed_config
+    from admmnet.running.checkpoint.resume import resumed_config
 
     settings = resumed_config(given["resume"], {**given, "transport": "zmq"})
     own = (network.topology, _graph_seed(network), len(network.peers))
@@ -184,15 +184,15 @@ def open_agent(
     RunError
         If a neighbour does not answer.
     """
-    from admmnet.hosts.handshake import public_settings
-    from admmnet.hosts.keys import read_keys
+    from admmnet.transport.hosts.handshake import public_settings
+    from admmnet.transport.hosts.keys import read_keys
 
     keys = None if secret is None else read_keys(secret, number)
     if keys is not None and keys.public != network.peers[number].public_key:
         raise RequestError(
             f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
         )
-    from admmnet.transport.zmq import Deadlines, ZmqWorld
+    from admmnet.transport.zmq.transport import Deadlines, ZmqWorld
 
     signal.signal(signal.SIGTERM, _interrupt)  # ends like Ctrl-C: with whole ledgers, and telling the others
     return ZmqWorld(
@@ -234,7 +234,7 @@ def _check_plain(network: Network, *, plain: bool) -> None:
 
 
 def _secret(network: Network, network_file: str, number: int, secret: str | None) -> Path | None:
-    from admmnet.hosts.keys import secret_path
+    from admmnet.transport.hosts.keys import secret_path
 
     if not network.curve:
         if secret is not None:
@@ -245,7 +245,7 @@ def _secret(network: Network, network_file: str, number: int, secret: str | None
 
 def _is_echo(error: RunError) -> bool:
     """Whether another agent has ended the run, and says why itself."""
-    from admmnet.transport.zmq import RunEnded
+    from admmnet.transport.zmq.transport import RunEnded
 
     return isinstance(error, RunEnded)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.run import setting_flags, settings_of
-from admmnet.config import BASELINE_LOSSES, BASELINES, RunConfig
-from admmnet.contradictions import kind_of
+from admmnet.config.checks import kind_of
+from admmnet.config.modes import check_mode
+from admmnet.config.run_config import BASELINE_LOSSES, BASELINES, RunConfig
 from admmnet.errors import RequestError
-from admmnet.modes import check_mode
 from admmnet.transport import World
 from admmnet.transport.local import LocalWorld
 
@@ -77,7 +77,7 @@ for _option in baseline.params:
 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
     """Run a baseline and print its table."""
-    from admmnet.runner import run
+    from admmnet.running.loop import run
 
     with ExitStack() as opened:
         bar = _Bar(opened, shown=not quiet and not as_json and sys.stderr.isatty())

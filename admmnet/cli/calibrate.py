@@ -36,10 +36,10 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
     Takes the flags of `run`; --features is the number of columns with the intercept (100 if not given). No
     data set is opened.
     """
-    from admmnet.defaults import with_delta
+    from admmnet.config.defaults import with_delta
     from admmnet.graph import load_topology
     from admmnet.methods import fixed
-    from admmnet.planning import Public, decide
+    from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
 
     settings = fixed(settings_of(config, flags))
@@ -90,7 +90,7 @@ def _size(values: dict[str, Any]) -> float | None:
 def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
     from admmnet.privacy.budget import Totals
     from admmnet.privacy.events import parameters
-    from admmnet.privacy.ledger import finite, total_line
+    from admmnet.privacy.ledger.file import finite, total_line
 
     agents, config = [], method.settings
     for i, plan in plans.items():

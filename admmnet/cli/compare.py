@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.run import setting_flags
-from admmnet.compare.watch import Watch
-from admmnet.compare.words import OWN, listed, parse_epsilons, parse_seeds
-from admmnet.config_file import parse_flag, read_values
+from admmnet.config.toml import parse_flag, read_values
 from admmnet.errors import AdmmnetError, RunError
+from admmnet.experiments.parsing import OWN, listed, parse_epsilons, parse_seeds
+from admmnet.experiments.progress import Watch
 
 if TYPE_CHECKING:
-    from admmnet.compare import Comparison
+    from admmnet.experiments import Comparison
 
 
 class Interrupted(AdmmnetError):
@@ -110,7 +110,7 @@ def compare(
     Every run is an ordinary seeded run folder below DIR; the same call goes on where an earlier one stopped.
     The other flags are those of `run` and hold for all runs. Writes compare.csv, compare.png, compare.json.
     """
-    from admmnet.compare import compare as run_grid
+    from admmnet.experiments import compare as run_grid
 
     wanted, picture = _comparison(config, flags), None if plot is None else Path(plot)
     progress = GridProgress(shown=not quiet and not as_json and sys.stderr.isatty())
@@ -141,7 +141,7 @@ def compare(
 
 
 def _comparison(config: str | None, flags: dict[str, Any]) -> Comparison:
-    from admmnet.compare import Comparison
+    from admmnet.experiments import Comparison
 
     algorithms, epsilons, seeds = flags.pop("algorithms"), flags.pop("epsilons"), flags.pop("seeds")
     settings = {} if config is None else read_values(Path(config))

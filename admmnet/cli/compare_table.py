@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from admmnet.cli.tables import console, epsilon, number, percent, table
-from admmnet.compare.figures import CompareResult, Line
-from admmnet.compare.tuning import UNCOVERED
-from admmnet.compare.words import said, short
+from admmnet.experiments.figures import CompareResult, Line
+from admmnet.experiments.parsing import said, short
+from admmnet.experiments.tuning import UNCOVERED
 
 COLUMNS = (
     "method",

@@ -79,7 +79,7 @@ def _print_sound(found: Findings) -> None:
 
 def _declared(path: Path) -> dict[str, Any]:
     """Settings of the data layer in a run's settings, a bare schema, or a run's encoding.json."""
-    from admmnet.config_file import TABLES, read_toml, read_values
+    from admmnet.config.toml import TABLES, read_toml, read_values
 
     if path.suffix != ".json":
         tables = read_toml(path)

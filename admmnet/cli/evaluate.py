@@ -14,7 +14,7 @@ import click
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    from admmnet.predict import NewData, Predictions
+    from admmnet.predict.apply import NewData, Predictions
 
 _PATH = click.Path(path_type=Path)
 
@@ -45,8 +45,8 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
 
 
 def _request(features: str | None, **given: Any) -> NewData:
-    from admmnet.config_file import parse_flag
-    from admmnet.predict import NewData
+    from admmnet.config.toml import parse_flag
+    from admmnet.predict.apply import NewData
 
     return NewData(features=None if features is None else parse_flag("features", features), **given)
 
@@ -62,8 +62,8 @@ def _request(features: str | None, **given: Any) -> NewData:
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
 def evaluate(run: Path, as_json: bool, part: Any, public: bool, **flags: Any) -> None:
     """Print the errors of a run's model on labelled rows, encoded as the run's own were."""
-    from admmnet.predict import evaluate as evaluate_model
-    from admmnet.predict import read_model
+    from admmnet.predict.apply import evaluate as evaluate_model
+    from admmnet.predict.apply import read_model
 
     facts = evaluate_model(read_model(run), _request(**flags), part=part, public=public)
     if as_json:
@@ -104,8 +104,8 @@ def _print_facts(facts: dict[str, Any]) -> None:
 @click.option("--out", "-o", type=_PATH, metavar="FILE", help="file (default: standard output)")
 def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> None:
     """Write one line a row: row, score, probability, prediction. Labels are not needed."""
-    from admmnet.predict import predict as predict_rows
-    from admmnet.predict import read_model
+    from admmnet.predict.apply import predict as predict_rows
+    from admmnet.predict.apply import read_model
 
     if out is not None and out.exists() and Path(flags["data"]).exists() and out.samefile(flags["data"]):
         raise RequestError(f"-o {out} is the file of --data: name another one")

@@ -21,7 +21,7 @@ def ledger() -> None:
 
 
 def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
-    from admmnet.records import read_run
+    from admmnet.running.folder import read_run
 
     ledgers = read_run(run).ledgers
     if agent is None:
@@ -58,7 +58,7 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, json_:
 
 def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any]:
     """A ledger or account as JSON."""
-    from admmnet.privacy.ledger import total_line
+    from admmnet.privacy.ledger.file import total_line
 
     at = account.delta if delta is None else delta
     lines = {"events": [line for _, _, line in account.events]} if events else {}
@@ -76,7 +76,7 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
 @_RUN
 def verify(run: Path) -> None:
     """Recompute every cost, total, link and digest; exit code 1 names the first fault."""
-    from admmnet.records import read_run
+    from admmnet.running.folder import read_run
 
     folder = read_run(run)
     ledgers = folder.ledgers.values()

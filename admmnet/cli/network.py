@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admmnet.contradictions import check_graph_seed
+from admmnet.config.checks import check_graph_seed
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    from admmnet.hosts.keys import Keys
-    from admmnet.hosts.network import Network
+    from admmnet.transport.hosts.keys import Keys
+    from admmnet.transport.hosts.network import Network
 
 FIRST_PORT = 5570
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]+))?")
@@ -56,8 +56,8 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
     Line i of the hosts file is the host of agent i; lines may repeat.
     """
     from admmnet.graph import load_topology
-    from admmnet.hosts.keys import Keys
-    from admmnet.hosts.network import Peer, make_network
+    from admmnet.transport.hosts.keys import Keys
+    from admmnet.transport.hosts.network import Peer, make_network
 
     check_graph_seed(topology, seed)
     graph = load_topology(topology, seed=seed)
@@ -130,8 +130,8 @@ def write_folder(network: Network, keys: list[Keys], out: Path) -> None:
     RequestError
         If the folder is not empty or cannot be written: keys are never replaced.
     """
-    from admmnet.hosts.keys import secret_path, write_keys
-    from admmnet.hosts.network import write_network
+    from admmnet.transport.hosts.keys import secret_path, write_keys
+    from admmnet.transport.hosts.network import write_network
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def write_folder(network: Network, keys: list[Keys], out: Path) -> None:
 
 
 def _tell(network: Network, out: Path) -> None:
-    from admmnet.hosts.keys import secret_path
+    from admmnet.transport.hosts.keys import secret_path
 
     width = max(len(peer.address) for peer in network.peers)
     print(f"{out / 'network.toml'}: {len(network.peers)} agents, {len(network.edges)} edges")

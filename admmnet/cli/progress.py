@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from admmnet.planning import Plan
+    from admmnet.running.plan import Plan
 
 
 class Progress:

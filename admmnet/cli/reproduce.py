@@ -7,7 +7,7 @@ import sys
 import click
 
 from admmnet.cli.compare import GridProgress, Interrupted
-from admmnet.reproduce import PAPERS
+from admmnet.papers import PAPERS
 
 
 @click.command(short_help="Make the figures of a paper: CSV, pictures and what holds of its claims.")
@@ -42,8 +42,8 @@ def reproduce(
     Writes a CSV file and a picture for each figure, and report.md. Sets that are not in the data folder have
     stand-ins, named in titles and text. The same call goes on where an earlier one stopped.
     """
-    from admmnet.reproduce import Request
-    from admmnet.reproduce import reproduce as make
+    from admmnet.papers import Request
+    from admmnet.papers import reproduce as make
 
     request = Request(
         paper,

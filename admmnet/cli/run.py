@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from admmnet.config import RunConfig
-from admmnet.config_file import flag_fields, load_config, parse_flag
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import flag_fields, load_config, parse_flag
 from admmnet.errors import RequestError
 from admmnet.transport import World, open_world
 
@@ -47,7 +47,7 @@ def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
 
 
 def _resumed(config: str | None, given: Mapping[str, Any]) -> RunConfig:
-    from admmnet.checkpoint.resume import resumed_config
+    from admmnet.running.checkpoint.resume import resumed_config
 
     if config is not None:
         raise RequestError(
@@ -69,7 +69,7 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in
     this process. Flags override CONFIG.toml, which overrides the defaults.
     """
-    from admmnet.runner import run as run_network
+    from admmnet.running.loop import run as run_network
 
     settings = settings_of(config, flags)
     if settings.baseline:

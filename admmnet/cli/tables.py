@@ -13,10 +13,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from admmnet.modes import mode_words
-from admmnet.privacy.audit import Account
+from admmnet.config.modes import mode_words
 from admmnet.privacy.events import parameters
-from admmnet.privacy.ledger import finite
+from admmnet.privacy.ledger.audit import Account
+from admmnet.privacy.ledger.file import finite
 
 NO_TEST = "test error: none, there are no test records"
 FEW = 40

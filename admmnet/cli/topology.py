@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from admmnet.contradictions import check_graph_seed
+from admmnet.config.checks import check_graph_seed
 
 _SEED = click.option(
     "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph"

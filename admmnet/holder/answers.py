@@ -6,8 +6,8 @@ from collections.abc import Generator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from admmnet.drive import Solve
 from admmnet.privacy.events import Event
+from admmnet.solvers.batch import Solve
 
 if TYPE_CHECKING:
     from admmnet.holder.measurements.base import Measurement

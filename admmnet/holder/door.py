@@ -13,17 +13,17 @@ from typing import Protocol
 
 import numpy as np
 
-from admmnet.drive import Steps
 from admmnet.errors import RequestError, RunError
 from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Released
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.measurements.base import KINDS, Known, Measurement
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.secrets import Secret
-from admmnet.losses import Loss
 from admmnet.privacy.events import Event, NoRecords, check, relation_of
-from admmnet.radius import MOST, clip
 from admmnet.rng import Purpose
+from admmnet.solvers.batch import Steps
+from admmnet.solvers.losses import Loss
+from admmnet.solvers.radius import MOST, clip
 
 FAILED = (
     "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.losses import Loss
+from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
-    from admmnet.drive import AnySolver
     from admmnet.holder.series.problem import Problem
+    from admmnet.solvers.batch import AnySolver
 
 Task = Literal["binary", "real"]
 Features = Any
@@ -124,10 +124,10 @@ class Holder:
 
     def _make_solvers(self, loss: Loss) -> Sequence[AnySolver]:
         if len(self) == 1:
-            from admmnet.solve import LocalSolver
+            from admmnet.solvers.newton import LocalSolver
 
             return [LocalSolver(*self._shards[0], loss)]
-        from admmnet.blocks.solve import BlockSolver  # small runs do without it
+        from admmnet.solvers.blocks.solve import BlockSolver  # small runs do without it
 
         members = BlockSolver(self._shards, loss).members
         self._shards = [(member.X, member.y) for member in members]  # the block's copy is the only one

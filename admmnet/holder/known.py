@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from admmnet.losses import Loss
-from admmnet.radius import LossFacts
+from admmnet.solvers.losses import Loss
+from admmnet.solvers.radius import LossFacts
 
 
 class Known(NamedTuple):

@@ -15,7 +15,7 @@ from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.r_admm import RADMM
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 METHODS: Mapping[str, type[Method]] = {
     method.name: method for method in (ADMM, PPADMM, IPPADMM, DVP, MADMM, RADMM)

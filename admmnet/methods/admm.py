@@ -12,7 +12,7 @@ from admmnet.privacy.calibrate import Target
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 ROUNDS, ETA = 100, 1e-3
 """At the paper's 30 and 0.5 it hardly moves from the larger class."""

@@ -15,13 +15,13 @@ import networkx as nx
 
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
-from admmnet.losses import Loss, get_loss
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Calibrated, Charges, Target
+from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
     from admmnet.methods.consensus import Contact
 
 

@@ -20,7 +20,7 @@ from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 Mask: TypeAlias = NDArray[np.bool_]
 PLAIN_REGULARISATION = 1e-4

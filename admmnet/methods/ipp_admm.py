@@ -16,11 +16,11 @@ from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.calibrate import Charges, pure_epsilon
-from admmnet.radius import LossFacts, gate_gap
+from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 SWITCH = 34.6
 """Rounds a release from which a held threshold has less noise than a noisy query a round (Theorem 9)."""

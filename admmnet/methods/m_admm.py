@@ -17,7 +17,7 @@ from admmnet.methods.rivals import Rival
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 GROWING = 1.02
 """Growth of the penalty a round, as published; the paper leaves the schedule open."""

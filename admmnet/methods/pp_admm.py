@@ -21,7 +21,7 @@ from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 ROUNDS, PUBLISHED_ROUNDS = 12, 30
 """T of the proven form, and of the paper."""

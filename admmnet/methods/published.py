@@ -14,13 +14,13 @@ import numpy as np
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import PerturbedMinimiser, PublishedComparison
-from admmnet.losses import get_loss
 from admmnet.privacy import published
 from admmnet.privacy.calibrate import Calibrated, Draft, Target, calibrate
 from admmnet.privacy.conversion import loose_rho
+from admmnet.solvers.losses import get_loss
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
     from admmnet.methods.base import Facts
 
 

@@ -16,7 +16,7 @@ from admmnet.methods.rivals import ROUNDS, Rival
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 
 @dataclass(slots=True)

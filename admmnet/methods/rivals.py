@@ -25,7 +25,7 @@ from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
 
 if TYPE_CHECKING:
-    from admmnet.config import RunConfig
+    from admmnet.config.run_config import RunConfig
 
 ROUNDS = 6
 """T of the proven forms, whose noise is larger than PP-ADMM's; of R-ADMM as many rounds that read records."""

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from admmnet.radius import clip, gamma_norm_tail, gaussian_tail
+from admmnet.solvers.radius import clip, gamma_norm_tail, gaussian_tail
 from admmnet.types import Vector
 
 GRID_BITS = 20
@@ -29,7 +29,7 @@ def gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
 def clipped_gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
     """`gaussian_noise` of norm at most `gaussian_tail`: scaled back with probability 2^-128 at most.
 
-    Noise that enters a local problem is drawn so; what it adds to delta: `admmnet.radius.tail_delta`.
+    Noise that enters a local problem is drawn so; what it adds to delta: `admmnet.solvers.radius.tail_delta`.
     """
     return clip(gaussian_noise(rng, sigma, size), gaussian_tail(sigma, size))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from admmnet.contradictions import has_setting
+from admmnet.config.checks import has_setting
 from admmnet.report.html.values import at
 from admmnet.report.series import Series
 

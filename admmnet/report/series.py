@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.config import OPEN
-from admmnet.config_file import read_values
+from admmnet.config.run_config import OPEN
+from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
-from admmnet.privacy.audit import Account
-from admmnet.records import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
-from admmnet.trouble.weather import parse_offline
+from admmnet.faults.model import parse_offline
+from admmnet.privacy.ledger.audit import Account
+from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
 
 Floats = NDArray[np.float64]
 UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST = -1, 0, 1, 2, 3, 4, 5

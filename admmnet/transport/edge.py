@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from admmnet.radius import MOST
+from admmnet.solvers.radius import MOST
 from admmnet.transport import Heard, Spoken, Transport
 
 if TYPE_CHECKING:

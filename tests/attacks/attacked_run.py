@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from admmnet import planning, runner
 from admmnet.cli import run_command_line
 from admmnet.data import sources
 from admmnet.errors import DataError
 from admmnet.holder import door
 from admmnet.holder.measurements.base import Known
-from admmnet.transport import World, spawn
+from admmnet.running import loop, plan, spawn
+from admmnet.transport import World
 from tests.attacks.launched import records_of
 
 LIAR = 4
@@ -41,7 +41,10 @@ def lie(claim: Callable[[int, int], list[list[Any]]]) -> None:
 
         return gathering
 
-    for module, name in (("admmnet.transport.mpi", "MPIWorld"), ("admmnet.transport.zmq", "ZmqWorld")):
+    for module, name in (
+        ("admmnet.transport.mpi", "MPIWorld"),
+        ("admmnet.transport.zmq.transport", "ZmqWorld"),
+    ):
         world = getattr(import_module(module), name)
         world.gather = armed(world.gather)
 
@@ -75,12 +78,12 @@ def attack(name: str, *, defended: bool) -> None:
         }
         lie(claims[name])
         if not defended:
-            planning.owned = merged  # type: ignore[assignment, attr-defined]
+            plan.owned = merged  # type: ignore[assignment, attr-defined]
             door.Known = believing  # type: ignore[assignment, attr-defined]
     if name == "bug":
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]
         if not defended:
-            runner.withholds = lambda config: False  # type: ignore[attr-defined]
+            loop.withholds = lambda config: False  # type: ignore[attr-defined]
     if name == "values" and not defended:
         DataError.public = property(str)  # type: ignore[assignment, method-assign]
 

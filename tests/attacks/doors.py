@@ -12,17 +12,17 @@ import numpy as np
 
 from admmnet import RunConfig
 from admmnet.auditing.ledger import MemoryLedger
-from admmnet.defaults import with_delta
-from admmnet.drive import alone
+from admmnet.config.defaults import with_delta
 from admmnet.errors import AdmmnetError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.measurements import gate, minimiser
 from admmnet.holder.measurements.base import Measurement
-from admmnet.losses import LOSSES
 from admmnet.methods import AgentPlan, Method, fixed
-from admmnet.node import Node
-from admmnet.planning import Public, decide
 from admmnet.rng import agent_streams
+from admmnet.running.node import Node
+from admmnet.running.plan import Public, decide
+from admmnet.solvers.batch import alone
+from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import exchange
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector

@@ -9,19 +9,19 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.config import RunConfig
-from admmnet.drive import alone
+from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.answers import Asking
 from admmnet.holder.measurements import GammaMinimiser, HeldFall
 from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, PrimalSteps, checks
-from admmnet.losses import LOSSES
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method
-from admmnet.node import Node
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import Event, NoRecords
 from admmnet.rng import agent_streams
+from admmnet.running.node import Node
+from admmnet.solvers.batch import alone
+from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import fault_of
 from admmnet.types import Vector
 

@@ -9,16 +9,16 @@ from typing import Any, NoReturn
 import networkx as nx
 import pytest
 
-from admmnet import records
-from admmnet.checkpoint.keeper import _offer, _token
-from admmnet.config import RunConfig
+from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.methods import fixed
-from admmnet.planning import _nominal, _target
-from admmnet.summary import Said
-from admmnet.together import owned, together
+from admmnet.running import folder as records
+from admmnet.running.checkpoint.keeper import _offer, _token
+from admmnet.running.plan import _nominal, _target
+from admmnet.running.summary import Said
 from admmnet.transport import Transport
-from admmnet.transport.link_state import Greeting, difference
+from admmnet.transport.collective import owned, together
+from admmnet.transport.zmq.link_state import Greeting, difference
 
 OWNERS = ((0, 1), (2,))
 JUNK: list[Any] = [None, True, 0, -1, 2.5, 1e400, "7", [], {}, [7], 2**60, "\x1b[2J", [[2, [2]]], [[[2], 2]]]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from admmnet.config import BASELINES, RunConfig
-from admmnet.contradictions import kind_of
+from admmnet.config.checks import kind_of
+from admmnet.config.run_config import BASELINES, RunConfig
 from admmnet.errors import RequestError
 from tests.processes.launch import mpirun
 from tests.test_imports import HEAVY, HELP, loaded_by

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet.data import DataSettings, load
-from admmnet.predict import NewData, evaluate, read_model
+from admmnet.predict.apply import NewData, evaluate, read_model
 
 from .command_runs import COMMON, Admmnet, finished_run, write_people
 

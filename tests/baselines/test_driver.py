@@ -16,15 +16,15 @@ import pytest
 from admmnet import CheckFailed, RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
 from admmnet.baselines import driver
 from admmnet.baselines.prepare import load_whole, prepare_baseline
-from admmnet.config import BASELINES
-from admmnet.contradictions import BASELINE_OWNERS, has_setting
+from admmnet.config.checks import BASELINE_OWNERS, has_setting
+from admmnet.config.run_config import BASELINES
 from admmnet.data import DataSettings, load
 from admmnet.holder.series import base, batches
 from admmnet.holder.series import dp_scd as dp_scd_module
-from admmnet.privacy.ledger import Ledger
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
-from tests.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
+from tests.running.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
 
 METHODS: dict[str, dict[str, Any]] = {
     "sdca": {},

@@ -16,10 +16,10 @@ from admmnet.baselines.plan import plan_baseline
 from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.holder import Holder
 from admmnet.methods.single_site import BaselineSettings
-from admmnet.privacy import audit
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import GammaNormVector, Gaussian, SubsampledGaussian
-from admmnet.privacy.ledger import Header, Ledger
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.file import Header, Ledger
 from admmnet.rng import agent_streams
 
 BASE = BaselineSettings(

@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
-from admmnet.losses import get_loss
 from admmnet.methods.consensus import PLAIN_REGULARISATION
-from admmnet.solve import LocalSolver
+from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import LocalSolver
 
 AGENTS, DELTA = 5, 1e-4
 REACHED = {0.5: 17.9, 1.0: 17.2, 2.0: 16.6, 10.0: 15.6}

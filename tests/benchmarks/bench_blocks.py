@@ -21,9 +21,9 @@ import networkx as nx
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from admmnet.blocks.solve import BlockSolver
-from admmnet.losses import Huber, Logistic, Loss, SmoothedHinge
-from admmnet.solve import LocalSolver, Solution
+from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
+from admmnet.solvers.newton import LocalSolver, Solution
 from admmnet.types import Matrix, Vector
 
 LOSS = Logistic()

@@ -25,10 +25,10 @@ from unittest.mock import patch
 import numpy as np
 
 from admmnet import RunConfig, run
-from admmnet.blocks.solve import BlockSolver
 from admmnet.data import DataSettings, Records
-from admmnet.losses import get_loss
-from admmnet.solve import LocalSolver, Solution, gradient
+from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import LocalSolver, Solution, gradient
 
 RECORDS, FEATURES = 100, 100
 

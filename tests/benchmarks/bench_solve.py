@@ -21,8 +21,8 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
-from admmnet.losses import Logistic
-from admmnet.solve import LocalSolver
+from admmnet.solvers.losses import Logistic
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 AGENTS, ROWS, DIMENSION, ROUNDS = 5, 7000, 104, 30

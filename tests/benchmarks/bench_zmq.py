@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import zmq
 
-from admmnet.transport.wire import HEADER
+from admmnet.transport.zmq.wire import HEADER
 from tests.processes.zmq_crew import QUICK, Crew, complete
 
 AGENTS, NUMBERS, ROUNDS = 5, 105, 1000

@@ -25,11 +25,11 @@ from threadpoolctl import threadpool_limits
 from admmnet import RunConfig
 from admmnet.data import DataSettings, load
 from admmnet.graph import load_topology
-from admmnet.losses import get_loss
 from admmnet.methods import convexity, fixed, pp_admm
 from admmnet.methods.consensus import ConsensusState
-from admmnet.planning import Public, decide
-from admmnet.solve import LocalSolver
+from admmnet.running.plan import Public, decide
+from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import LocalSolver
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
 

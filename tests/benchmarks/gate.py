@@ -24,7 +24,7 @@ from admmnet import RunConfig, run
 from admmnet.data import DataSettings, Records, load
 from admmnet.methods.ipp_admm import Gate
 from admmnet.methods.pp_admm import ROUNDS
-from admmnet.planning import Plan
+from admmnet.running.plan import Plan
 
 AGENTS, WIDTH, TEST, DELTA = 5, 30, 40_000, 1e-6
 GATES = ("gaussian", "above-threshold")

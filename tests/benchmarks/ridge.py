@@ -19,8 +19,8 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.baselines.prepare import load_whole
-from admmnet.compare.holdout import hold_out
 from admmnet.data import DataSettings, Records
+from admmnet.experiments.holdout import hold_out
 
 METHODS: dict[str, dict[str, Any]] = {
     "dp-scd": {"algorithm": "dp-scd"},

@@ -12,8 +12,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.trouble.schedule import read_schedule
-from admmnet.trouble.weather import Absence, Trouble
+from admmnet.faults.model import Absence, Trouble
+from admmnet.faults.schedule import read_schedule
 from tests.methods.recording import Shards, shards_of, write_problem
 from tests.methods.test_consensus import EagerConsensus, gaps
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.drive import alone
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.measurements import (
     ExactMinimiser,
@@ -17,7 +16,6 @@ from admmnet.holder.measurements import (
     PerturbedMinimiser,
     PublishedComparison,
 )
-from admmnet.losses import get_loss
 from admmnet.privacy.events import (
     AboveThreshold,
     Event,
@@ -28,6 +26,8 @@ from admmnet.privacy.events import (
     Unprotected,
 )
 from admmnet.rng import Purpose, agent_streams
+from admmnet.solvers.batch import alone
+from admmnet.solvers.losses import get_loss
 from admmnet.types import Vector
 
 N, D = 40, 4

@@ -21,50 +21,38 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "admmnet"
 
 SHARDS = {
     # put them behind holders
-    ("admmnet/planning.py", "_held"),
+    ("admmnet/running/plan.py", "_held"),
     ("admmnet/baselines/prepare.py", "held"),
     # simulations alone: grids and figures on public data
-    ("admmnet/compare/holdout.py", "hold_out"),
-    ("admmnet/compare/holdout.py", "_get"),
-    ("admmnet/compare/work.py", "pooled_rows"),
-    ("admmnet/compare/work.py", "references"),
-    ("admmnet/compare/work.py", "digest"),
-    ("admmnet/reproduce/runs.py", "_train_error"),
-    ("admmnet/reproduce/sources.py", "_cut"),
-    ("admmnet/reproduce/sources.py", "_dealt"),
+    ("admmnet/experiments/holdout.py", "hold_out"),
+    ("admmnet/experiments/holdout.py", "_get"),
+    ("admmnet/experiments/tasks.py", "pooled_rows"),
+    ("admmnet/experiments/tasks.py", "references"),
+    ("admmnet/experiments/tasks.py", "digest"),
+    ("admmnet/papers/runs.py", "_train_error"),
+    ("admmnet/papers/sources.py", "_cut"),
+    ("admmnet/papers/sources.py", "_dealt"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
 SECRETS = {
-    ("admmnet/checkpoint/keeper.py", "_block_of"),
-    ("admmnet/checkpoint/kept.py", "node_state"),
-    ("admmnet/checkpoint/kept.py", "restore_node"),
+    ("admmnet/running/checkpoint/keeper.py", "_block_of"),
+    ("admmnet/running/checkpoint/state.py", "node_state"),
+    ("admmnet/running/checkpoint/state.py", "restore_node"),
     ("admmnet/baselines/fit.py", "fit_baseline"),  # figures of a simulation
 }
 """Functions that may look behind a door, which opens in simulations alone."""
 SIMULATED = {
     # a run's mode decides
-    ("admmnet/planning.py", "_held"),
+    ("admmnet/running/plan.py", "_held"),
     ("admmnet/baselines/prepare.py", "held"),
     # whether there is a seed, or no privacy
     ("admmnet/baselines/fit.py", "fit"),
     # simulations alone
-    ("admmnet/compare/work.py", "_optimum"),
-    ("admmnet/reproduce/passes.py", "_made"),
+    ("admmnet/experiments/tasks.py", "_optimum"),
+    ("admmnet/papers/single_pass.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
-GROUND = (
-    "accurate",
-    "ball",
-    "blocks",
-    "drive",
-    "errors",
-    "losses",
-    "privacy",
-    "radius",
-    "rng",
-    "solve",
-    "types",
-)
+GROUND = ("errors", "privacy", "rng", "solvers", "types")
 MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (
@@ -74,9 +62,9 @@ MAY_IMPORT = {
         "holder.measurements",
         "holder.series",
         "errors",
-        "losses",
         "privacy",
-        "radius",
+        "solvers.losses",
+        "solvers.radius",
         "types",
     ),
 }
@@ -299,9 +287,8 @@ def test_private_names_are_those_of_the_classes() -> None:
 
 def test_nothing_above_is_loaded_with_holder_and_methods() -> None:
     """Also not through others; settings, transports and the loop are not even there."""
-    script = (
-        "import sys, admmnet.holder.measurements, admmnet.methods, admmnet.blocks.solve\nprint(*sys.modules)"
-    )
+    modules = "sys, admmnet.holder.measurements, admmnet.methods, admmnet.solvers.blocks.solve"
+    script = f"import {modules}\nprint(*sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60, cwd=ROOT
     )
@@ -312,7 +299,7 @@ def test_nothing_above_is_loaded_with_holder_and_methods() -> None:
 
 # planted breaches
 
-METHOD, ABOVE = "admmnet/methods/new.py", "admmnet/observer.py"
+METHOD, ABOVE = "admmnet/methods/new.py", "admmnet/running/observer.py"
 PLANTED: list[tuple[str, str, str]] = [
     ("private attributes", ABOVE, "def f(holder): return holder._shards[0]"),
     ("private attributes", ABOVE, "def f(holder, loss): return holder._solver(0, loss).X"),
@@ -324,25 +311,25 @@ PLANTED: list[tuple[str, str, str]] = [
     ("private attributes", METHOD, "import operator\nf = operator.attrgetter('_shards')"),
     ("private attributes", METHOD, "f = lambda holder: holder._make_solvers(None)"),
     ("secrets", ABOVE, "def f(node): return node.door.secret.solver.X"),
-    ("secrets", "admmnet/checkpoint/kept.py", "def other(door): return door.secret"),
+    ("secrets", "admmnet/running/checkpoint/state.py", "def other(door): return door.secret"),
     ("secrets", METHOD, "from admmnet.holder.secrets import Secret"),
     ("secrets", METHOD, "import admmnet.holder.secrets"),
     ("secrets", METHOD, "from admmnet.holder.measurements.base import measurement"),
     ("secrets", ABOVE, "def f():\n    from admmnet.holder.measurements.base import KINDS"),
-    ("shards", "admmnet/runner.py", "def f(plan): return plan.data.shards[0]"),
-    ("shards", "admmnet/planning.py", "def _notes(data): return data.shards"),
-    ("shards", "admmnet/planning.py", "def _notes(data): return getattr(data, 'shards')"),
+    ("shards", "admmnet/running/loop.py", "def f(plan): return plan.data.shards[0]"),
+    ("shards", "admmnet/running/plan.py", "def _notes(data): return data.shards"),
+    ("shards", "admmnet/running/plan.py", "def _notes(data): return getattr(data, 'shards')"),
     ("shards", "admmnet/baselines/driver.py", "def run_baseline(data): return data.shards[0]"),
-    ("shards", "admmnet/compare/grid.py", "def f(records): return records.shards"),
+    ("shards", "admmnet/experiments/grid.py", "def f(records): return records.shards"),
     ("simulated", ABOVE, "def f(X, y): return SimulatedHolder(X, y)"),
     ("simulated", ABOVE, "def f(found): return SimulatedHolder.of(found)"),
-    ("simulated", "admmnet/planning.py", "def _load(found): return SimulatedHolder.of(found)"),
+    ("simulated", "admmnet/running/plan.py", "def _load(found): return SimulatedHolder.of(found)"),
     ("simulated", "admmnet/holder/door.py", "kind = SimulatedHolder"),
     ("simulated", ABOVE, "import admmnet.holder as h\ndef f(X, y): return h.SimulatedHolder(X, y)"),
     ("simulated", ABOVE, "def f(a, kind=SimulatedHolder): return kind(a)"),
     ("simulated", ABOVE, "def f(holder): holder.__class__ = SimulatedHolder"),
-    ("imports", METHOD, "from admmnet.config import RunConfig"),
-    ("imports", METHOD, "def f():\n    import admmnet.runner"),
+    ("imports", METHOD, "from admmnet.config.run_config import RunConfig"),
+    ("imports", METHOD, "def f():\n    import admmnet.running.loop"),
     ("imports", METHOD, "from admmnet.holder import Door"),
     ("imports", METHOD, "from admmnet.holder.door import Door"),
     ("imports", METHOD, "from admmnet.holder.measurements.base import Known"),
@@ -355,7 +342,7 @@ PLANTED: list[tuple[str, str, str]] = [
     ("imports", METHOD, "if TYPE_CHECKING:\n    pass\nelse:\n    from admmnet.data import Records"),
     ("imports", "admmnet/holder/door.py", "from admmnet.methods import Agent"),
     ("imports", "admmnet/holder/holder.py", "from admmnet.data import Records"),
-    ("imports", "admmnet/holder/holder.py", "from admmnet.planning import Plan"),
+    ("imports", "admmnet/holder/holder.py", "from admmnet.running.plan import Plan"),
 ]
 FINE: list[tuple[str, str, str]] = [
     ("private attributes", ABOVE, "class A:\n    def f(self): return self._ledger, self._shards"),
@@ -367,11 +354,11 @@ FINE: list[tuple[str, str, str]] = [
     ("shards", ABOVE, "def f(records): return replace(records, shards={})"),
     ("simulated", ABOVE, "from admmnet.holder import SimulatedHolder\nassert isinstance(a, SimulatedHolder)"),
     ("simulated", ABOVE, "def f(a: SimulatedHolder) -> SimulatedHolder: return a"),
-    ("imports", METHOD, "if TYPE_CHECKING:\n    from admmnet.config import RunConfig"),
+    ("imports", METHOD, "if TYPE_CHECKING:\n    from admmnet.config.run_config import RunConfig"),
     ("imports", METHOD, "import math\nfrom admmnet.holder.measurements import HeldFall"),
     ("imports", METHOD, "from admmnet.methods.base import Agent"),
-    ("imports", "admmnet/holder/door.py", "from admmnet.blocks.solve import BlockSolver"),
-    ("imports", ABOVE, "from admmnet.config import RunConfig"),
+    ("imports", "admmnet/holder/door.py", "from admmnet.solvers.blocks.solve import BlockSolver"),
+    ("imports", ABOVE, "from admmnet.config.run_config import RunConfig"),
 ]
 
 

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.drive import abreast
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released
 from admmnet.privacy.events import (
     Laplace,
 )
-from admmnet.radius import MOST
 from admmnet.rng import Purpose, agent_streams
-from admmnet.solve import LocalSolver
+from admmnet.solvers.batch import abreast
+from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.radius import MOST
 from admmnet.types import Vector
 
 from .doors import ASKED, CENTRE, COSTS, INEXACT, LINEAR, LOGISTIC, Book, D, N, ask, door_of, records

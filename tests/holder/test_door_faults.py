@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig, RunError
-from admmnet.blocks.solve import BlockSolver
-from admmnet.checkpoint.kept import node_state, restore_node
-from admmnet.drive import abreast
 from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHolder
 from admmnet.holder.door import FAILED
 from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.secrets import Secret
 from admmnet.methods import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
-from admmnet.node import Node
 from admmnet.privacy.events import Laplace, NoRecords
 from admmnet.rng import agent_streams
-from admmnet.solve import LocalSolver
+from admmnet.running.checkpoint.state import node_state, restore_node
+from admmnet.running.node import Node
+from admmnet.solvers.batch import abreast
+from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
 from .doors import ASKED, COSTS, LOGISTIC, Book, D, ask, door_of, records

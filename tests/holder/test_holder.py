@@ -15,8 +15,8 @@ from admmnet import RequestError, RunConfig, run
 from admmnet.data import Records
 from admmnet.holder import Holder, SimulatedHolder
 from admmnet.holder.holder import row_slack
-from admmnet.losses import get_loss
-from admmnet.planning import Plan
+from admmnet.running.plan import Plan
+from admmnet.solvers.losses import get_loss
 from admmnet.transport import Transport
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.drive import alone
 from admmnet.errors import RequestError, RunError
 from admmnet.holder import NO, REFUSED, Answer, Ask, Door, Holder, Released, SimulatedHolder
 from admmnet.holder.measurements.base import Known
@@ -27,6 +26,7 @@ from admmnet.holder.series import (
 from admmnet.privacy.budget import Budget, MemoryLedger, Totals
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
 from admmnet.rng import Purpose, agent_streams
+from admmnet.solvers.batch import alone
 from admmnet.types import Matrix, Vector
 
 N, D, LAM = 30, 4, 0.05

@@ -12,27 +12,20 @@ PLACES = {
     "the door, holders, measurements": ["holder/*.py", "holder/measurements/*.py"],
     "series of the single-site methods": ["holder/series/*.py"],
     "solvers and their certificates": [
-        "solve.py",
-        "accurate.py",
-        "radius.py",
-        "ball.py",
-        "drive.py",
-        "blocks/*.py",
+        *(f"solvers/{name}.py" for name in ("newton", "accurate", "radius", "ball_query", "batch")),
+        "solvers/blocks/*.py",
     ],
-    "losses and randomness": ["losses.py", "rng.py"],
+    "losses and randomness": ["solvers/losses.py", "rng.py"],
     "events, costs, ledger": [
         f"privacy/{name}.py"
         for name in (
             *("events", "mechanisms", "proven", "published", "subsampled", "conversion", "budget"),
-            *("chain", "ledger", "account", "audit"),
+            *(f"ledger/{part}" for part in ("lines", "file", "account", "audit")),
         )
     ],
     "wiring: mode, holders, order of a round, resume": [
-        "modes.py",
-        "planning.py",
-        "node.py",
-        "runner.py",
-        "checkpoint/kept.py",
+        "config/modes.py",
+        *(f"running/{name}.py" for name in ("plan", "node", "loop", "checkpoint/state")),
     ],
 }
 _SPACE = (

@@ -13,9 +13,9 @@ from scipy.optimize import brentq
 from admmnet import RunConfig, read_run, run
 from admmnet.methods.ipp_admm import Gate
 from admmnet.methods.pp_admm import PerturbedNoise
-from admmnet.planning import Plan
-from admmnet.result import RunResult
 from admmnet.rng import Purpose
+from admmnet.running.plan import Plan
+from admmnet.running.result import RunResult
 from admmnet.types import Vector
 
 from .recording import RecordingWorld, shards_of

@@ -10,7 +10,7 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
-from admmnet.result import RunResult
+from admmnet.running.result import RunResult
 from admmnet.transport import Heard, Spoken, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector

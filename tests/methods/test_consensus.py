@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig
-from admmnet.losses import get_loss
+from admmnet.faults.model import Absence, Trouble
+from admmnet.faults.schedule import read_schedule
 from admmnet.methods import Agent, AgentPlan, Facts
 from admmnet.methods.admm import ADMM
 from admmnet.methods.consensus import ConsensusState, Contact, apart
-from admmnet.solve import LocalSolver
-from admmnet.trouble.schedule import read_schedule
-from admmnet.trouble.weather import Absence, Trouble
+from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
 from .recording import Shards, shards_of, write_problem

@@ -15,19 +15,19 @@ from admmnet import RunConfig, read_run, run
 from admmnet.errors import RunError
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.holder.secrets import Secret
-from admmnet.losses import get_loss
 from admmnet.methods import AgentPlan, Facts, fixed
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.pp_admm import PPADMM
-from admmnet.node import Node
-from admmnet.planning import Public, decide
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
 from admmnet.privacy.events import AboveThreshold, Gaussian
-from admmnet.privacy.ledger import Header, Ledger
+from admmnet.privacy.ledger.file import Header, Ledger
 from admmnet.rng import agent_streams
-from admmnet.solve import LocalSolver, Solution
+from admmnet.running.node import Node
+from admmnet.running.plan import Public, decide
+from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import LocalSolver, Solution
 from admmnet.transport import Heard
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector

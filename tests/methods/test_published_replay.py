@@ -129,7 +129,7 @@ def test_silence_after_the_last_release(problem: Path, tmp_path: Path) -> None:
 
 
 def charged(path: Path) -> list[int]:
-    from admmnet.privacy.audit import read
+    from admmnet.privacy.ledger.audit import read
 
     return [round for round, _, _ in read(path).events]
 

@@ -13,17 +13,17 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
-from admmnet.drive import Steps
 from admmnet.methods import AgentPlan
 from admmnet.methods.rivals import Rival
-from admmnet.node import Node
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
 from admmnet.privacy.events import NoRecords
-from admmnet.privacy.ledger import Ledger
-from admmnet.result import RunResult
+from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import Purpose
+from admmnet.running.node import Node
+from admmnet.running.result import RunResult
+from admmnet.solvers.batch import Steps
 from admmnet.types import Vector
 
 from .recording import RecordingWorld, write_problem

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.trouble.weather import Absence, Trouble
+from admmnet.faults.model import Absence, Trouble
 from admmnet.types import Vector
 
 from .recording import play, shards_of, write_problem

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.privacy import audit
-from admmnet.privacy.account import AccountFile
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian
-from admmnet.privacy.ledger import Header
-from admmnet.result import RunResult
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.ledger.file import Header
+from admmnet.running.result import RunResult
 from tests.planned import nominal_rho
 
 HEADER = Header(

@@ -11,11 +11,11 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
-from admmnet.privacy import audit
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.chain import digest
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
-from admmnet.privacy.ledger import Header, Ledger, encode, event_line, total_line
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.file import Header, Ledger, encode, event_line, total_line
+from admmnet.privacy.ledger.lines import digest
 
 from .published_agents import PublishedAgent, published
 

@@ -14,8 +14,8 @@ import pytest
 
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.privacy import audit
 from admmnet.privacy.conversion import ORDERS
+from admmnet.privacy.ledger import audit
 from tests.planned import nominal_rho
 
 from .accounts import HEADER, Place, opened, spend, started, told, write_people

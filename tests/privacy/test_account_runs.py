@@ -12,9 +12,9 @@ import pytest
 from admmnet import RunError, read_run
 from admmnet.cli import run_command_line
 from admmnet.errors import BudgetError, RequestError
-from admmnet.privacy import audit
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
-from admmnet.solve import LocalSolver, Solution
+from admmnet.privacy.ledger import audit
+from admmnet.solvers.newton import LocalSolver, Solution
 from tests.planned import nominal_rho
 
 from .accounts import Place, opened_order, told, write_people

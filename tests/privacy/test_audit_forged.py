@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.chain import digest
 from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
-from admmnet.privacy.ledger import encode, event_line
+from admmnet.privacy.ledger.file import encode, event_line
+from admmnet.privacy.ledger.lines import digest
 
 from .ledgers import (
     HEADER,

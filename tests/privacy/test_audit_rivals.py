@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from admmnet import RunConfig
-from admmnet.privacy import audit
-from admmnet.privacy.chain import digest
 from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
-from admmnet.privacy.ledger import Header, encode
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.file import Header, encode
+from admmnet.privacy.ledger.lines import digest
 from tests.planned import Planned, calibrated
 
 from .ledgers import HEADER, MASKS, Lines, chained, fails, fault, forged, parsed

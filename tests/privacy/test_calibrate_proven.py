@@ -16,7 +16,6 @@ from scipy.special import logsumexp
 
 from admmnet import RunConfig
 from admmnet.errors import BudgetError
-from admmnet.losses import Loss, get_loss
 from admmnet.methods.ipp_admm import IPPADMM, SWITCH
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Totals
@@ -24,7 +23,8 @@ from admmnet.privacy.calibrate import pure_epsilon
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, allowance, best_order, epsilon, gaussian_epsilon
 from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
 from admmnet.privacy.proven import LOGISTIC, cost, pure_rho
-from admmnet.radius import LossFacts, gate_gap
+from admmnet.solvers.losses import Loss, get_loss
+from admmnet.solvers.radius import LossFacts, gate_gap
 from tests.planned import Planned, alone, calibrated, decided, nominal_rho
 from tests.planned import noise_at as noise_or_none
 

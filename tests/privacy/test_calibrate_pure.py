@@ -16,11 +16,12 @@ from admmnet.cli import run_command_line
 from admmnet.errors import BudgetError, RequestError
 from admmnet.methods import Method
 from admmnet.methods.rivals import Rival
-from admmnet.privacy import audit, proven, published
+from admmnet.privacy import proven, published
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import pure_epsilon
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_epsilon, loose_rho
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
+from admmnet.privacy.ledger import audit
 from tests.planned import Planned, calibrated, noise_at, nominal_rho
 from tests.planned import decided as decided_on
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from admmnet.errors import RequestError, RunError
-from admmnet.privacy import audit
 from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.chain import digest
 from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
-from admmnet.privacy.ledger import Header, Ledger, encode, event_line, total_line
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.file import Header, Ledger, encode, event_line, total_line
+from admmnet.privacy.ledger.lines import digest
 
 HEADER = Header(
     3, (0, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "private", "public-bounds", "0.1.0"

@@ -49,7 +49,7 @@ UNRUN = (
         r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"
     ),
     Unrun(r"launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
-    Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/test_docs_commands.py"),
+    Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
 )
 
 
@@ -146,7 +146,7 @@ def _changed(page: str, line: str) -> str:
 def python_of(path: Path) -> str | None:
     """Return the Python of a page as one script, what is long made short; None if it has none."""
     found = blocks(path, "python")
-    if not found or path.name == "contributing.md":  # tests/test_worked_example.py runs those
+    if not found or path.name == "contributing.md":  # tests/docs/test_worked_example.py runs those
         return None
     script = "\n".join(found).replace("range(5)", "range(1)")
     return script if data_folder() else script.replace('"adult"', '"census"')

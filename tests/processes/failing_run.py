@@ -11,7 +11,7 @@ from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.data import finish, rows
 from admmnet.errors import RunError
-from admmnet.solve import LocalSolver, Solution
+from admmnet.solvers.newton import LocalSolver, Solution
 from admmnet.transport import open_world
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from admmnet.__main__ import main
 from admmnet.errors import RunError
-from admmnet.privacy.ledger import Ledger
+from admmnet.privacy.ledger.file import Ledger
 
 
 def hang() -> None:

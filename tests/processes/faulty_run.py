@@ -6,7 +6,7 @@ import os
 import sys
 
 from admmnet.cli import run_command_line
-from admmnet.transport import spawn
+from admmnet.running import spawn
 
 if __name__ == "__main__":
     os.environ["ADMMNET_FAULT"] = sys.argv[1]

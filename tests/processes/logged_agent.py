@@ -9,8 +9,9 @@ from pathlib import Path
 
 from admmnet.__main__ import main
 from admmnet.cli import run_command_line
-from admmnet.transport import Heard, Spoken, spawn
-from admmnet.transport.zmq import ZmqTransport
+from admmnet.running import spawn
+from admmnet.transport import Heard, Spoken
+from admmnet.transport.zmq.transport import ZmqTransport
 
 
 def log_messages(agent: int, folder: Path) -> None:

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
-from admmnet.node import Node
-from admmnet.privacy import audit
-from admmnet.privacy.account import AccountFile
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
-from admmnet.privacy.ledger import Ledger
-from admmnet.solve import LocalSolver, Solution
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.running.node import Node
+from admmnet.solvers.newton import LocalSolver, Solution
 from admmnet.transport import Heard, Spoken, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector

@@ -24,10 +24,10 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
-from admmnet.checkpoint.resume import resumed_config
 from admmnet.errors import RequestError
-from admmnet.privacy import audit
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
+from admmnet.privacy.ledger import audit
+from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.transport import Heard, Spoken, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.test_site import CONFIG, build, in_nav
+from tests.docs.test_site import CONFIG, build, in_nav
 
 from .browser import DEADLINE, Browser, browser, found
 

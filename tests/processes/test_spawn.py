@@ -14,8 +14,8 @@ import pytest
 
 from admmnet import RequestError, RunConfig, RunError, run
 from admmnet.errors import BudgetError
-from admmnet.transport import spawn
-from admmnet.transport.spawn import End, Starter, environment
+from admmnet.running import spawn
+from admmnet.running.spawn import End, Starter, environment
 
 pytestmark = pytest.mark.processes
 QUICK = 15.0
@@ -118,7 +118,7 @@ def test_an_error_of_ours_ends_the_agents() -> None:
 AS_A_PROGRAM = """
 import sys
 from tests.processes.test_spawn import DEAF, STARTED, WAITS, starter
-from admmnet.transport.spawn import _terminating
+from admmnet.running.spawn import _terminating
 
 def started():
     print("started", flush=True)

@@ -12,7 +12,7 @@ import pytest
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from admmnet.hosts.keys import Keys
+from admmnet.transport.hosts.keys import Keys
 
 from .test_zmq_faults import counts, deadlines
 from .zmq_crew import Crew, Proxy, path, proxy_to

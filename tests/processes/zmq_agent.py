@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import AdmmnetError
-from admmnet.hosts.keys import Keys
-from admmnet.hosts.network import Network, Peer
 from admmnet.transport import Transport
-from admmnet.transport.wire import Frame, Kind, encode
-from admmnet.transport.zmq import Deadlines, ZmqWorld
+from admmnet.transport.hosts.keys import Keys
+from admmnet.transport.hosts.network import Network, Peer
+from admmnet.transport.zmq.transport import Deadlines, ZmqWorld
+from admmnet.transport.zmq.wire import Frame, Kind, encode
 from tests.transport.conformance import CHECKS
 
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from admmnet.hosts.keys import Keys
+from admmnet.transport.hosts.keys import Keys
 from tests.processes.launch import ROOT
 
 DEADLINE = 60.0

@@ -14,18 +14,18 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from admmnet import RunConfig
-from admmnet.ball import BallQuery
 from admmnet.holder import Door, Released, SimulatedHolder, secrets
 from admmnet.holder.answers import Work
 from admmnet.holder.measurements import PerturbedMinimiser
-from admmnet.losses import Logistic
 from admmnet.methods import Agent, AgentPlan
-from admmnet.node import Node
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost
 from admmnet.rng import agent_streams
-from admmnet.solve import LocalSolver
+from admmnet.running.node import Node
+from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.losses import Logistic
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 from tests.planned import alone, noise_at
 

@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from admmnet.ball import BallQuery
-from admmnet.losses import Huber, Loss, SmoothedHinge, get_loss
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import GammaNorm, ObjectivePerturbation
 from admmnet.privacy.proven import Cost, cost, gamma_norm_epsilon
-from admmnet.solve import LocalSolver
+from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, get_loss
+from admmnet.solvers.newton import LocalSolver
 
 from .quadrature import Array, Models, PlaneRecord, Records, divergences, plane_divergences
 

@@ -10,9 +10,9 @@ import pytest
 
 from admmnet.holder.measurements import PerturbedMinimiser
 from admmnet.holder.measurements.base import Known
-from admmnet.losses import Logistic
 from admmnet.privacy.events import Gaussian
-from admmnet.solve import LocalSolver
+from admmnet.solvers.losses import Logistic
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
 from .quadrature import Array, Models, Records, logistic

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig
-from admmnet.losses import Logistic, Loss, get_loss
 from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published
 from admmnet.privacy.conversion import LAMBDAS
 from admmnet.privacy.events import GammaNorm
+from admmnet.solvers.losses import Logistic, Loss, get_loss
 from tests.planned import decided
 
 from .pure import Array, Record, Round, marks, quadrature, score_marks

@@ -11,21 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.accurate import accurate_gradient, worst_error
-from admmnet.ball import BallQuery, query_settings
-from admmnet.blocks.group import attempt
-from admmnet.blocks.solve import BlockSolver
-from admmnet.config import RunConfig
-from admmnet.drive import Steps
+from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
-from admmnet.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.privacy.mechanisms import (
     clipped_gamma_norm_noise,
     clipped_gaussian_noise,
     gamma_norm_noise,
     gaussian_noise,
 )
-from admmnet.radius import (
+from admmnet.running.loop import run
+from admmnet.solvers.accurate import accurate_gradient, worst_error
+from admmnet.solvers.ball_query import BallQuery, query_settings
+from admmnet.solvers.batch import Steps
+from admmnet.solvers.blocks.group import attempt
+from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
+from admmnet.solvers.newton import LocalSolver, Solution, gradient, rounding_margin
+from admmnet.solvers.radius import (
     TAIL_PROBABILITY,
     LossFacts,
     centre_radius,
@@ -39,8 +41,6 @@ from admmnet.radius import (
     tail_delta,
     worst_margin,
 )
-from admmnet.runner import run
-from admmnet.solve import LocalSolver, Solution, gradient, rounding_margin
 from admmnet.types import Matrix, Vector
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

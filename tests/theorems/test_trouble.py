@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.drive import Solve
 from admmnet.holder.measurements import minimiser
-from admmnet.records import read_run
+from admmnet.running.folder import read_run
+from admmnet.solvers.batch import Solve
 from tests.methods.recording import write_problem
 
 METHODS = [

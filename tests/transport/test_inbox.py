@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from admmnet.transport import inbox as rules
-from admmnet.transport.inbox import Inbox, Verdict
-from admmnet.transport.wire import Frame, Kind, payload_of
+from admmnet.transport.zmq import mailbox as rules
+from admmnet.transport.zmq.mailbox import Inbox, Verdict
+from admmnet.transport.zmq.wire import Frame, Kind, payload_of
 
 LINK, OTHER = b"l" * 16, b"o" * 16
 ROUNDS = ("round", 0)

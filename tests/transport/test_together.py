@@ -8,8 +8,8 @@ import networkx as nx
 import pytest
 
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
-from admmnet.together import describe, install_hook, report, together
 from admmnet.transport import Transport
+from admmnet.transport.collective import describe, install_hook, report, together
 
 
 class Aborted(BaseException):
@@ -42,8 +42,8 @@ class FakeWorld:
 
 @pytest.fixture(autouse=True)
 def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("admmnet.together.STAGGER", 0.0)
-    monkeypatch.setattr("admmnet.together.GRACE", 0.0)
+    monkeypatch.setattr("admmnet.transport.collective.STAGGER", 0.0)
+    monkeypatch.setattr("admmnet.transport.collective.GRACE", 0.0)
 
 
 def test_together_returns_what_the_step_does() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from admmnet.transport.wire import (
+from admmnet.transport.zmq.wire import (
     HEADER,
     LIMIT,
     REASONS,

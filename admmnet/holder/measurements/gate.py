@@ -16,8 +16,8 @@ from admmnet.holder.measurements.base import Known, Plain, key_of, measurement
 from admmnet.holder.measurements.minimiser import candidate, checked, held, noisy, objective_event
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
-from admmnet.radius import MOST, LossFacts, centre_radius, clip, gaussian_tail
 from admmnet.rng import Purpose
+from admmnet.solvers.radius import MOST, LossFacts, centre_radius, clip, gaussian_tail
 from admmnet.types import Vector
 
 
@@ -68,7 +68,7 @@ def _bound(facts: LossFacts, radius: float, gap: float) -> float:
     if not bound > 0.0:
         raise RequestError(
             f"a gap of {gap:.3g} cannot be certified for {facts.n:,} records of {facts.d:,} features: "
-            "admmnet.radius.gate_gap gives the least that can"
+            "admmnet.solvers.radius.gate_gap gives the least that can"
         )
     return bound
 

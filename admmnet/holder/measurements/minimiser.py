@@ -13,15 +13,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from admmnet.drive import Solve
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Cost, Released, Work
 from admmnet.holder.measurements.base import Known, Plain, measurement
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
-from admmnet.radius import LossFacts, clip, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.rng import Purpose
+from admmnet.solvers.batch import Solve
+from admmnet.solvers.radius import LossFacts, clip, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.types import Vector
 
 

@@ -21,9 +21,9 @@ from admmnet.holder.series.batches import Indices, Progress
 from admmnet.holder.series.checks import check_choice, check_positive
 from admmnet.holder.series.problem import Problem
 from admmnet.holder.series.song_sgd import check_gradients
-from admmnet.losses import Loss
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
+from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 K1 = 0.6838

@@ -20,10 +20,10 @@ from admmnet.holder.secrets import Secret
 from admmnet.holder.series.batches import SAMPLINGS, steps_per_epoch
 from admmnet.holder.series.checks import check_choice, check_count, check_noise
 from admmnet.holder.series.problem import Problem
-from admmnet.losses import Loss
 from admmnet.privacy.events import Event, GammaNormVector, SubsampledGaussian, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
+from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
 

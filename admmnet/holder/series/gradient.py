@@ -19,7 +19,7 @@ from admmnet.holder.series.batches import Progress, draw_batches
 from admmnet.holder.series.checks import check_positive
 from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event
-from admmnet.radius import MOST
+from admmnet.solvers.radius import MOST
 from admmnet.types import Vector
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from admmnet.holder.holder import Features, squared_norms, unit_rows
-from admmnet.losses import LOSSES, Loss
+from admmnet.solvers.losses import LOSSES, Loss
 from admmnet.types import Vector
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from admmnet.privacy.audit import Account
+from admmnet.privacy.ledger.audit import Account
 from admmnet.report.html.values import at, last_total, real
 
 TOLERANCE = 1e-9

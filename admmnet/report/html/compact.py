@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.privacy.audit import Account
+from admmnet.privacy.ledger.audit import Account
 from admmnet.report.html.facts import Book
 from admmnet.report.series import SPOKE, Series
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from admmnet import records
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.privacy import audit
+from admmnet.privacy.ledger import audit
 from admmnet.report.html.agree import contradictions
 from admmnet.report.html.values import at, last_total, real, whole
 from admmnet.report.series import Series, read_series
+from admmnet.running import folder as records
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from admmnet.privacy.audit import Account
+from admmnet.privacy.ledger.audit import Account
 
 
 def at(tree: Any, *keys: str) -> Any:

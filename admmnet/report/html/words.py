@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from admmnet.modes import mode_words
+from admmnet.config.modes import mode_words
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.values import real, whole
 

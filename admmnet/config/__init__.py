@@ -1,0 +1,1 @@
+"""The settings of a run: fields, files, defaults and checks."""

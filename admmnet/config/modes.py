@@ -1,0 +1,124 @@
+"""What a private run must say before it starts, and what it cannot have (docs/cli.md, "Modes")."""
+
+from __future__ import annotations
+
+import os
+
+from admmnet.config.run_config import RunConfig
+from admmnet.data.settings import AGENT, IPUMS, OFFICIAL
+from admmnet.errors import RequestError
+
+SIMULATE = (
+    "if these records are public or made up, --simulate makes this a simulation, which protects nothing"
+)
+
+
+def mode_words(mode: str, *, seeded: bool) -> str:
+    """Say in a line what a run's mode means, for tables and reports."""
+    if mode == "private":
+        return "private: what the records decide leaves with noise alone"
+    if seeded:
+        return "simulation: protects nothing, the seed makes the noise again"
+    return "simulation: the records count as public, and figures computed from them are shown"
+
+
+def check_mode(config: RunConfig) -> None:
+    """Refuse a private run that leaves open what it must say; simulations need say nothing.
+
+    Raises
+    ------
+    RequestError
+        Naming everything that is missing, and everything that a private run cannot have.
+    """
+    if config.simulation:
+        return
+    parts = []
+    if not config.budgeted:
+        parts.append(f"{config.algorithm} has no privacy")
+    wrong = _refused(config)
+    if wrong:
+        parts.append("it cannot have " + ", ".join(wrong))
+    missing = [word for word in (_test(config), _account(config)) if word is not None]
+    if missing:
+        parts.append("it needs " + " and ".join(missing))
+    if parts:
+        why, remedy = f"data = {config.data!r} is not declared public", SIMULATE
+        if config.private:
+            why, remedy = "private was asked for", "without --private, --simulate makes this a simulation"
+        if config.resume is not None:
+            remedy = "the run in that folder was begun without it: run anew"
+        raise RequestError(f"{why}, so this run is private: {'; '.join(parts)}; {remedy}")
+
+
+def check_loaded(config: RunConfig, name: str) -> None:
+    """Refuse records of another name where that of a public set alone makes a simulation: a loader brought them.
+
+    Raises
+    ------
+    RequestError
+        It names the ways to say what they are.
+    """
+    if config.simulation and not (config.simulate or config.seeded) and name != config.data:
+        raise RequestError(
+            f"the loader brings records called {name!r}, and data = {config.data!r} is declared public: name their "
+            "file with data, or set private; if they are public or made up, simulate"
+        )
+
+
+def check_comparable(config: RunConfig, what: str) -> None:
+    """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all.
+
+    Raises
+    ------
+    RequestError
+        Unless the data are declared public, or ``simulate`` is given.
+    """
+    if config.private:
+        raise RequestError(
+            f"private does not go with {what}, which is a simulation: it shows what depends on records"
+        )
+    if not (config.public_data or config.simulate):
+        raise RequestError(
+            f"data = {config.data!r} is not declared public, and {what} shows what depends on records: {SIMULATE}"
+        )
+
+
+def _refused(config: RunConfig) -> list[str]:
+    wrong = []
+    if config.test is not None and _is_training_file(config.test, config.data):
+        wrong.append(f"--test {config.test}, which is a file of its own records")
+    if config.test_fraction is not None:
+        wrong.append("--test-fraction, which publishes a draw of the records")
+    if config.split != "iid":
+        wrong.append(f"--split {config.split}, which deals by the records' values and shows the shard sizes")
+    return wrong
+
+
+def _is_training_file(test: str, data: str) -> bool:
+    """Whether test records are those of the run; with {agent} in the path those of any agent."""
+    before, agent, after = os.path.realpath(data).partition(AGENT)
+    own = os.path.realpath(test)
+    if not agent:
+        return own == before
+    number = own[len(before) : len(own) - len(after)]
+    return own == before + number + after and number.isdecimal()
+
+
+def _test(config: RunConfig) -> str | None:
+    if config.test is not None or config.no_test:
+        return None
+    if config.data.startswith(IPUMS):
+        return "--no-test"
+    if config.public_data and config.data not in OFFICIAL:
+        return "--no-test"
+    own = "official" if config.public_data else "FILE"
+    return f"--test {own} (records that are somebody's to publish) or --no-test"
+
+
+def _account(config: RunConfig) -> str | None:
+    if config.account is not None or config.no_account:
+        return None
+    if config.baseline or config.method == "published":
+        why = "a baseline charges no account" if config.baseline else "an account adds up proven costs alone"
+        return f"--no-account ({why})"
+    return "--account DIR (which adds up what all runs on these records spend) or --no-account"

@@ -1,0 +1,36 @@
+"""Methods side by side: a grid of seeded runs over methods, epsilons and seeds (docs/compare.md).
+
+::
+
+    from admmnet.experiments import Comparison, compare
+
+    if __name__ == "__main__":  # the runs are spread over processes that import this file again
+        wanted = Comparison(algorithms=("pp-admm", "ipp-admm:published"), epsilons=(0.5, 1.0), out="runs/two")
+        print(compare(wanted).lines)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from admmnet.experiments.driver import compare
+    from admmnet.experiments.figures import CompareResult
+    from admmnet.experiments.grid import Comparison
+
+__all__ = ["CompareResult", "Comparison", "compare"]
+
+_HOMES = {"CompareResult": "figures", "Comparison": "grid", "compare": "driver"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name where it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'admmnet.experiments' has no attribute {name!r}")
+    return getattr(import_module(f"admmnet.experiments.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return __all__

@@ -1,0 +1,284 @@
+"""The grid of a comparison: its cells, their settings and their folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from admmnet.config.defaults import with_delta
+from admmnet.config.modes import check_comparable
+from admmnet.config.run_config import BASELINES, RunConfig
+from admmnet.errors import AdmmnetError, RequestError
+from admmnet.experiments.parsing import (
+    OWN,
+    PROCESSES,
+    Entry,
+    Values,
+    having,
+    parse_entries,
+    parse_tune,
+    said,
+    short,
+)
+
+TRIAL_SEEDS = 1_000_000
+"""Seed of the first trial; the seeds compared lie below it where anything is tuned."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What is to be compared.
+
+    Attributes
+    ----------
+    algorithms : sequence of str
+        Each NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT; the method is ``proven`` and the accountant the
+        method's unless said. Baselines, too.
+    epsilons : sequence of float
+        Budgets epsilon; ``admm``, ``sdca`` and ``sgd`` have none and run once a seed.
+    seeds : sequence of int
+        One run each.
+    out : str
+        Folder of the comparison.
+    settings : mapping
+        Further settings of ``RunConfig``, the same for all methods that have them.
+    resplit : bool
+        Whether every seed also draws its own test set and shards: the data seed is the seed.
+    tune : sequence of str
+        Settings to try, as ``eta=0.1:1,rounds=6:12`` or ``ipp-admm.eta=0.1:1``.
+    tune_seeds : int
+        Trials of every combination.
+    """
+
+    algorithms: Sequence[str]
+    epsilons: Sequence[float] = (0.5, 1.0, 2.0, 10.0)
+    seeds: Sequence[int] = range(10)
+    out: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    resplit: bool = False
+    tune: Sequence[str] = ()
+    tune_seeds: int = 3
+
+
+@dataclass(frozen=True)
+class Case:
+    """What settings are chosen for: a method at an epsilon, on one split of the data."""
+
+    entry: Entry
+    epsilon: float | None
+    data_seed: int
+
+    @property
+    def words(self) -> str:
+        """How messages call it."""
+        if self.epsilon is None:
+            return self.entry.text
+        return f"{self.entry.text} at epsilon {short(self.epsilon)}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run, or one trial; ``values`` are its tuned settings."""
+
+    case: Case
+    seed: int
+    values: Values = ()
+    trial: bool = False
+
+    @property
+    def words(self) -> str:
+        """How messages call it."""
+        values = f" with {said(self.values)}" if self.values else ""
+        return f"{self.case.words}{values}, {'trial' if self.trial else 'seed'} {self.seed}"
+
+
+class Grid:
+    """A comparison, checked: everything that follows from its words.
+
+    Attributes
+    ----------
+    comparison : Comparison
+    entries : tuple of Entry
+    epsilons, seeds : tuple
+        Increasing.
+    candidates : dict of Entry to tuple of Values
+        Combinations of settings to try; a single one is not tried but taken.
+    common : dict
+        All settings that the runs share, by name.
+    sample : RunConfig
+        Settings of the first run, on the network if any method is.
+    delta : float or None
+        Of every budget; None until ``choose_delta`` where the settings leave it open.
+
+    Raises
+    ------
+    RequestError
+        If anything is out of range, given twice or contradictory, naming method and epsilon.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.delta: float | None = None
+        self._refuse_own(comparison.settings)
+        self.entries = parse_entries(comparison.algorithms)
+        self.epsilons = _distinct("epsilons", map(float, comparison.epsilons))
+        self.seeds = _distinct("seeds", comparison.seeds)
+        self.candidates = parse_tune(comparison.tune, self.entries, comparison.settings)
+        self._check_tuning()
+        for cell in self.cells_to_check():
+            self.config(cell)  # refuses what is contradictory
+        cells = list(self.cells_to_check())
+        network = (cell for cell in cells if cell.case.entry.algorithm not in BASELINES)
+        self.sample = self.config(next(network, cells[0]))
+        check_comparable(self.sample, "compare")
+        self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
+        self.common = {
+            f.name: comparison.settings.get(f.name, f.default if f.default is not MISSING else {})
+            for f in fields(RunConfig)
+            if f.name not in OWN and not (comparison.resplit and f.name == "data_seed")
+        }
+
+    def choose_delta(self, agents: int, pooled: int) -> None:
+        """Choose delta where it is open: one for all methods, from the smallest agent's records and from all.
+
+        Parameters
+        ----------
+        agents, pooled : int
+            Records of the smallest agent, and of the one holder that a baseline has.
+        """
+        baselines = any(entry.algorithm in BASELINES for entry in self.entries)
+        self.delta = float(with_delta(self.sample, [pooled if baselines else agents]).delta)
+
+    def _refuse_own(self, settings: Mapping[str, Any]) -> None:
+        for name in sorted(set(settings) & set(OWN)):
+            if name == "transport" and settings[name] in ("auto", "local"):
+                continue
+            raise RequestError(f"{name} = {settings[name]!r} does not go with compare: {REASONS[name]}")
+        if self.comparison.resplit and "data_seed" in settings:
+            raise RequestError(
+                "--resplit and --data-seed exclude each other: with the first every seed splits anew"
+            )
+
+    def _check_tuning(self) -> None:
+        count = self.comparison.tune_seeds
+        if count < 1:
+            raise RequestError(f"--tune-seeds {count} is not allowed: it must be a whole number, at least 1")
+        if any(self.tuned(entry) for entry in self.entries) and self.seeds[-1] >= TRIAL_SEEDS:
+            raise RequestError(
+                f"--seeds {self.seeds[-1]} is not allowed with --tune: seeds from {TRIAL_SEEDS} on are the trials'"
+            )
+
+    def tuned(self, entry: Entry) -> bool:
+        """Whether anything is tried for a method."""
+        return len(self.candidates[entry]) > 1
+
+    def data_seed(self, seed: int) -> int:
+        """Data seed of a run."""
+        return seed if self.comparison.resplit else int(self.comparison.settings.get("data_seed", 0))
+
+    @property
+    def data_seeds(self) -> tuple[int, ...]:
+        """Splits of the data, without repetition."""
+        return tuple(dict.fromkeys(self.data_seed(seed) for seed in self.seeds))
+
+    def cases(self) -> Iterator[Case]:
+        """Everything that settings are chosen for."""
+        for data_seed in self.data_seeds:
+            for entry in self.entries:
+                for epsilon in self.epsilons if entry.private else (None,):
+                    yield Case(entry, epsilon, data_seed)
+
+    def runs(self, case: Case, values: Values) -> list[Cell]:
+        """Runs of a case with these settings."""
+        return [Cell(case, seed, values) for seed in self.seeds if self.data_seed(seed) == case.data_seed]
+
+    def trials(self, case: Case) -> list[Cell]:
+        """Trials of a case, all seeds of a combination together."""
+        if not self.tuned(case.entry):
+            return []
+        seeds = range(TRIAL_SEEDS, TRIAL_SEEDS + self.comparison.tune_seeds)
+        return [
+            Cell(case, seed, values, trial=True) for values in self.candidates[case.entry] for seed in seeds
+        ]
+
+    def possible(self, case: Case) -> list[Cell]:
+        """Whatever may be run for a case, trials included."""
+        runs = [cell for values in self.candidates[case.entry] for cell in self.runs(case, values)]
+        return runs + self.trials(case)
+
+    def cells_to_check(self) -> Iterator[Cell]:
+        """One cell for every combination of settings that can be wrong in itself."""
+        for case in self.cases():
+            if case.data_seed == self.data_seed(self.seeds[0]):
+                for values in self.candidates[case.entry]:
+                    yield Cell(case, self.seeds[0], values)
+
+    def config(self, cell: Cell) -> RunConfig:
+        """Settings of a cell: those that `admmnet run` would be given, without a run folder.
+
+        Raises
+        ------
+        RequestError
+            If they contradict each other.
+        """
+        case = cell.case
+        given = {name: value for name, value in self.comparison.settings.items() if name != "transport"}
+        values = having(given, case.entry, self.entries)
+        values |= dict(cell.values)
+        values |= {"algorithm": case.entry.algorithm, "seed": cell.seed, "data_seed": case.data_seed}
+        if case.entry.private:
+            values |= {
+                "method": case.entry.method,
+                "accountant": case.entry.accountant,
+                "epsilon": case.epsilon,
+            }
+            values |= {} if self.delta is None else {"delta": self.delta}
+        try:
+            return RunConfig(**values)
+        except AdmmnetError as error:
+            tried = f" with {said(cell.values)}" if cell.values else ""
+            raise RequestError(f"{case.words}{tried}: {error}") from None
+
+    def folder(self, cell: Cell) -> str:
+        """Run folder of a cell, below the comparison's."""
+        entry, case = cell.case.entry, cell.case
+        words = [entry.algorithm]
+        if case.epsilon is not None:
+            words += [entry.method, entry.accountant, short(case.epsilon)]
+        if cell.trial:
+            words += [f"split{case.data_seed}"] if self.comparison.resplit else []
+            words.append(said(cell.values))
+        return f"{'trials' if cell.trial else 'runs'}/{'-'.join(words)}-{cell.seed}"
+
+
+REASONS = {
+    "algorithm": "name the methods with --algorithms",
+    "method": "write it behind the method's name, as in --algorithms pp-admm:published",
+    "accountant": "write it behind the method, as in --algorithms pp-admm:published:proven",
+    "epsilon": "name the budgets with --epsilons",
+    "seed": "name the seeds with --seeds; a comparison is a simulation",
+    **dict.fromkeys(
+        ("account", "no_account"), "an account adds up runs that a person makes; a comparison is a simulation"
+    ),
+    "group_size": "its epsilons are a record's",
+    "no_test": "it counts errors on test records",
+    "private": "a comparison is a simulation: it shows what depends on records",
+    "out": "name the comparison's folder with -o",
+    **dict.fromkeys(PROCESSES, "every run is simulated in one process, which gives the same vectors"),
+    "checkpoint_every": "a comparison goes on with the run that was interrupted, from its start",
+    "resume": "the same call of compare goes on where it stopped",
+    "budgets": "every agent has the epsilon of --epsilons and the delta of --delta",
+}
+"""Why a setting of `run` is not one of a comparison."""
+
+
+def _distinct(name: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise RequestError(f"--{name} names {short(value)} twice: every one once")
+        seen.add(value)
+    if not seen:
+        raise RequestError(f"--{name} names nothing: give at least one")
+    return tuple(sorted(seen))

@@ -1,0 +1,226 @@
+"""What a person writes: methods, epsilons, seeds and the settings to try, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeVar
+
+from admmnet.config.checks import has_setting
+from admmnet.config.run_config import ALGORITHMS, BASELINES, OPEN, metadata
+from admmnet.config.toml import parse_flag
+from admmnet.errors import RequestError
+
+Values = tuple[tuple[str, Any], ...]
+"""Settings by name, in one order."""
+
+_NAMES = ALGORITHMS + BASELINES
+PROCESSES = (
+    *("transport", "on_loss", "checkpoint_every", "resume"),
+    *("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline"),
+)
+"""Settings that say how agents are run, and change no vector."""
+OWN = (
+    *("algorithm", "method", "accountant", "epsilon", "seed", "account", "no_account", "group_size"),
+    *("no_test", "private", "out", "budgets", *PROCESSES),
+)
+"""Settings of a run that a comparison fills in itself, or cannot have."""
+TUNABLE = tuple(
+    name
+    for name, (_, meta) in metadata().items()
+    if name == "regularisation"
+    or (meta["table"] in ("algorithm", "baseline", "privacy") and name not in (*OWN, "delta"))
+)
+"""Settings that may be tried: those that change neither the data, nor the problem, nor the promise."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method of the comparison; ``method`` and ``accountant`` as in ``RunConfig``."""
+
+    algorithm: str
+    method: str
+    accountant: str
+
+    @property
+    def private(self) -> bool:
+        """Whether it has an epsilon."""
+        return self.algorithm not in OPEN
+
+    @property
+    def text(self) -> str:
+        """The shortest words that mean it, such as ``ipp-admm:published``."""
+        if not self.private or (self.method, self.accountant) == ("proven", "proven"):
+            return self.algorithm
+        tail = [self.method] if self.accountant == self.method else [self.method, self.accountant]
+        return ":".join([self.algorithm, *tail])
+
+
+def listed(text: str) -> list[str]:
+    """Parts between commas, stripped."""
+    return [part.strip() for part in text.split(",")]
+
+
+def parse_entry(text: str) -> Entry:
+    """Return the entry that NAME[:METHOD[:ACCOUNTANT]] means.
+
+    Raises
+    ------
+    RequestError
+        If it is of another form or the name is unknown.
+    """
+    name, *rest = text.split(":")
+    if name not in _NAMES or len(rest) > 2 or not all(part in ("proven", "published") for part in rest):
+        raise RequestError(
+            f"--algorithms {text!r} is not allowed: it must be NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT, as in "
+            f"pp-admm,ipp-admm:published:proven; names: {', '.join(_NAMES)}; the rest: proven, published"
+        )
+    if name in OPEN:
+        if rest not in ([], ["published"]):
+            raise RequestError(
+                f"--algorithms {text}: {name} has no privacy, and so no such form: write {name}"
+            )
+        return Entry(name, "published", "published")
+    method = rest[0] if rest else "proven"
+    return Entry(name, method, rest[1] if len(rest) == 2 else method)
+
+
+def parse_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
+    """Return the entries in their order.
+
+    Raises
+    ------
+    RequestError
+        If there is none, or one comes twice.
+    """
+    entries = [parse_entry(text) for text in texts]
+    if not entries:
+        raise RequestError("--algorithms names no method: give some, as in pp-admm,ipp-admm")
+    for number, entry in enumerate(entries):
+        if entry in entries[:number]:
+            raise RequestError(f"--algorithms names {entry.text} twice: every method once")
+    return tuple(entries)
+
+
+def parse_epsilons(text: str) -> tuple[float, ...]:
+    """Return the numbers of ``0.5,1,2``; their range is checked with the settings of the runs."""
+    return tuple(float(parse_flag("epsilon", part)) for part in listed(text))
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """Return the seeds of ``A:B``, B excluded, or of ``0,3,5``.
+
+    Raises
+    ------
+    RequestError
+        If it is neither, or names no seed.
+    """
+    ends = text.split(":")
+    seeds: Sequence[int] = ()
+    try:
+        if len(ends) == 2:
+            seeds = range(int(ends[0]), int(ends[1]))
+        elif len(ends) == 1:
+            seeds = [int(part) for part in listed(text)]
+    except ValueError:
+        seeds = ()
+    if len(seeds) > MOST_SEEDS:
+        raise RequestError(f"--seeds {text} names {len(seeds)} seeds, the most are {MOST_SEEDS}")
+    if not seeds or min(seeds) < 0:
+        raise RequestError(
+            f"--seeds {text!r} is not allowed: it must be A:B (A to B-1) or a list such as 0,3,5, whole numbers from 0"
+        )
+    return tuple(seeds)
+
+
+MOST_SEEDS = 100_000
+"""Most seeds of a range, so that a slip of the keyboard does not fill the memory."""
+
+
+def parse_tune(
+    texts: Iterable[str], entries: Sequence[Entry], given: Mapping[str, Any]
+) -> dict[Entry, tuple[Values, ...]]:
+    """Return what is to be tried for each method: every combination of the values.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        As ``eta=0.1:1,rounds=6:12`` or, for one method alone, ``ipp-admm:published.eta=0.1:1``; there the
+        values take the place of those for all methods.
+    entries : sequence of Entry
+        The methods.
+    given : mapping
+        Settings fixed for all methods.
+
+    Raises
+    ------
+    RequestError
+        If a setting cannot be tuned, a value is none of it, or a method is not compared.
+    """
+    common: dict[str, tuple[Any, ...]] = {}
+    own: dict[Entry, dict[str, tuple[Any, ...]]] = {entry: {} for entry in entries}
+    seen: set[str] = set()
+    for part in (part for text in texts for part in listed(text)):
+        left, _, right = part.partition("=")
+        target, _, name = left.strip().rpartition(".")
+        name = name.replace("-", "_")
+        values = _values(part, name, right)
+        if f"{target}.{name}" in seen:
+            raise RequestError(f"--tune {part}: {left.strip()} is given twice; put its values together")
+        seen.add(f"{target}.{name}")
+        if not target:
+            if name in given:
+                raise RequestError(f"--tune {part}: {name} is given by itself, too: leave one of them out")
+            common[name] = values
+            continue
+        meant = [entry for entry in entries if _means(target, entry)]
+        if not meant:
+            compared = ", ".join(entry.text for entry in entries)
+            raise RequestError(f"--tune {part}: {target} is not compared; there are {compared}")
+        for entry in meant:
+            own[entry][name] = values
+    return {entry: _combined(having(common, entry, entries) | own[entry]) for entry in entries}
+
+
+Some = TypeVar("Some")
+
+
+def having(values: Mapping[str, Some], entry: Entry, entries: Sequence[Entry]) -> dict[str, Some]:
+    """Common settings that a method has; those that no method has stay, to be refused with the reason."""
+    return {
+        name: value
+        for name, value in values.items()
+        if has_setting(entry.algorithm, name) or not any(has_setting(e.algorithm, name) for e in entries)
+    }
+
+
+def _means(target: str, entry: Entry) -> bool:
+    words = target.split(":")
+    return words == [entry.algorithm, entry.method, entry.accountant][: len(words)]
+
+
+def _values(part: str, name: str, text: str) -> tuple[Any, ...]:
+    if name not in TUNABLE:
+        raise RequestError(
+            f"--tune {part!r} is not allowed: it must be SETTING=VALUE:VALUE..., as in eta=0.1:1, or "
+            f"METHOD.SETTING=...; settings: {', '.join(TUNABLE)}"
+        )
+    values = tuple(parse_flag(name, value.strip()) for value in text.split(":"))
+    if len(set(values)) < len(values):
+        raise RequestError(f"--tune {part}: a value comes twice")
+    return values
+
+
+def _combined(grid: Mapping[str, tuple[Any, ...]]) -> tuple[Values, ...]:
+    return tuple(tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
+
+
+def said(values: Values) -> str:
+    """Settings as words, such as ``eta=0.1,rounds=6``."""
+    return ",".join(f"{name}={short(value)}" for name, value in values)
+
+
+def short(value: Any) -> str:
+    """Shortest text that reads back as the same value: 1.0 is 1."""
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -1,0 +1,185 @@
+"""Processes that work through tasks: one task each at a time, answers as they come, no answer lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+from types import TracebackType
+from typing import Any, Protocol
+
+from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
+from admmnet.transport.collective import describe
+
+GRACE = 5.0
+"""Seconds that a process has to end."""
+_KINDS = {kind.exit_code: kind for kind in (RequestError, RunError, BudgetError)}
+
+
+class Task(Protocol):
+    """A picklable call; ``words`` say in messages what it is."""
+
+    @property
+    def words(self) -> str:
+        """Such as ``pp-admm at epsilon 1, seed 0``."""
+
+    def __call__(self, shelf: Any) -> Any:
+        """Do it; the answer must be picklable."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The error that ended a task."""
+
+    code: int
+    message: str
+    trace: str
+
+    def error(self) -> AdmmnetError:
+        """Return it as an exception."""
+        error = _KINDS[self.code](self.message)
+        error.add_note(self.trace)
+        return error
+
+
+class Pool:
+    """Up to ``jobs`` processes, started when there is work; with one job the work is done in this process.
+
+    Processes are spawned, not forked: a thread of the numerical libraries may hold a lock at a fork. They
+    ignore the keyboard's interrupt, which their parent answers by ending them, and end with their parent.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._workers: dict[Connection, SpawnProcess] = {}
+        self._shelf: Any = None
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
+        """Work through the tasks.
+
+        Yields
+        ------
+        int
+            Number of a task in the sequence, in the order in which they end.
+        object
+            Its answer, or a ``Failure``.
+
+        Raises
+        ------
+        RunError
+            If a process was ended from outside.
+        """
+        if self._jobs == 1:
+            yield from self._run_here(tasks)
+            return
+        waiting, busy = deque(enumerate(tasks)), dict[Connection, int]()
+        while waiting or busy:
+            while waiting and (free := self._free(busy)) is not None:
+                number, task = waiting.popleft()
+                busy[free] = number
+                with suppress(OSError):  # a dead process is noticed below
+                    free.send(task)
+            for ended in wait(list(busy)):
+                assert isinstance(ended, Connection)
+                number = busy.pop(ended)
+                try:
+                    answer = ended.recv()
+                except (EOFError, OSError):
+                    raise self._lost(ended, tasks[number].words) from None
+                yield number, answer
+
+    def _run_here(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
+        self._shelf = self._shelf or _new_shelf()
+        for number, task in enumerate(tasks):
+            yield number, _answer(task, self._shelf)
+
+    def _free(self, busy: dict[Connection, int]) -> Connection | None:
+        for connection in self._workers:
+            if connection not in busy:
+                return connection
+        return self._start() if len(self._workers) < self._jobs else None
+
+    def _start(self) -> Connection:
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, os.getcwd()), daemon=True)
+        resource_tracker.ensure_running()  # its own start would unblock the signal again
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process.start()  # inherits the blocked signal
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        theirs.close()
+        self._workers[ours] = process
+        return ours
+
+    def _lost(self, connection: Connection, words: str) -> RunError:
+        process = self._workers.pop(connection)
+        process.join(GRACE)
+        code = process.exitcode
+        if code is None or code >= 0:
+            return RunError(
+                f"a process left by itself (exit code {code}) at {words}; a script must call compare under "
+                "`if __name__ == '__main__'`, because processes import it; finished runs are kept"
+            )
+        return RunError(
+            f"a process was ended from outside (signal {-code}) at {words}; if memory ran out, take fewer --jobs; "
+            "finished runs are kept, and the same call goes on with the others"
+        )
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection, process in self._workers.items():
+            connection.close()  # an idle process ends by that
+            if kind is not None:
+                process.terminate()
+        for process in self._workers.values():
+            process.join(GRACE)
+            if process.is_alive():
+                process.kill()
+                process.join(GRACE)
+        self._workers.clear()
+
+
+def _serve(connection: Connection, folder: str) -> None:
+    """Body of a process: tasks in, answers out, until the parent closes the line or is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.chdir(folder)
+    shelf = _new_shelf()
+    with suppress(EOFError, OSError):
+        while True:
+            connection.send(_answer(connection.recv(), shelf))
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _new_shelf() -> Any:
+    from admmnet.experiments.holdout import Shelf
+
+    return Shelf()
+
+
+def _answer(task: Task, shelf: Any) -> Any:
+    try:
+        return task(shelf)
+    except Exception as error:
+        code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in _KINDS else 3
+        return Failure(code, describe(error), traceback.format_exc())

@@ -1,0 +1,322 @@
+"""Simulated trouble: agents that are away, edges that come and go, messages that are lost (docs/trouble.md).
+
+All of it is a public, seeded function of the round, the same at every process, and independent of the records.
+It is the receiver that ignores what a round's trouble has lost, so every transport carries the same messages.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+
+from admmnet.config.run_config import RunConfig
+from admmnet.errors import RequestError
+from admmnet.faults.clock import Delays, parse_delay, trouble_stream
+from admmnet.faults.links import Links
+from admmnet.faults.schedule import GraphSchedule, read_schedule
+from admmnet.methods.consensus import Contact, Mask, apart
+
+if TYPE_CHECKING:
+    from admmnet.running.node import Node
+
+LOSSES = 1
+"""Kind of random numbers; ``clock`` has the others."""
+MOST_AGENTS_NAMED = 3
+"""Agents whose absences a note spells out."""
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Rounds in which an agent is away: first to last, inclusive; None for ever."""
+
+    agent: int
+    first: int
+    last: int | None
+
+
+@dataclass(frozen=True)
+class Weather:
+    """Trouble of one round.
+
+    Attributes
+    ----------
+    online : ndarray of bool, shape (N,)
+        Agents that take part: the others neither propose nor hear nor charge.
+    present, arrives : ndarray of bool, shape (links,)
+        Whether a link is there, and whether what is sent over it arrives.
+    """
+
+    online: Mask
+    present: Mask
+    arrives: Mask
+    links: Links
+    whole: Mask
+
+    def contact(self, agent: int) -> Contact | None:
+        """Trouble around one agent, None if there is none."""
+        if self.whole[agent]:
+            return None
+        own = self.links.of(agent)
+        return Contact(self.present[own], self.arrives[own], self.arrives[self.links.back[own]])
+
+
+class Losses:
+    """Gilbert-Elliott chains, one a link, docs/algorithms.md eq. (37); independent losses if ``burst`` is 1.
+
+    A round's uniform number u makes a link lossy if u < enter, clears it if u >= stay, and leaves it alone in
+    between. So the state of any round follows from the last few rounds, and nothing needs to be stored.
+
+    Parameters
+    ----------
+    size : int
+        Number of links.
+    drop : float
+        Stationary probability P of loss, below 1.
+    burst : float
+        Mean number L of rounds that a burst lasts: 1, or at least 1/(1 - P).
+    seed : int
+        Of the trouble.
+    """
+
+    def __init__(self, size: int, drop: float, burst: float, seed: int) -> None:
+        self._size, self._drop, self._seed = size, drop, seed
+        self._stay = drop if burst == 1.0 else 1.0 - 1.0 / burst
+        self._enter = drop if burst == 1.0 else drop / (burst * (1.0 - drop))
+        self._known: tuple[int, Mask] = (-1, np.zeros(size, dtype=bool))
+
+    def at(self, round: int) -> Mask:
+        """Whether each link loses what is sent in a round, shape (links,)."""
+        if self._drop == 0.0:
+            return np.zeros(self._size, dtype=bool)
+        lost, open_ = np.zeros(self._size, dtype=bool), np.ones(self._size, dtype=bool)
+        for t in range(round, -1, -1):
+            before, state = self._known
+            if t == before:
+                lost[open_] = state[open_]
+                break
+            u = trouble_stream(self._seed, LOSSES, t).random(self._size)
+            lost |= open_ & (u < (self._enter if t else self._drop))
+            open_ &= (u >= self._enter) & (u < self._stay)
+            if not open_.any():
+                break
+        self._known = (round, lost)
+        return lost
+
+
+class Trouble:
+    """All that is simulated in a run.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        The run's graph: with a schedule, the union of its graphs.
+    drop, burst, seed
+        As for ``Losses``.
+    absences : sequence of Absence
+    schedule : GraphSchedule, optional
+    straggle : float
+        Probability that an agent is slow in a round; it shows on the clock alone.
+    delays : Delays, optional
+        Of the virtual clock; None for no clock.
+    """
+
+    def __init__(
+        self,
+        graph: nx.Graph,
+        *,
+        drop: float = 0.0,
+        burst: float = 1.0,
+        absences: Sequence[Absence] = (),
+        schedule: GraphSchedule | None = None,
+        straggle: float = 0.0,
+        delays: Delays | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.links = Links(graph)
+        self.drop, self.burst, self.absences, self.schedule = drop, burst, tuple(absences), schedule
+        self.straggle, self.delays, self.seed = straggle, delays, seed
+        self._losses = Losses(len(self.links.sender), drop, burst, seed)
+        self._masks = [] if schedule is None else [self.links.mask(edges) for edges in schedule.edges]
+        self._away = np.array(
+            [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences],
+            dtype=np.int64,
+        ).reshape(-1, 3)
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether anything but the clock is touched."""
+        return bool(self.drop or self.absences or self.schedule is not None)
+
+    def weather(self, round: int) -> Weather:
+        """Trouble of a round, the same whenever and wherever it is asked for."""
+        links = self.links
+        agent, first, last = self._away.T
+        online = np.ones(links.agents, dtype=bool)
+        online[agent[(first <= round) & (round <= last)]] = False
+        present = online[links.sender] & online[links.receiver]
+        if self.schedule is not None:
+            present &= self._masks[self.schedule.at(round)]
+        arrives = present & ~self._losses.at(round)
+        whole = links.every(arrives & arrives[links.back])
+        return Weather(online, present, arrives, links, whole)
+
+    def notes(self) -> list[str]:
+        """What was simulated, for the summary."""
+        parts = []
+        if self.schedule is not None:
+            parts.append(f"the graphs of {self.schedule.source} take turns")
+        if self.absences:
+            named = [_words(a) for a in self.absences[:MOST_AGENTS_NAMED]]
+            more = len(self.absences) - len(named)
+            parts.append("; ".join(named) + (f"; {more} more absences" if more else ""))
+        if self.drop:
+            bursts = f", in bursts of {self.burst:g} rounds on average" if self.burst != 1.0 else ""
+            parts.append(f"{100 * self.drop:g} % of the messages are lost{bursts} (seed {self.seed})")
+        notes = [f"simulated trouble: {'; '.join(parts)}"] if parts else []
+        if self.delays is not None:
+            slow = (
+                f", {100 * self.straggle:g} % of an agent's rounds {self.delays.slow:g} times as long"
+                if self.straggle
+                else ""
+            )
+            notes.append(f"virtual_seconds are simulated: {self.delays.words()}{slow} (seed {self.seed})")
+        return notes
+
+
+def _words(absence: Absence) -> str:
+    if absence.last is None:
+        return f"agent {absence.agent} is away from round {absence.first} on"
+    if absence.first == absence.last:
+        return f"agent {absence.agent} is away in round {absence.first}"
+    return f"agent {absence.agent} is away in rounds {absence.first} to {absence.last}"
+
+
+def schedule_of(config: RunConfig) -> GraphSchedule | None:
+    """Read the graphs of a run that take turns; their union is the run's graph. None without a schedule.
+
+    Raises
+    ------
+    RequestError
+        Naming file and line.
+    """
+    if config.topology_schedule is None:
+        return None
+    seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
+    return read_schedule(Path(config.topology_schedule), agents=config.agents, seed=seed)
+
+
+def trouble_of(config: RunConfig, graph: nx.Graph) -> Trouble | None:
+    """Return what a run's settings ask for, None for no trouble.
+
+    Parameters
+    ----------
+    config : RunConfig
+        With a number of rounds.
+    graph : networkx.Graph
+        The run's graph.
+
+    Raises
+    ------
+    RequestError
+        Naming the setting, its bound and the remedy.
+    """
+    rounds, schedule = int(config.rounds), schedule_of(config)
+    _check_burst(config.drop, config.drop_burst)
+    absences = parse_offline(config.offline, len(graph), rounds) if config.offline is not None else ()
+    delays = parse_delay(config.delay, straggle=config.straggle) if config.delay is not None else None
+    if schedule is not None:
+        schedule.check_rounds(rounds)
+        if set(schedule.graph.edges()) != set(graph.edges()):
+            raise RequestError(
+                f"{schedule.source}: the union of its graphs is not the run's graph: all agents need the same schedule"
+            )
+    trouble = Trouble(
+        graph,
+        drop=config.drop,
+        burst=config.drop_burst,
+        absences=absences,
+        schedule=schedule,
+        straggle=config.straggle,
+        delays=delays,
+        seed=trouble_seed(config),
+    )
+    if trouble.disturbs and config.answer == "gossip":
+        raise RequestError(
+            "answer = 'gossip' does not go with simulated trouble: it sends on after the last round, and simulated "
+            "trouble ends there; take answer = 'last' or 'tail'"
+        )
+    return trouble if trouble.disturbs or delays is not None else None
+
+
+def taking_part(blocks: list[list[Node]], weather: Weather | None, lost: Collection[int]) -> list[list[Node]]:
+    """Agents of each block that are online in a round, told of the trouble around them.
+
+    Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why their last vectors do not
+    stay in the duals.
+    """
+    if weather is None and not lost:
+        return blocks
+    online = [[node for node in block if weather is None or weather.online[node.id]] for block in blocks]
+    for block in online:
+        for agent in (node.agent for node in block):
+            contact = None if weather is None else weather.contact(agent.id)
+            agent.contact = apart(contact, agent.neighbours, lost)
+    return online
+
+
+def trouble_seed(config: RunConfig) -> int:
+    """Seed of a run's trouble: its own, else that of the noise, else 0."""
+    return config.trouble_seed if config.trouble_seed is not None else config.seed or 0
+
+
+def _check_burst(drop: float, burst: float) -> None:
+    least = 1.0 / (1.0 - drop)
+    if burst != 1.0 and burst < least:
+        enough = math.ceil(1000.0 * least) / 1000.0  # rounded up: what is named is allowed
+        raise RequestError(
+            f"drop_burst = {burst:.10g} is not allowed with drop = {drop:.10g}: independent losses come in bursts of "
+            f"{least:.6g} rounds on average; give 1 for independent losses, or at least {enough:.10g}"
+        )
+
+
+def parse_offline(text: str, agents: int, rounds: int) -> tuple[Absence, ...]:
+    """Absences such as ``3:10-19,4:25-``: agent, first and last round, an open end, or one round.
+
+    Parameters
+    ----------
+    text : str
+        Entries apart by commas.
+    agents, rounds : int
+        Of the run.
+
+    Raises
+    ------
+    RequestError
+        Naming the entry.
+    """
+    absences = []
+    for entry in text.split(","):
+        match = re.fullmatch(r"\s*([0-9]{1,9}):([0-9]{1,9})(?:(-)([0-9]{1,9})?)?\s*", entry, re.ASCII)
+        if match is None:
+            raise RequestError(
+                f"offline = {text!r}: {entry.strip()!r} is not AGENT:FIRST-LAST; write 3:10-19 for agent 3 in rounds "
+                "10 to 19, 3:10 for round 10 alone, 3:10- for the rest of the run"
+            )
+        agent, first = int(match[1]), int(match[2])
+        last = first if match[3] is None else int(match[4]) if match[4] else None
+        where = f"offline = {text!r}: {entry.strip()}"
+        if agent >= agents:
+            raise RequestError(f"{where}: there is no agent {agent}; they are numbered 0 to {agents - 1}")
+        if first >= rounds:
+            raise RequestError(f"{where}: there is no round {first}; they are numbered 0 to {rounds - 1}")
+        if last is not None and last < first:
+            raise RequestError(f"{where}: the last round must be at least the first, {first}")
+        absences.append(Absence(agent, first, last))
+    return tuple(absences)

@@ -1,0 +1,1 @@
+"""Saved models on rows they have not seen."""

@@ -1,0 +1,350 @@
+"""A saved model on rows it has not seen: its errors on labelled ones, predictions for any (docs/data.md).
+
+Everything here is post-processing of released vectors, with one exception that must be asked for: errors on
+records that the run was trained on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import load_config
+from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new, require_classes
+from admmnet.data.labels import oriented, same
+from admmnet.data.scoring import PUBLIC_SCHEMAS
+from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
+from admmnet.errors import RequestError
+from admmnet.predict.model import Model, read_model
+from admmnet.running.observer import test_error
+from admmnet.solvers.losses import get_loss
+from admmnet.types import Vector
+
+__all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "read_model", "rows_for"]
+FILE_KEYS = {"labels", "threshold", "targets", "features", *FIXED_KEYS}
+"""Keys of an encoding that count for files without named columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewData:
+    """The request for rows; what is not given is as in the run.
+
+    Attributes
+    ----------
+    data : str
+        Name of a built-in set, or the path of one file.
+    data_dir, label, positive, features, no_intercept
+        As in `DataSettings`; the last three must not contradict the model.
+    config : Path or None
+        Settings file whose `[data]` takes the place of the run's label, positive, features and schema.
+    """
+
+    data: str
+    data_dir: str | None = None
+    label: str | None = None
+    positive: str | None = None
+    features: int | None = None
+    no_intercept: bool = False
+    config: Path | None = None
+
+
+def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
+    """Load rows encoded exactly as the model's features.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    new : NewData
+        Which rows.
+    part : {"test", "train", "all"}
+        Rows of the run's own data by its draw; other files are taken whole, so that it must be "all".
+    labelled : bool
+        Whether labels are needed.
+
+    Returns
+    -------
+    NewRows
+        The rows, d wide.
+
+    Raises
+    ------
+    RequestError
+        If settings contradict the model, features differ in name or order, or rows are wrong.
+    """
+    settings = _settings(model, new)
+    if part == "test" and settings.no_test:
+        raise RequestError(
+            f"--part test: the run in {model.folder} had no test records: name a file of others with --data"
+        )
+    if part != "all" and new.data not in BUILT_IN:
+        if _relation(model.config, new.data) != "pool":
+            raise RequestError(
+                f"--part {part} goes with the data of the run ({model.config.data}): the rows of {new.data} are"
+                " taken whole, drop --part"
+            )
+        if settings.test is not None:
+            raise RequestError(
+                f"--part {part}: the run tested on {settings.test}, nothing was drawn from {new.data}: name one"
+                " of them with --data, and drop --part"
+            )
+    return load_new(settings, model.feature_names, part=part, labelled=labelled)
+
+
+def _settings(model: Model, new: NewData) -> DataSettings:
+    run = model.config
+    base = run if new.config is None else load_config(new.config)
+    if AGENT in new.data:
+        raise RequestError(f"--data {new.data}: name one file, without {AGENT}")
+    if new.no_intercept and not run.no_intercept:
+        raise RequestError("--no-intercept: the model has an intercept; drop the flag")
+    raw = len(model.feature_names) - (not run.no_intercept)
+    if run.project is None and new.features not in (None, raw):
+        raise RequestError(
+            f"--features {new.features}: the model has {raw} besides the intercept; drop the flag"
+        )
+    own = _relation(run, new.data) == "pool"
+    built_in = new.data in BUILT_IN
+    csv = not built_in and form_of(new.data) == ".csv"
+    table = (base.schema or None) if new.config is not None else _table(model)
+    if table is not None and not csv:
+        keys = FIXED_KEYS if built_in else FILE_KEYS
+        table = {key: value for key, value in table.items() if key in keys} or None
+    positive = base.positive if new.config is not None else _positive(run, table, new.positive)
+    return DataSettings(
+        data=new.data,
+        data_dir=new.data_dir or run.data_dir,
+        data_seed=run.data_seed,
+        test=run.test if own else None,
+        test_fraction=run.test_fraction if own else None,
+        no_test=run.no_test and own,
+        label=new.label or (base.label if csv else None),
+        positive=new.positive or (None if built_in else positive),
+        features=None if csv or built_in else new.features or base.features,
+        no_intercept=run.no_intercept,
+        schema=table,
+        normalise=run.normalise,
+        project=run.project,
+        centre=run.centre,
+    )
+
+
+def _table(model: Model) -> dict[str, Any] | None:
+    return model.encoding or model.config.schema or PUBLIC_SCHEMAS.get(model.config.data)
+
+
+def _positive(run: RunConfig, table: Mapping[str, Any] | None, wanted: str | None) -> str | None:
+    """The run's positive value; another one would turn the meaning of the model's sign round."""
+    values = (table or {}).get("labels")
+    if wanted is not None and isinstance(values, list) and len(values) == 2:
+        negative, positive = oriented((str(values[0]), str(values[1])), run.positive)
+        if same(wanted, negative):
+            raise RequestError(
+                f"--positive {wanted}: the model was trained with {positive!r} as +1, {negative!r} as -1; drop it"
+            )
+    return run.positive
+
+
+def _relation(run: RunConfig, data: str) -> Literal["pool", "shard"] | None:
+    """Whether data are the run's own: the pool its records were drawn from, or the file of one agent."""
+    if data in BUILT_IN or run.data in BUILT_IN:
+        # mnist:3 and mnist:4 are the same records
+        return "pool" if data.partition(":")[0] == run.data.partition(":")[0] else None
+    if AGENT not in run.data:
+        return "pool" if _same_file(Path(data), Path(run.data)) else None
+    files = (path_for(run.data, agent) for agent in range(run.agents or 0))
+    return "shard" if any(_same_file(Path(data), file) for file in files) else None
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+
+
+def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bool = False) -> dict[str, Any]:
+    """Errors of a model on labelled rows.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    new : NewData
+        Which rows.
+    part : {"test", "train", "all"}, optional
+        Rows of the run's own data; by default "test" of a built-in set and "all" of a file.
+    public : bool
+        Says that the run's training records are public: needed for figures computed from them, unless the
+        run was a simulation.
+
+    Returns
+    -------
+    dict
+        Content of the command's `--json`, see docs/data.md.
+
+    Raises
+    ------
+    RequestError
+        As `rows_for`, or if figures would be computed from private training records.
+    """
+    chosen: Part = part or ("test" if new.data in BUILT_IN else "all")
+    if chosen != "test" and not model.config.simulation and not public:
+        _refuse_training_records(model, new, chosen)
+    rows = rows_for(model, new, part=chosen)
+    assert rows.y is not None  # labels were asked for
+    if _real(model, rows):
+        return _evaluate_real(model, rows, chosen)
+    require_classes(rows, "evaluate")
+    with _one_thread():
+        errors = np.array([test_error(rows.X, rows.y, model.vector(i)) for i in range(len(model.theta))])
+        consensus = test_error(rows.X, rows.y, model.consensus)
+        score = rows.X @ model.consensus
+    ahead, positive = score > 0.0, rows.y > 0.0
+    share = float(np.mean(positive))
+    counts = {
+        "true_positive": ahead & positive,
+        "false_positive": ahead & ~positive,
+        "true_negative": ~ahead & ~positive,
+        "false_negative": ~ahead & positive,
+    }
+    return {
+        "run": str(model.folder),
+        "data": {
+            "name": rows.name,
+            "part": chosen,
+            "rows": len(rows.y),
+            "negative": rows.labels[0],
+            "positive": rows.labels[1],
+        },
+        "error": {
+            "consensus": consensus,
+            "mean": float(errors.mean()),
+            "std": float(errors.std()),
+        },
+        "majority_error": min(share, 1.0 - share),
+        # scores of other losses are no log-odds
+        "log_loss": float(np.mean(get_loss("logistic").value(score, rows.y)))
+        if model.config.loss == "logistic"
+        else None,
+        "confusion": {name: int(np.sum(which)) for name, which in counts.items()},
+        "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors.tolist())],
+    }
+
+
+def _real(model: Model, rows: NewRows) -> bool:
+    """Whether rows have real targets, and the model was trained on such."""
+    return rows.task == "regression" and model.config.baseline and model.config.loss == "squared"
+
+
+def _evaluate_real(model: Model, rows: NewRows, part: Part) -> dict[str, Any]:
+    """Mean squared errors of scaled targets, and what that is in the target's own unit."""
+    assert rows.y is not None
+    assert rows.target is not None  # `_real` has looked
+    with _one_thread():
+        vectors = [model.consensus, *(model.vector(i) for i in range(len(model.theta)))]
+        consensus, *errors = (float(np.mean(np.square(rows.X @ theta - rows.y))) for theta in vectors)
+    return {
+        "run": str(model.folder),
+        "data": {"name": rows.name, "part": part, "rows": len(rows.y), "negative": None, "positive": None},
+        "metric": "mean-squared-error",
+        "error": {
+            "consensus": consensus,
+            "mean": float(np.mean(errors)),
+            "std": float(np.std(errors)),
+            "root_in_units": math.sqrt(consensus) * rows.target.reach,
+        },
+        "variance": float(np.var(rows.y)),
+        "majority_error": None,
+        "log_loss": None,
+        "confusion": None,
+        "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)],
+    }
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """As in the run: more threads change the last bits."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
+    return limits
+
+
+def _refuse_training_records(model: Model, new: NewData, part: Part) -> None:
+    """Errors on training records are not post-processing of the model: they are computed from the records."""
+    relation = _relation(model.config, new.data)
+    if relation is None:
+        return
+    what = f"--part {part}" if new.data in BUILT_IN else f"--data {new.data}"
+    drawn = relation == "pool" and (new.data in BUILT_IN or model.config.test is None)
+    drawn = drawn and not model.config.no_test
+    raise RequestError(
+        f"{what} takes in records that the run was trained on: their errors are computed from the records, and no"
+        f" budget pays for that; {'take --part test, or ' if drawn else ''}pass --public if the records are public"
+    )
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model says of some rows.
+
+    Attributes
+    ----------
+    row : ndarray of int, shape (m,)
+        Number of the record in its file or set, from 1.
+    score : ndarray, shape (m,)
+        x . theta.
+    probability : ndarray, shape (m,)
+        Of the positive label, 1 / (1 + exp(-score)).
+    prediction : tuple of str
+        The positive label value where the score is positive, else the negative one; of real targets the
+        value in the target's own unit.
+    """
+
+    row: NDArray[np.intp]
+    score: Vector
+    probability: Vector
+    prediction: tuple[str, ...]
+
+
+def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predictions:
+    """Score rows; labels are not looked at.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    new : NewData
+        Which rows; all of them, of built-in sets too.
+    agent : int, optional
+        Use this agent's vector instead of the consensus.
+
+    Returns
+    -------
+    Predictions
+        In the order of the rows.
+
+    Raises
+    ------
+    RequestError
+        As `rows_for`, or if there is no such agent.
+    """
+    theta = model.vector(agent)
+    rows = rows_for(model, new, labelled=False)
+    real = _real(model, rows)
+    if not real:
+        require_classes(rows, "predict")
+    with _one_thread():
+        score = rows.X @ theta
+    # scores of other losses are no log-odds
+    logistic = model.config.loss == "logistic"
+    probability = np.exp(-np.logaddexp(0.0, -score)) if logistic else np.full_like(score, np.nan)
+    words = tuple(rows.labels[s > 0.0] for s in score.tolist())
+    if real and rows.target is not None:
+        words = tuple(repr(value) for value in rows.target.unscaled(score).tolist())
+    return Predictions(rows.which + 1, score, probability, words)

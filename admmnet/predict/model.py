@@ -1,0 +1,122 @@
+"""A saved model, read back from its run folder and checked."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import load_config
+from admmnet.data import ENCODING
+from admmnet.errors import RequestError
+from admmnet.types import Matrix, Vector
+
+KEYS = ("theta", "consensus", "feature_names")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model with what is needed to encode rows for it.
+
+    Attributes
+    ----------
+    folder : Path
+        The run folder.
+    theta : ndarray, shape (N, d)
+        Vector of every agent.
+    consensus : ndarray, shape (d,)
+        Their average.
+    feature_names : tuple of str
+        The d names.
+    config : RunConfig
+        Settings of the run.
+    encoding : dict or None
+        The table `[data.schema]` with what the run had read from rows, if it had.
+    """
+
+    folder: Path
+    theta: Matrix
+    consensus: Vector
+    feature_names: tuple[str, ...]
+    config: RunConfig
+    encoding: dict[str, Any] | None
+
+    def vector(self, agent: int | None = None) -> Vector:
+        """Vector (d,) of an agent, or the consensus.
+
+        Raises
+        ------
+        RequestError
+            If there is no such agent.
+        """
+        if agent is None:
+            return self.consensus
+        if not 0 <= agent < len(self.theta):
+            raise RequestError(f"--agent {agent}: the run has the agents 0 to {len(self.theta) - 1}")
+        return np.ascontiguousarray(self.theta[agent])
+
+
+def read_model(folder: Path) -> Model:
+    """Read the model of a finished run.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+
+    Returns
+    -------
+    Model
+        Its vectors, names, settings and encoding.
+
+    Raises
+    ------
+    RequestError
+        If a file is missing, as in an unfinished run, or damaged.
+    """
+    theta, consensus, names = _arrays(folder)
+    config = load_config(folder / "config.toml")
+    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING))
+
+
+def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...]]:
+    path = folder / "model.npz"
+    if not path.is_file():
+        raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            theta, consensus, names = (archive[key] for key in KEYS)
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None
+    sound = (
+        theta.ndim == 2
+        and theta.dtype == consensus.dtype == np.float64
+        and names.dtype.kind == "U"
+        and theta.shape[1:] == consensus.shape == names.shape
+        and 0 not in theta.shape
+        and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
+    )
+    if not sound:
+        raise RequestError(
+            f"{path} is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names"
+            f" {names.shape} must be finite (N, d), (d,), and d texts): take the original run folder"
+        )
+    return theta, consensus, tuple(str(name) for name in names)
+
+
+def _encoding(path: Path) -> dict[str, Any] | None:
+    try:
+        table = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{path} cannot be read as JSON ({error}): take the original run folder") from None
+    if not isinstance(table, dict):
+        raise RequestError(f"{path} must hold a table, got {table!r:.40}: take the original run folder")
+    return table

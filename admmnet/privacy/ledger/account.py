@@ -1,0 +1,255 @@
+"""The account of one agent over many runs on the same records (docs/ledger.md, "Accounts").
+
+It is a chained file like a ledger's: a header, then a line for every run and every charge. A charge stands in
+the account before it stands in the run's ledger, so that no crash makes the account understate.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import resource
+from contextlib import suppress
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+
+from admmnet.errors import RequestError
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.conversion import ORDERS, best_order
+from admmnet.privacy.events import Event
+from admmnet.privacy.ledger.file import Header, empty, encode, event_bytes, grown
+from admmnet.privacy.ledger.lines import NOTHING, ChainFile, digest, mend, sync_folder
+
+
+class AccountFile:
+    """Open account of one agent, locked against other runs until closed.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the accounts; made if missing.
+    agent, records : int
+        Must be those of the account.
+    epsilon, delta : float
+        Budget of the account from now on: ``epsilon`` may be raised between runs, ``delta`` stays.
+    mode : str, optional
+        Must be that of the account, where it says one: accounts do not mix simulations and private runs.
+    since : str, optional
+        Of a run that is resumed: ``account`` of its ledger's header, after which it began here.
+
+    Attributes
+    ----------
+    totals : Totals
+        Everything charged so far, over all runs.
+    past : Totals
+        What was charged before this run began: its noise is calibrated on top of that.
+    place : str
+        Digest of the last line before this run, ``chain.NOTHING`` in a new account.
+    order : int
+        The one Renyi order of the filter, fixed when the account was opened first.
+
+    Raises
+    ------
+    RequestError
+        If the account belongs to another agent or shard, has another delta, is in use, or lacks the run that
+        is resumed.
+    CheckFailed
+        If the file does not verify.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        agent: int,
+        records: int,
+        epsilon: float,
+        delta: float,
+        *,
+        since: str | None = None,
+        mode: str | None = None,
+    ) -> None:
+        self.path = account_path(folder, agent)
+        self._delta = delta
+        self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
+        self._events: list[Event] = []  # and the events in those behind it
+        self._alone = True  # whether no other run has begun since
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._handle = _open(self.path)
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            sync_folder(folder)  # a new account's name must last, too
+        except BlockingIOError:
+            self._handle.close()
+            raise RequestError(
+                f"the account {self.path} is in use by another run; wait for its end"
+            ) from None
+        except OSError as error:
+            remedy = "; raise ulimit -n, or start more processes" if error.errno == errno.EMFILE else ""
+            raise RequestError(f"cannot open the account {self.path}: {error.strerror}{remedy}") from None
+        try:
+            mend(self.path)
+            if self.path.stat().st_size == 0 and since is None:
+                whole = Target(epsilon, delta).nominal_rho() * ORDERS
+                self.totals, self.order = empty("proven"), best_order(whole, delta)
+                previous = NOTHING
+            else:
+                previous = self._continue(agent, records, delta, since, mode)
+        except BaseException:
+            self._handle.close()  # and with it the lock
+            raise
+        self._file = self._chain(previous)
+        if since is None:
+            self.past, self.place = self.totals, previous
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no run has begun here; the order may still be chosen, from public facts."""
+        return self._file.previous == NOTHING
+
+    def _continue(self, agent: int, records: int, delta: float, since: str | None, mode: str | None) -> str:
+        """Take over what the file holds; return the digest of its last line."""
+        from admmnet.privacy.ledger import audit
+
+        if self.path.stat().st_size == 0:
+            raise self._lacks()
+        account = audit.read(self.path, account=True)
+        header = account.header
+        then = header.get("mode")
+        if None not in (mode, then) and mode != then:
+            raise RequestError(
+                f"the account {self.path} is of {then} runs, this one is {mode}: name another folder with --account"
+            )
+        for name, own, asked in (
+            ("agent", header["agent"], agent),
+            ("records", header["records"], records),
+            ("delta", header["budget"]["delta"], delta),
+        ):
+            if own != asked:
+                raise RequestError(
+                    f"the account {self.path} is for {name} = {own}, this run has {asked}: "
+                    "it belongs to other records; name another folder with --account"
+                )
+        self.totals = account.totals
+        self.order = int(abs(ORDERS - header["order"]).argmin())
+        lines = self.path.read_bytes().split(b"\n")[:-1]
+        if since is not None:
+            start = next((start for start in account.starts if start.previous == since), None)
+            if start is None:
+                raise self._lacks()
+            self.place, self.past = since, empty("proven")
+            for _, event, _ in account.events[: start.events]:
+                self.past = grown(self.past, event)
+            self._lines = lines[start.line - 1 :]
+            self._events = [event for _, event, _ in account.events[start.events :]]
+            self._alone = start is account.starts[-1]
+        return digest(lines[-1])
+
+    def _lacks(self) -> RequestError:
+        return RequestError(
+            f"the account {self.path} lacks charges of the run that is to be resumed: it was cut or exchanged; "
+            "put the right one back"
+        )
+
+    def _chain(self, previous: str, standing: tuple[bytes, ...] = ()) -> ChainFile:
+        return ChainFile(
+            self.path,
+            "account",
+            durable=True,
+            previous=previous,
+            standing=standing,
+            handle=self._handle.fileno(),
+        )
+
+    def begin(self, header: Header) -> None:
+        """Write the header of a new account, or the line of another run."""
+        line = replace(header, account=None).line()
+        if not self.fresh:
+            line = {**line, "kind": "run", "previous": self._file.previous}
+        self._file.append(encode(line))
+
+    def rewind(self, events: int) -> None:
+        """Go back to the first charges of the seeded run that is resumed; the others must come again as they stand.
+
+        Raises
+        ------
+        RequestError
+            If they are not there, or another run has begun since: its charges cannot be undone.
+        """
+        if not self._alone:
+            raise RequestError(
+                f"the account {self.path} has been used by another run since: the interrupted one cannot go on as "
+                "it would have; run anew"
+            )
+        if len(self._events) < events:
+            raise self._lacks()
+        self.totals = self.past
+        for event in self._events[:events]:
+            self.totals = grown(self.totals, event)
+        self._file = self._chain(digest(self._lines[events]), tuple(self._lines[events + 1 :]))
+
+    def resume(self, header: Header, round: int, events: int) -> None:
+        """Go on with a private run, whose ledger holds this many events; everything charged stays so.
+
+        Raises
+        ------
+        RequestError
+            If the account holds fewer.
+        """
+        if len(self._events) < events:
+            raise self._lacks()
+        if self._alone:
+            self._file.append(encode({"kind": "resume", "round": round, "previous": self._file.previous}))
+        else:
+            self.begin(header)
+
+    def charge(self, round: int, event: Event) -> None:
+        """Add a charge; ``commit`` makes it last."""
+        self.totals = grown(self.totals, event)
+        self._file.append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
+
+    def commit(self) -> None:
+        """Wait until every charge is on the disk.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
+        self._file.commit()
+
+    def close(self) -> None:
+        """Commit and release the lock; once is enough."""
+        if not self._handle.closed:
+            try:
+                self.commit()
+            finally:
+                with suppress(OSError):  # said by commit
+                    self._handle.close()
+
+
+def delta_of(folder: Path, agent: int) -> float | None:
+    """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
+    try:
+        with account_path(folder, agent).open("rb") as file:
+            return float(json.loads(file.readline())["budget"]["delta"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # opening it says what is wrong
+
+
+def account_path(folder: Path, agent: int) -> Path:
+    """File of one agent's account."""
+    return folder / f"agent-{agent:03d}.jsonl"
+
+
+def _open(path: Path) -> FileIO:
+    """Open for appending; an account stays open, and locked, so that many need many open files."""
+    try:
+        return path.open("a+b", buffering=0)
+    except OSError as error:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if error.errno != errno.EMFILE or soft == hard:
+            raise
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return path.open("a+b", buffering=0)

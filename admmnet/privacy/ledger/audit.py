@@ -1,0 +1,362 @@
+"""Check a ledger from its bytes alone: chain, canonical form, every cost, every total, the budget."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.errors import AdmmnetError, CheckFailed
+from admmnet.privacy.budget import SLACK, Totals
+from admmnet.privacy.conversion import loose_rho
+from admmnet.privacy.events import (
+    Event,
+    GammaNorm,
+    ObjectivePerturbation,
+    SubsampledGaussian,
+    from_parameters,
+    is_count,
+    is_positive,
+    parameters,
+    relation_of,
+    shown,
+)
+from admmnet.privacy.ledger.file import (
+    SCHEMA,
+    SHARED,
+    Header,
+    empty,
+    encode,
+    event_bytes,
+    event_line,
+    grown,
+    total_line,
+)
+from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+TOLERANCE = 1e-9
+"""Relative difference allowed between a recorded cost and its recomputation on another machine."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Beginning of a run: digest of the line before it, its line's number from 1, and the events before it."""
+
+    previous: str = NOTHING
+    line: int = 1
+    events: int = 0
+
+
+@dataclass(frozen=True)
+class Account:
+    """A ledger read back.
+
+    Attributes
+    ----------
+    header : dict
+        First line.
+    events : tuple of (int, Event, dict)
+        Round, event and the line it stands in.
+    totals : Totals
+        Recomputed from the events' parameters.
+    finished : bool
+        Whether the end line is there.
+    torn : bool
+        Whether the last line of an unfinished file is cut off, as a crash may leave it; it counts for nothing.
+    starts : tuple of Start
+        Where its run began; in an account, where every run began.
+    resumed : tuple of int
+        Rounds from which a private run went on after an interruption.
+    """
+
+    header: dict[str, Any]
+    events: tuple[tuple[int, Event, dict[str, Any]], ...]
+    totals: Totals
+    finished: bool
+    torn: bool = False
+    starts: tuple[Start, ...] = (Start(),)
+    resumed: tuple[int, ...] = ()
+
+    @property
+    def runs(self) -> int:
+        """Number of runs: 1, or more in an account."""
+        return len(self.starts)
+
+    @property
+    def delta(self) -> float | None:
+        """Return the delta of the budget, None for methods without privacy."""
+        delta: float | None = self.header["budget"]["delta"]
+        return delta
+
+
+@np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
+def read(path: Path, *, account: bool = False) -> Account:
+    """Read and verify one ledger, or one account: a ledger of several runs, each with a line of its own.
+
+    Every line but the last is held to the bit by the hash in the line behind it, the end line by the event
+    before it. The last line of an unfinished ledger, lines cut off whole, and lines that were all changed
+    and hashed again show only against the digest in summary.json.
+
+    Returns
+    -------
+    Account
+        Everything in it, costs recomputed.
+
+    Raises
+    ------
+    CheckFailed
+        With file, line and fault, at the first line that does not hold.
+    """
+    lines, torn = _lines(path)
+    header, raw = _header(path, lines)
+    delta, totals = header["budget"]["delta"], empty(header["method"])
+    events: list[tuple[int, Event, dict[str, Any]]] = []
+    finished, last_round, total, payer = False, 0, total_line(totals, delta), header
+    starts, resumed = [Start()], []
+    for number, data in lines:
+        line = _parse(path, number, data)
+        if finished and line.get("kind") != "resume":  # a run may die between its end lines and its summary
+            raise _fault(path, number, "stands behind the end line")
+        if line.get("previous") != digest(raw):
+            raise _fault(
+                path, number, "does not follow from the line before (changed, removed or swapped lines)"
+            )
+        if account and line.get("kind") == "run":
+            _within_budget(path, payer, totals)
+            header = _run(path, number, line, header)
+            starts.append(Start(digest(raw), number, len(events)))
+            last_round = 0
+        elif line.get("kind") == "resume":
+            last_round = _resume(path, number, line, header)
+            resumed.append(last_round)
+            finished = False
+        elif line.get("kind") == "end":
+            end = {"kind": "end", "events": len(events), "total": total, "previous": digest(raw)}
+            if data != encode(end):
+                raise _fault(path, number, f"is not the end of the {len(events)} events before it")
+            finished = True
+        else:
+            event, round_ = _event(path, number, line, header["records"])
+            relation = relation_of(event)
+            if relation != "replace-one" and relation != header["adjacency"]:
+                raise _fault(path, number, f"holds for {relation}, the header is of {header['adjacency']}")
+            if round_ < last_round:
+                raise _fault(path, number, f"round {round_} stands behind round {last_round}")
+            try:
+                totals = grown(totals, event)
+                if event_bytes(round_, event, totals, delta, digest(raw)) != data:
+                    _compare(path, number, line, event_line(round_, event, totals, delta, digest(raw)))
+            except ArithmeticError:
+                raise _fault(path, number, f"{event.mechanism}: its cost exceeds every number") from None
+            events.append((round_, event, line))
+            last_round, total, payer = round_, line["total"], header
+        raw = data
+    if torn and finished and header["noise"] == "seeded":
+        raise CheckFailed(f"{path}: the beginning of a line stands behind the end line")
+    _within_budget(path, payer, totals)
+    finished = finished and not torn
+    return Account(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed))
+
+
+def _lines(path: Path) -> tuple[Iterator[tuple[int, bytes]], bool]:
+    """Numbered whole lines, and whether something that is none stands behind them."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
+    if not data:
+        raise CheckFailed(f"{path}: is empty; a ledger starts with its header")
+    *lines, tail = data.split(b"\n")
+    if tail and is_whole(tail):  # it lacks its newline alone: a charge is a charge
+        lines, tail = [*lines, tail], b""
+    if not lines or (tail and not is_torn(tail)):
+        raise _fault(path, len(lines) + 1, "is cut off (no newline at its end)")
+    return iter(list(enumerate(lines, start=1))), bool(tail)
+
+
+def _header(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[dict[str, Any], bytes]:
+    number, raw = next(lines)
+    line = _parse(path, number, raw)
+    _check_header(path, number, line)
+    return line, raw
+
+
+def _run(path: Path, number: int, line: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+    """Header of another run of an account; records, delta and order are the account's."""
+    header = {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}
+    _check_header(path, number, header)
+    for name, own, asked in (
+        ("agent", first["agent"], header["agent"]),
+        ("records", first["records"], header["records"]),
+        ("order", first["order"], header["order"]),
+        ("delta", first["budget"]["delta"], header["budget"]["delta"]),
+    ):
+        if own != asked:
+            raise _fault(path, number, f"{name} is {shown(asked)}, the account's is {shown(own)}")
+    return header
+
+
+def _resume(path: Path, number: int, line: dict[str, Any], header: dict[str, Any]) -> int:
+    """Round from which a run goes on, whose noise no seed can make again; charges before it stand."""
+    round_ = line.get("round")
+    if list(line) != ["kind", "round", "previous"] or not is_count(round_, 0) or header["noise"] != "private":
+        raise _fault(path, number, "is not the resumption of a private run")
+    return int(str(round_))
+
+
+def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
+    if line.get("kind") != "header":
+        raise _fault(path, number, "is not a header")
+    if line.get("schema") not in (1, SCHEMA):
+        read = f"1, {SCHEMA}"
+        raise _fault(
+            path, number, f"schema {shown(line.get('schema'))} is not one this version reads ({read})"
+        )
+    for name, good in _HEADER.items():
+        if (name not in line and name not in _ABSENT) or not good(line.get(name)):
+            raise _fault(path, number, f"{name} = {shown(line.get(name))} is out of range")
+    values: dict[str, Any] = {
+        name: line.get(name) for name in _HEADER if name not in ("neighbours", "budget", "admmnet")
+    }
+    header = Header(
+        neighbours=tuple(line["neighbours"]), version=line["admmnet"], **line["budget"], **values
+    ).line()
+    alone = not line["neighbours"]  # agents of a network have neighbours, and replace-one
+    if header != line or encode(header) != encode(line) or (line["adjacency"] == "zero-out" and not alone):
+        raise _fault(path, number, f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
+
+
+def _is_budget(value: object) -> bool:
+    if not isinstance(value, dict) or set(value) != {"epsilon", "delta"}:
+        return False
+    epsilon, delta = value["epsilon"], value["delta"]
+    return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
+
+
+_ABSENT = ("account", "mode", "delta_clipping")
+"""Keys that some headers lack: of runs without an account, of schema 1, and of baselines."""
+_HEADER: dict[str, Callable[[Any], bool]] = {
+    "agent": lambda value: is_count(value, 0),
+    "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
+    "records": is_count,
+    "adjacency": lambda value: value in ("replace-one", "zero-out"),
+    "budget": _is_budget,
+    "accountant": lambda value: value in ("proven", "published"),
+    "order": lambda value: value is None or (is_positive(value) and value > 1),
+    "account": lambda value: value is None or (isinstance(value, str) and bool(_DIGEST.fullmatch(value))),
+    "noise": lambda value: value in ("private", "seeded"),
+    "mode": lambda value: value in (None, "simulation", "private"),
+    "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
+    **dict.fromkeys(
+        ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)
+    ),
+}
+
+
+def _parse(path: Path, number: int, data: bytes) -> dict[str, Any]:
+    def constant(name: str) -> float:
+        raise ValueError(name)
+
+    try:
+        line = json.loads(data, parse_constant=constant)
+    except (ValueError, RecursionError):
+        raise _fault(path, number, "is not JSON") from None
+    try:
+        if isinstance(line, dict) and encode(line) == data:
+            return line
+    except (ValueError, RecursionError):  # 1e999, a lone surrogate, too deep
+        pass
+    raise _fault(path, number, "is not in the canonical form that admmnet writes")
+
+
+@lru_cache(maxsize=SHARED)
+def _event_of(mechanism: str, values: bytes) -> tuple[Event, bool]:
+    """Event of a line, and whether its parameters are in canonical form; most lines of a run have the same."""
+    event = from_parameters(mechanism, json.loads(values))
+    return event, values == encode(parameters(event))
+
+
+def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple[Event, int]:
+    round_, mechanism, values = line.get("round"), line.get("mechanism"), line.get("parameters")
+    if (
+        line.get("kind") != "event"
+        or not isinstance(round_, int)
+        or not is_count(round_, 0)
+        or not isinstance(mechanism, str)
+        or not isinstance(values, dict)
+    ):
+        raise _fault(path, number, "is neither an event nor the end")
+    try:
+        event, canonical = _event_of(mechanism, encode(values))
+    except AdmmnetError as error:
+        raise _fault(path, number, str(error)) from None
+    if not canonical:
+        raise _fault(path, number, "parameters are not in the canonical form that admmnet writes")
+    if isinstance(event, SubsampledGaussian):
+        batch = event.rate * records
+        if round(batch) < 1 or abs(batch - round(batch)) > TOLERANCE * batch:
+            raise _fault(
+                path, number, f"rate is {event.rate!r}, no whole batch of the header's {records} records"
+            )
+    if isinstance(event, ObjectivePerturbation | GammaNorm):
+        if event.records != records:
+            raise _fault(path, number, f"records is {event.records}, the header's is {records}")
+        slope = 0.5 * event.sensitivity * event.records  # G, under replace-one
+        if isinstance(event, ObjectivePerturbation) and not _close(event.lipschitz, slope):
+            right = 2.0 * event.lipschitz / event.records
+            raise _fault(path, number, f"sensitivity is {event.sensitivity!r}, under replace-one {right!r}")
+        if event.logistic and not _close(event.curvature, 0.25 * slope * slope):
+            raise _fault(path, number, f"curvature is {event.curvature!r}, for a logistic loss lipschitz^2/4")
+    return event, round_
+
+
+def _compare(
+    path: Path, number: int, line: dict[str, Any], expected: dict[str, Any], where: str = ""
+) -> None:
+    if list(line) != list(expected):
+        raise _fault(
+            path,
+            number,
+            f"{where or 'line'} has the keys {shown(list(line))}, expected {', '.join(expected)}",
+        )
+    for key, right in expected.items():
+        wrong, name = line[key], f"{where}{key}"
+        if isinstance(right, dict) and isinstance(wrong, dict):
+            if key != "parameters":  # they were compared as they were read
+                _compare(path, number, wrong, right, f"{name}.")
+        elif type(wrong) is not type(right) or not (
+            _close(wrong, right) if isinstance(right, float) else wrong == right
+        ):
+            raise _fault(path, number, f"{name} is {shown(wrong)}, recomputed {right!r}")
+
+
+def _close(wrong: float, right: float) -> bool:
+    same_sign = math.copysign(1.0, wrong) == math.copysign(1.0, right)  # tells -0.0 from 0.0
+    return same_sign and abs(wrong - right) <= TOLERANCE * min(abs(wrong), abs(right))
+
+
+def _within_budget(path: Path, header: dict[str, Any], totals: Totals) -> None:
+    if header["budget"]["delta"] is None:
+        return
+    epsilon, delta = float(header["budget"]["epsilon"]), float(header["budget"]["delta"])
+    spent: float | None
+    if header["accountant"] == "proven":
+        spent, limit, what = totals.epsilon_proven(delta), epsilon, "epsilon_spent"
+    elif totals.alone is not None:
+        spent, limit, what = totals.epsilon_published(delta), epsilon, "the published epsilon"
+    else:
+        spent, limit, what = totals.rho_published, loose_rho(epsilon, delta), "the published rho"
+    if spent is None or not spent <= limit * (1.0 + TOLERANCE + SLACK):
+        raise CheckFailed(f"{path}: {what} comes to {spent!r}, above the budget's {limit!r}")
+
+
+def _fault(path: Path, number: int, what: str) -> CheckFailed:
+    return CheckFailed(f"{path}: line {number}: {what}")

@@ -1,0 +1,341 @@
+"""Checkpoints of a run, and going on from them (docs/run-folder.md, "Checkpoints").
+
+A checkpoint is a folder ``checkpoint/<rounds done>`` with a part from every process. Seeded runs keep everything
+that the next round depends on; private runs keep released values and public facts, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import to_toml
+from admmnet.errors import RequestError
+from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.privacy.ledger.file import Place
+from admmnet.running.checkpoint.packing import pack, read_archive, unpack, write_archive
+from admmnet.running.checkpoint.state import (
+    State,
+    block_state,
+    node_state,
+    put,
+    restore_block,
+    restore_node,
+    taken,
+)
+from admmnet.running.node import Node
+from admmnet.running.readout import Tail
+from admmnet.transport import Transport
+from admmnet.transport.collective import together
+from admmnet.version import __version__
+
+if TYPE_CHECKING:
+    from admmnet.solvers.blocks.solve import BlockSolver
+
+FOLDER = "checkpoint"
+SCHEMA = 2
+FREE = (
+    "transport",
+    "on_loss",
+    "connect_deadline",
+    "heartbeat_deadline",
+    "round_deadline",
+    "shutdown_deadline",
+    "checkpoint_every",
+)
+"""Settings that a resumed run may have others of: they change no number."""
+_WHERE = ("out", "resume")
+
+
+def settings_digest(config: RunConfig) -> str:
+    """sha256 of the settings that a resumed run must keep."""
+    fixed: dict[str, Any] = {name: RunConfig.__dataclass_fields__[name].default for name in FREE + _WHERE}
+    return hashlib.sha256(to_toml(replace(config, **fixed)).encode()).hexdigest()
+
+
+class Keeper:
+    """Writes a run's checkpoints and restores from the newest one that all processes have whole.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Resolved settings; ``resume`` says whether to go on, ``checkpoint_every`` how often to save.
+    holders : mapping
+        Holders of this process's agents; seeded checkpoints keep fingerprints of their records.
+    transport : Transport
+    folder : Path
+        Run folder.
+
+    Attributes
+    ----------
+    start : int
+        First round to do, 0 without resume.
+    notes : tuple of str
+        What the reader of the run must know of its resumption.
+
+    Raises
+    ------
+    RequestError
+        On every process: there is no whole checkpoint, or it does not belong to these settings, this version or
+        (seeded runs) these records.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        holders: Mapping[int, tuple[Holder, int]],
+        transport: Transport,
+        folder: Path,
+    ) -> None:
+        self._config, self._transport, self._folder = config, transport, folder / FOLDER
+        self._seeded = config.seeded
+        self._total = sum(len(own) for own in transport.layout.owners)
+        self.start = 0
+        self.notes: tuple[str, ...] = ()
+        self._places: dict[int, Place] = {}
+        self._states: dict[str, State] = {}
+        self._network: State = {}
+        self._prints: dict[str, str] = {}
+        if config.checkpoint_every is None and config.resume is None:
+            return
+        if self._seeded:
+            self._prints = {str(i): _fingerprint(*holders[i]) for i in transport.agents}
+        # parts that different starts of a run have written never make one checkpoint
+        self._token = _token(transport.world.gather(secrets.token_hex(8))[0])
+        if config.resume is not None:
+            self._load()
+
+    def place(self, agent: int) -> Place | None:
+        """Where an agent's ledger stood, None without resume."""
+        return self._places.get(agent)
+
+    def restore(self, blocks: Sequence[Sequence[Node]], tail: Tail) -> None:
+        """Give agents, solvers and the running mean their state back."""
+        if not self._states:
+            return
+        for block in blocks:
+            for node in block:
+                restore_node(node, self._states[f"agent {node.id}"], seeded=self._seeded)
+            solver = _block_of(block) if self._seeded else None
+            if solver is not None:
+                restore_block(solver, self._states[f"block {min(node.id for node in block)}"])
+        tail._count = int(self._network["count"])
+        if tail._count:
+            rows = [self._states[f"agent {i}"]["tail"] for i in self._transport.agents]
+            tail._sum = self._transport.collect(np.stack(rows))
+        self._states = {}
+
+    def restore_clock(self, clock: object) -> None:
+        """Give a virtual clock its state back; None has none."""
+        if clock is not None and self._network:
+            put(clock, self._network, secret=False)
+
+    def save(self, done: int, blocks: Sequence[Sequence[Node]], tail: Tail, clock: object = None) -> None:
+        """Write a checkpoint after ``done`` rounds, if one is due; the last round has none.
+
+        Raises
+        ------
+        RunError
+            If the disk refuses.
+        """
+        every = self._config.checkpoint_every
+        if every is None or done % every or done >= int(self._config.rounds):
+            return
+        folder = self._folder / f"{done:06d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
+        # the ledgers first: a checkpoint never knows of more than they hold
+        places = {agent.id: agent.ledger.place(done) for agent in agents}
+        states = {f"agent {agent.id}": self._agent(agent, tail) for agent in agents}
+        for block in blocks:
+            solver = _block_of(block) if self._seeded else None
+            if solver is not None:
+                states[f"block {min(node.id for node in block)}"] = block_state(solver)
+        states["network"] = {"count": np.asarray(tail._count)} | (
+            {} if clock is None else taken(clock, secret=False)
+        )
+        index, stacks = pack(states)
+        meta = {
+            "schema": SCHEMA,
+            "admmnet": __version__,
+            "numpy": np.__version__,
+            "seeded": self._seeded,
+            "settings": settings_digest(self._config),
+            "round": done,
+            "agents": self._total,
+            "token": self._token,
+            "ledgers": {str(i): list(place) for i, place in places.items()},
+            "records": self._prints,
+            "index": index,
+        }
+        write_archive(folder / f"part-{agents[0].id:06d}.npz", meta, stacks)
+        _sync(folder, self._folder, self._folder.parent / "metrics.csv")
+        self._transport.world.gather(None)  # every process has its part written
+        self._forget(done)
+
+    def _agent(self, node: Node, tail: Tail) -> State:
+        state = node_state(node, seeded=self._seeded)
+        if tail._sum is not None:
+            state["tail"] = tail._sum[node.id]
+        return state
+
+    def _forget(self, done: int) -> None:
+        """Remove all but this checkpoint and the one before; after a loss the last whole one may be older."""
+        world = self._transport.world
+        if self._transport.lost or not (world.rank == 0 or not world.shared_folder):
+            return
+        for old in sorted(self._generations())[:-2]:
+            shutil.rmtree(self._folder / f"{old:06d}", ignore_errors=True)
+
+    def _generations(self) -> list[int]:
+        with suppress(OSError):
+            return [int(path.name) for path in self._folder.iterdir() if path.name.isdecimal()]
+        return []
+
+    def _load(self) -> None:
+        world, transport = self._transport.world, self._transport
+        mine = together(world, self._candidates)
+        offers = world.gather([max(self._generations(), default=-1), sorted(mine)])
+        offered = [_offer(part) for part in offers if part is not None]
+        newest = max(own for own, _ in offered)
+        common = set(mine).intersection(*(part for _, part in offered))
+        if not common:
+            error = RequestError(
+                f"{self._folder} holds no checkpoint that is whole"
+                + (f": of the newest, of {newest} rounds, parts are missing" if newest >= 0 else "")
+                + "; run anew, with --account if what is spent must count"
+            )
+            error.shared = True
+            raise error
+        self.start, token = max(common)
+        together(world, lambda: self._read(mine[self.start, token]))
+        if world.rank == 0 or not world.shared_folder:
+            for later in self._generations():
+                if later > self.start:  # written in part, by what was interrupted
+                    shutil.rmtree(self._folder / f"{later:06d}", ignore_errors=True)
+        world.gather(None)
+        notes = []
+        if newest > self.start:
+            notes.append(
+                f"the checkpoint of {newest} rounds is not whole: the run went on from the one of {self.start}"
+            )
+        if not self._seeded:
+            notes.append(
+                f"the run was interrupted and resumed after round {self.start - 1}: rounds that it had begun since "
+                "are charged twice; figures of messages count them once, the ledgers hold all"
+            )
+        self.notes = tuple(notes)
+        assert all(i in self._places for i in transport.agents)
+
+    def _candidates(self) -> dict[tuple[int, str], list[Path]]:
+        """Checkpoints that have all agents of this process, and the parts they are in."""
+        found: dict[tuple[int, str], list[Path]] = {}
+        mine = set(self._transport.agents)
+        for done in sorted(self._generations(), reverse=True):
+            parts: dict[str, list[Path]] = {}
+            agents: dict[str, set[int]] = {}
+            for path in sorted((self._folder / f"{done:06d}").glob("part-*.npz")):
+                try:
+                    meta, _ = read_archive(path, whole=False)
+                except RequestError:
+                    if found:
+                        continue  # an older one, that nobody needs
+                    raise
+                token, own = str(meta.get("token")), {int(i) for i in meta.get("ledgers", {})}
+                if own & mine:
+                    parts.setdefault(token, []).append(path)
+                    agents.setdefault(token, set()).update(own)
+            found |= {(done, token): paths for token, paths in parts.items() if mine <= agents[token]}
+        return found
+
+    def _read(self, paths: Sequence[Path]) -> None:
+        wanted = set(self._transport.agents)
+        for path in paths:
+            meta, stacks = read_archive(path)
+            self._check(path, meta)
+            try:
+                states = unpack(meta["index"], stacks)
+                places = {int(i): Place(*place) for i, place in meta["ledgers"].items()}
+            except (KeyError, TypeError, ValueError) as error:
+                raise RequestError(
+                    f"the checkpoint {path} is damaged ({error!r}): remove its folder {path.parent} to resume from "
+                    "the checkpoint before it, or run anew"
+                ) from None
+            kept = {f"{kind} {i}" for kind in ("agent", "block") for i in wanted}
+            self._states |= {owner: state for owner, state in states.items() if owner in kept}
+            self._network = states["network"]
+            self._places |= {i: place for i, place in places.items() if i in wanted}
+            for i, found in meta["records"].items():
+                if self._prints.get(i, found) != found:
+                    raise RequestError(
+                        f"the records of agent {i} are not those that the interrupted run had: give it the same data, "
+                        "or run anew"
+                    )
+
+    def _check(self, path: Path, meta: Mapping[str, Any]) -> None:
+        for name, now in (
+            ("schema", SCHEMA),
+            ("admmnet", __version__),
+            ("seeded", self._seeded),
+            ("agents", self._total),
+        ):
+            if meta.get(name) != now:
+                raise RequestError(
+                    f"the checkpoint {path} was written with {name} = {meta.get(name)!r}, this is {now!r}: resume with "
+                    "what the run was started with, or run anew"
+                )
+        if meta.get("settings") != settings_digest(self._config):
+            raise RequestError(
+                f"the checkpoint {path} belongs to other settings: config.toml, the topology or the data set was "
+                "changed since; put it back, or run anew"
+            )
+
+
+def _token(said: Any) -> str:
+    """Mark of this start, by the first process."""
+    if not isinstance(said, str) or re.fullmatch("[0-9a-f]{16}", said) is None:
+        raise RequestError("the first process gives checkpoints no mark: all must run the same version")
+    return said
+
+
+def _offer(part: Any) -> tuple[int, set[tuple[int, str]]]:
+    """Newest checkpoint of a process, and those that it has whole; nothing where it says neither."""
+    try:
+        newest, whole = part
+        found = {(done, token) for done, token in whole if type(done) is int and isinstance(token, str)}
+    except (TypeError, ValueError):
+        return -1, set()
+    return (newest if type(newest) is int else -1), found
+
+
+def _block_of(block: Sequence[Node]) -> BlockSolver | None:
+    """Solver of a block, None of a single agent; asked for in seeded runs alone."""
+    return block[0].door.secret.solver.block if block else None
+
+
+def _fingerprint(holder: Holder, member: int) -> str:
+    """sha256 of an agent's records: in seeded runs only, a private run's checkpoint holds nothing of the records."""
+    assert isinstance(holder, SimulatedHolder)
+    return holder.fingerprint(member)
+
+
+def _sync(*paths: Path) -> None:
+    """Make files and names last."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)

@@ -1,0 +1,110 @@
+"""The settings of a run that goes on: those of its folder, and nothing else that would change a number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from admmnet.config.checks import DEADLINES
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import load_config
+from admmnet.errors import RequestError
+from admmnet.running.checkpoint.keeper import FOLDER, FREE
+from admmnet.running.folder import ledger_path
+
+
+def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
+    """Settings with which an interrupted run goes on.
+
+    Parameters
+    ----------
+    folder : path
+        Its run folder.
+    flags : mapping
+        Setting name to value, None counting as not given. Only transport, ``on_loss``, deadlines and
+        ``checkpoint_every`` may differ from the folder's.
+
+    Raises
+    ------
+    RequestError
+        If the folder is no run's, the run is finished or has no checkpoint, or a setting differs.
+    """
+    folder = Path(folder)
+    _check_folder(folder)
+    saved = load_config(folder / "config.toml")
+    if saved.baseline:
+        raise RequestError(f"{folder} is a baseline's: baselines have no checkpoints; run anew")
+    given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
+    for name, value in given.items():
+        own = str(folder) if name == "out" else getattr(saved, name)
+        if name not in FREE and value != own:
+            raise RequestError(
+                f"{name} = {value!r} differs from the interrupted run's {own!r}: a resumed run keeps its settings, "
+                f"other than {', '.join(FREE)}; leave it out, or run anew"
+            )
+    free = {name: value for name, value in given.items() if name in FREE}
+    if free.get("transport", "zmq") != "zmq":  # which has no deadlines: the folder's fall away
+        plain = RunConfig()
+        free = {name: getattr(plain, name) for name in DEADLINES} | free
+    return replace(saved, out=str(folder), resume=str(folder), **free)
+
+
+def resuming(config: RunConfig) -> RunConfig:
+    """Settings of a run whose ``resume`` is set: what it does not say is as in the folder.
+
+    Raises
+    ------
+    RequestError
+        As ``resumed_config``.
+    """
+    folder = Path(str(config.resume))
+    _check_folder(folder)
+    saved = load_config(folder / "config.toml")
+    names = [field.name for field in fields(RunConfig) if field.name not in (*FREE, "out", "resume")]
+    if all(getattr(config, name) == getattr(saved, name) for name in names):
+        return replace(config, out=str(folder))  # from `resumed_config`
+    plain = RunConfig()
+    given = {field.name: getattr(config, field.name) for field in fields(RunConfig)}
+    given = {name: value for name, value in given.items() if value != getattr(plain, name)}
+    return resumed_config(folder, given)
+
+
+def begun_at(config: RunConfig, agent: int, agents: int) -> str | None:
+    """Digest after which a run that goes on began in an agent's account; None of a new run."""
+    if config.resume is None:
+        return None
+    path = ledger_path(Path(config.resume), agent, agents)
+    try:
+        with path.open("rb") as file:
+            header = json.loads(file.readline())
+        return str(header["account"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise RequestError(
+            f"the ledger {path} does not say where its run began in the account: the interrupted run had none, or the "
+            "file is damaged; run anew"
+        ) from None
+
+
+def _check_folder(folder: Path) -> None:
+    if not (folder / "config.toml").is_file():
+        raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")
+    if (folder / "summary.json").exists():
+        raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+    if not any((folder / FOLDER).glob("*/part-*.npz")):
+        raise RequestError(
+            f"{folder} has no checkpoint ({_spent(folder)}): run anew with --account, so that what is spent counts, or "
+            "remove the folder; --checkpoint-every K keeps checkpoints"
+        )
+
+
+def _spent(folder: Path) -> str:
+    from admmnet.running.folder import read_run
+
+    if not any((folder / "ledger").glob("agent-*.jsonl")):
+        return "nothing is spent"
+    books = read_run(folder).ledgers.values()
+    spent = [0.0 if book.delta is None else book.totals.epsilon_proven(book.delta) for book in books]
+    return f"epsilon {max(spent):.4g} is spent" if any(book.events for book in books) else "nothing is spent"

@@ -1,0 +1,238 @@
+"""What a checkpoint keeps of agents, methods and solvers, attribute by attribute (docs/run-folder.md, "Checkpoints").
+
+Of every class that has state the table below says which attributes were *released* or are public, which are
+*secret*, being computed from records or noise and never released, and which are *fixed* by the settings. Private
+checkpoints keep the first kind alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.newton import LocalSolver
+
+if TYPE_CHECKING:
+    from admmnet.running.node import Node
+    from admmnet.solvers.batch import AnySolver
+    from admmnet.solvers.blocks.solve import BlockSolver
+
+Array: TypeAlias = NDArray[Any]
+State: TypeAlias = dict[str, Array]
+"""Name to array; numbers are arrays without axes, and what is None is left out."""
+
+
+class Kinds(NamedTuple):
+    """Attributes of a class by kind."""
+
+    released: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+
+
+_POINT = ("theta", "data", "rms", "known", "patience", "waste", "passes", "before")
+TABLE: Mapping[str, Kinds] = {
+    "BallQuery": Kinds((), ("_mu", "_solver"), ("radius", "gap", "_least")),
+    "LocalSolver": Kinds(
+        (),
+        ("_theta", "_data", "_inverse", "_m", "_patience", "_waste", "_passes", "_before"),
+        ("X", "y", "loss", "row_norm", "_cost"),
+    ),
+    "BlockSolver": Kinds((), ("_groups", "_alone", "_twin"), ("loss", "members", "_home", "_places")),
+    "Group": Kinds((), (*_POINT, "curve"), ("stack", "kappa", "cost")),
+    "Curvature": Kinds(
+        (),
+        ("cached", "m", "used", "weights", "terms", "inverse", "root"),
+        ("_stack", "_kappa", "_dual"),
+    ),
+    "VirtualClock": Kinds(("start", "worked", "ends"), (), ("_trouble", "_delays", "_payload")),
+}
+"""By the class's name: classes that few runs need are not imported for it."""
+_APART = ("_solver", "_groups", "_alone", "_twin", "curve", "_data")
+"""Attributes that are no arrays and numbers."""
+
+
+def taken(thing: object, *, secret: bool) -> State:
+    """Released attributes of an object, and its secret ones if asked for, where they are arrays and numbers."""
+    return {
+        name: np.asarray(value)
+        for name in _names(thing, secret=secret)
+        if (value := getattr(thing, name, None)) is not None
+    }
+
+
+def put(thing: object, state: Mapping[str, Array], *, secret: bool) -> None:
+    """Give an object what ``taken`` took; what was None then is None."""
+    for name in _names(thing, secret=secret):
+        if not hasattr(thing, name):
+            continue
+        value = state.get(name)
+        if value is None:
+            setattr(thing, name, None)
+        elif isinstance(getattr(thing, name), list):
+            setattr(thing, name, value.tolist())
+        else:
+            setattr(thing, name, value.copy(order="K") if value.ndim else value.item())
+
+
+def _names(thing: object, *, secret: bool) -> Iterator[str]:
+    kind = type(thing).__name__
+    kinds = TABLE[kind]
+    unknown = set(vars(thing)).difference(*kinds)
+    if unknown:
+        raise TypeError(
+            f"{kind} has {', '.join(sorted(unknown))}: say in kept.TABLE what a checkpoint does with it"
+        )
+    names = kinds.released + (kinds.secret if secret else ())
+    return (name for name in names if name not in _APART)
+
+
+def node_state(node: Node, *, seeded: bool) -> State:
+    """State of one agent after a round, its share in a block's solver excepted; of a private run nothing secret.
+
+    A threshold that an agent of a private run holds (docs/privacy.md, Theorem 9) is not kept: the resumed agent
+    abandons that start, whose charge stands and covers every answer it gave, and pays for a new one with fresh
+    noise before it asks again. Both are adaptively composed charges, as any two starts are.
+    """
+    agent = node.agent
+    state = {"releases": np.asarray(agent.releases), "marks": _words(node.door.marks)}
+    state |= _under("state", _fields(agent.state))
+    if not seeded:
+        return state
+    secret = node.door.secret
+    state["streams"] = np.stack([_stream(secret.streams[purpose]) for purpose in sorted(secret.streams)])
+    if isinstance(secret.solver, LocalSolver):
+        state |= _under("solver", solver_state(secret.solver))
+    state["kept"] = _words(secret.kept)
+    for number, key in enumerate(sorted(secret.kept)):
+        value = secret.kept[key]
+        own = _query_state(value) if isinstance(value, BallQuery) else {"": np.asarray(value)}
+        state |= _under(f"kept{number}", own)
+    return state
+
+
+def restore_node(node: Node, state: State, *, seeded: bool) -> None:
+    """Give an agent its state back."""
+    agent = node.agent
+    agent.releases = state["releases"].item()
+    node.door.marks.update(state["marks"].tolist())
+    own = _below("state", state)
+    for field in fields(agent.state):
+        value = own.get(field.name)
+        setattr(agent.state, field.name, None if value is None else _plain(value))
+    if not seeded:
+        return
+    secret = node.door.secret
+    for purpose, words in zip(sorted(secret.streams), state["streams"], strict=True):
+        _set_stream(secret.streams[purpose], words)
+    if isinstance(secret.solver, LocalSolver):
+        restore_solver(secret.solver, _below("solver", state))
+    for number, key in enumerate(state["kept"].tolist()):
+        own = _below(f"kept{number}", state)
+        if "" in own:
+            secret.kept[key] = own[""].item()
+        else:
+            secret.kept[key] = _query(secret.solver, own)
+
+
+def _fields(state: Any) -> State:
+    return {
+        field.name: np.asarray(value)
+        for field in fields(state)
+        if (value := getattr(state, field.name)) is not None
+    }
+
+
+def _plain(value: Array) -> Any:
+    return value.copy(order="K") if value.ndim else value.item()
+
+
+def _words(words: Iterable[str]) -> Array:
+    return np.array(sorted(words), dtype=np.str_)
+
+
+def _query_state(query: BallQuery) -> State:
+    state = taken(query, secret=True) | {"radius": np.asarray(query.radius), "gap": np.asarray(query.gap)}
+    if isinstance(query._solver, LocalSolver):
+        state |= _under("solver", solver_state(query._solver))
+    return state
+
+
+def _query(solver: AnySolver, state: State) -> BallQuery:
+    query = BallQuery(solver, state["radius"].item(), state["gap"].item())
+    put(query, state, secret=True)
+    if isinstance(query._solver, LocalSolver):
+        restore_solver(query._solver, _below("solver", state))
+    return query
+
+
+def solver_state(solver: LocalSolver) -> State:
+    """What a solver has learnt, so that its next solves give the same bits; computed from records."""
+    state = taken(solver, secret=True)
+    if solver._data is not None:
+        state |= {"_data": np.asarray(solver._data[0]), "_rms": np.asarray(solver._data[1])}
+    return state
+
+
+def restore_solver(solver: LocalSolver, state: State) -> None:
+    """Give a solver back what it had learnt."""
+    put(solver, state, secret=True)
+    data = state.get("_data")
+    solver._data = None if data is None else (data.copy(), state["_rms"].item())
+
+
+def block_state(block: BlockSolver) -> State:
+    """What the solver of a block has learnt, as ``solver_state``; the gates' twin is a part of it."""
+    state: State = {}
+    for number, group in enumerate(block._groups):
+        state |= _under(f"group{number}", taken(group, secret=True))
+        state |= _under(f"curve{number}", taken(group.curve, secret=True))
+    for member, solver in block._alone.items():
+        state |= _under(f"alone{member}", solver_state(solver))
+    if block._twin is not None:
+        state |= _under("twin", block_state(block._twin))
+    return state
+
+
+def restore_block(block: BlockSolver, state: State) -> None:
+    """Give the solver of a block back what it had learnt."""
+    for number, group in enumerate(block._groups):
+        put(group, _below(f"group{number}", state), secret=True)
+        put(group.curve, _below(f"curve{number}", state), secret=True)
+    for member, solver in block._alone.items():
+        restore_solver(solver, _below(f"alone{member}", state))
+    twin = _below("twin", state)
+    if twin:
+        restore_block(block.twin, twin)
+
+
+def _under(name: str, state: State) -> State:
+    return {f"{name}.{key}": value for key, value in state.items()}
+
+
+def _below(name: str, state: Mapping[str, Array]) -> State:
+    start = f"{name}."
+    return {key.removeprefix(start): value for key, value in state.items() if key.startswith(start)}
+
+
+def _stream(stream: np.random.Generator) -> NDArray[np.uint64]:
+    """State of a PCG64 stream as six words."""
+    state = stream.bit_generator.state
+    words = [part for key in ("state", "inc") for part in divmod(state["state"][key], 2**64)]
+    return np.array([*words, state["has_uint32"], state["uinteger"]], dtype=np.uint64)
+
+
+def _set_stream(stream: np.random.Generator, words: Sequence[Any]) -> None:
+    high, low, inc_high, inc_low, has, rest = (int(word) for word in words)
+    state = {"state": high * 2**64 + low, "inc": inc_high * 2**64 + inc_low}
+    stream.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": state,
+        "has_uint32": has,
+        "uinteger": rest,
+    }

@@ -1,0 +1,276 @@
+"""One run from settings to run folder: prepare, loop, close (docs/contributing.md, "The loop")."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from admmnet.config.modes import check_mode
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import to_toml
+from admmnet.data import ENCODING
+from admmnet.errors import RequestError, RunError
+from admmnet.faults.model import taking_part
+from admmnet.holder.door import Door
+from admmnet.privacy.ledger.file import Header, Ledger, Place
+from admmnet.rng import agent_streams
+from admmnet.running import folder as records
+from admmnet.running.checkpoint.keeper import Keeper
+from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.node import Node
+from admmnet.running.observer import Observer
+from admmnet.running.plan import Loader, Plan, prepare
+from admmnet.running.readout import Tail, gossip
+from admmnet.running.result import RunResult
+from admmnet.running.summary import Seconds, summarise
+from admmnet.solvers.batch import abreast
+from admmnet.solvers.radius import tail_delta
+from admmnet.transport import Transport, World, is_writer, open_world
+from admmnet.transport.collective import all_or_none, install_hook, together, withholds
+from admmnet.transport.edge import exchange
+from admmnet.types import Matrix, Vector
+from admmnet.version import __version__
+
+
+def run(
+    config: RunConfig,
+    *,
+    world: World | None = None,
+    loader: Loader | None = None,
+    on_start: Callable[[Any], None] | None = None,
+    on_round: Callable[[int, float], None] | None = None,
+    debug: bool = False,
+) -> RunResult:
+    """Train one model on the network, or a baseline in one place, and write the run folder.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The settings. Its ``mode`` follows from them alone: a run on records that are not public needs ``data``
+        to name them, or ``private``, also where a loader brings them.
+    world : World, optional
+        Processes to run on; by default those that ``config.transport`` asks for.
+    loader : callable, optional
+        Where the records come from, as in ``prepare``.
+    on_start : callable, optional
+        Called before the first round with the ``Plan``; of a baseline, with ``baselines.prepare.Prepared``.
+    on_round : callable, optional
+        Called after every round (epoch of a baseline) with its number and the test error of the consensus.
+    debug : bool
+        Whether an error that ends all MPI ranks comes with its traceback.
+
+    Returns
+    -------
+    RunResult
+        The same at every process.
+
+    Raises
+    ------
+    RequestError
+        If the settings, the graph or the data are wrong.
+    BudgetError
+        If the budget affords no round.
+    RunError
+        If a solve misses its certificate, steps of a baseline run away, or a ledger cannot be written.
+    """
+    from threadpoolctl import threadpool_limits
+
+    world = world or open_world(config.transport)
+    install_hook(world)
+    # more threads a process than one are slower on few cores, and change the last bits
+    with all_or_none(world, debug=debug, withhold=withholds(config)), threadpool_limits(limits=1):
+        try:
+            if config.resume is not None:
+                config = together(world, partial(resuming, config))
+            together(world, partial(check_mode, config))
+            if config.baseline:
+                from admmnet.baselines.driver import run_baseline  # few runs need it
+
+                return run_baseline(config, world, loader, on_start, on_round)
+            if config.transport == "zmq" and world.name != "zmq":
+                from admmnet.running.spawn import run_spawned
+
+                return run_spawned(config, on_start=on_start, on_round=on_round, debug=debug, loader=loader)
+            return _run(
+                config,
+                world,
+                loader,
+                on_start or (lambda plan: None),
+                on_round or (lambda round, error: None),
+            )
+        except OSError as error:
+            where = error.filename or "the run folder"
+            raise RunError(
+                f"cannot write {where}: {error.strerror}; free some space and run again"
+            ) from error
+
+
+def _run(
+    config: RunConfig,
+    world: World,
+    loader: Loader | None,
+    on_start: Callable[[Plan], None],
+    on_round: Callable[[int, float], None],
+) -> RunResult:
+    start = time.perf_counter()
+    with ExitStack() as opened:
+        plan = prepare(config, world, loader)
+        for account in plan.accounts.values():
+            opened.callback(account.close)
+        folder = _folder(plan, world, opened)
+        on_start(plan)
+        transport = world.connect(plan.graph, int(plan.config.block))
+        opened.callback(transport.close)
+        keeper = Keeper(plan.config, plan.holders, transport, folder)
+        blocks = together(world, lambda: _nodes(plan, transport, folder, keeper))
+        agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
+        for agent in agents:
+            opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
+        tail = Tail(int(plan.config.rounds))
+        keeper.restore(blocks, tail)
+        observer = Observer(
+            transport,
+            blocks,
+            plan.holders,
+            plan.data,
+            folder,
+            loss=plan.method.loss,
+            simulation=plan.config.simulation,
+            trouble=plan.trouble,
+            start=keeper.start,
+        )
+        keeper.restore_clock(observer.clock)
+        opened.callback(observer.close)
+        seconds = {"solve": 0.0, "exchange": 0.0}
+        for round in range(keeper.start, int(plan.config.rounds)):
+            weather = None if plan.trouble is None else plan.trouble.weather(round)
+            error = _round(round, taking_part(blocks, weather, transport.lost), transport, observer, seconds)
+            tail.add(round, observer.theta)
+            keeper.save(round + 1, blocks, tail, observer.clock)
+            on_round(round, error)
+        for agent in agents:
+            agent.ledger.finish()
+        theta = _answer(plan, transport, observer, tail)
+        times = Seconds(total=time.perf_counter() - start, **seconds)
+        summary = summarise(
+            plan.config,
+            plan.graph,
+            plan.data,
+            plan.agents,
+            agents,
+            observer,
+            transport,
+            folder,
+            times,
+            (*plan.notes, *keeper.notes),
+        )
+        if is_writer(transport):
+            if plan.data.encoding is not None:
+                records.write_json(folder / ENCODING, plan.data.encoding)
+            records.write_model(folder / "model.npz", theta, plan.data.feature_names)
+            records.write_json(folder / "summary.json", summary)
+        world.gather(None)  # no process returns before the folder is whole
+        return RunResult.of(folder, summary, theta)
+
+
+def _answer(plan: Plan, transport: Transport, observer: Observer, tail: Tail) -> Matrix:
+    """Every agent's model: its last released vector, or what tail and gossip make of released vectors."""
+    theta, extra = observer.theta, 0
+    if plan.config.answer == "tail":
+        theta = tail.mean()
+    elif plan.config.answer == "gossip":
+        theta, extra = gossip(transport, plan.graph, theta, int(plan.config.rounds))
+    if plan.config.answer != "last":
+        observer.judge(theta, extra)
+    return theta
+
+
+def _round(
+    round: int,
+    blocks: list[list[Node]],
+    transport: Transport,
+    observer: Observer,
+    seconds: dict[str, float],
+) -> float:
+    begin = time.perf_counter()
+    agents = [node for block in blocks for node in block]
+    spoken: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline says nothing
+    for block in blocks:
+        said = abreast([node.proposal(round) for node in block])
+        spoken |= {node.id: vector for node, vector in zip(block, said, strict=True)}
+    solved = time.perf_counter()
+    for node in agents:
+        node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
+    heard = exchange(transport, spoken, round, observer.theta.shape[1])
+    for node in agents:
+        node.absorb(heard[node.id])
+    seconds["solve"] += solved - begin
+    seconds["exchange"] += time.perf_counter() - solved
+    return observer.observe(round)
+
+
+def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
+    """Run folder, made if the run is new; no other run can have it until ``opened`` is closed."""
+    out = plan.config.out
+    if out is None:
+        out = str(records.agreed_folder(world, plan.config.algorithm))
+    folder, first = Path(out), world.rank == 0 or not world.shared_folder
+
+    def create() -> None:
+        if plan.config.resume is None:
+            if first:
+                records.create_folder(folder)
+                (folder / "config.toml").write_text(to_toml(plan.config), encoding="utf-8")
+            if not world.shared_folder:
+                records.write_part(folder, world.rank, world.size)
+        if first:
+            opened.enter_context(records.hold(folder, first=True))
+            if (folder / "summary.json").exists():  # finished while this process loaded its records
+                raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+
+    together(world, create)
+    if not first:
+        opened.enter_context(records.hold(folder, first=False))
+    return folder
+
+
+def _nodes(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> list[list[Node]]:
+    """Agents of this process, those of a block together."""
+    mine = transport.layout.blocks[transport.world.rank]
+    return [[_node(plan, folder, i, keeper.place(i)) for i in block] for block in mine]
+
+
+def _node(plan: Plan, folder: Path, i: int, since: Place | None) -> Node:
+    ledger, streams = _ledger(plan, folder, i, since), agent_streams(i, plan.config.seed)
+    holder, member = plan.holders[i]
+    door = Door(holder, member, plan.method.loss, ledger, streams)
+    return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
+
+
+def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger:
+    config = plan.config
+    budget = plan.agents[agent].budget
+    draws = sum(count for _, count in plan.agents[agent].charges)
+    header = Header(
+        agent=agent,
+        neighbours=tuple(sorted(plan.graph[agent])),
+        records=plan.data.counts[agent],
+        epsilon=budget.epsilon if budget else None,
+        delta=budget.delta if budget else None,
+        accountant=str(config.accountant),
+        order=budget.alpha if budget else None,
+        delta_clipping=tail_delta(draws, budget.epsilon) if budget else None,
+        method=str(config.method),
+        algorithm=config.algorithm,
+        mode=config.mode,
+        noise="seeded" if config.seeded else "private",
+        preprocessing=plan.data.preprocessing,
+        version=__version__,
+    )
+    path = records.ledger_path(folder, agent, len(plan.graph))
+    durable, account = not config.simulation, plan.accounts.get(agent)
+    return Ledger(path, header, budget, durable=durable, account=account, since=since)

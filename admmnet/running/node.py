@@ -1,0 +1,85 @@
+"""One agent in a run: what its method sees, its door and its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from admmnet.errors import RunError
+from admmnet.holder.door import Door
+from admmnet.methods.base import Agent, Method
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.solvers.batch import Steps, alone
+from admmnet.solvers.radius import MOST, clip
+from admmnet.types import Vector
+
+
+def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[Vector | None]:
+    """Let the door answer what a method asks in a round; return what the agent says."""
+    steps, asked = method.propose(agent, round), False
+    try:
+        ask = next(steps)
+        while True:
+            asked = True
+            answer = yield from door.answer(ask, round)
+            ask = steps.send(answer)
+    except StopIteration as done:
+        vector: Vector | None = done.value
+    if vector is not None and not asked:
+        door.nothing(round)
+    return vector
+
+
+@dataclass(slots=True)
+class Node:
+    """One agent of a process.
+
+    Attributes
+    ----------
+    agent : Agent
+        Public state; all that its method sees.
+    method : Method
+    door : Door
+        What answers for the agent's records.
+    ledger : Ledger
+    outgoing : ndarray or None
+        What the agent said in this round.
+    """
+
+    agent: Agent
+    method: Method
+    door: Door
+    ledger: Ledger
+    outgoing: Vector | None = None
+
+    @property
+    def id(self) -> int:
+        """Number of the agent."""
+        return self.agent.id
+
+    def propose(self, round: int) -> Vector | None:
+        """Carry out a ``proposal`` by this agent alone."""
+        return alone(self.proposal(round))
+
+    def proposal(self, round: int) -> Steps[Vector | None]:
+        """Return this round's broadcast, or None for silence; its cost is in the ledger.
+
+        Raises
+        ------
+        RunError
+            If a measurement fails; the agent then sends nothing, ever.
+        """
+        try:
+            self.outgoing = yield from proposal(self.method, self.agent, self.door, round)
+        except RunError as error:
+            raise RunError(f"agent {self.id}, round {round}: {error}") from None
+        if (
+            self.outgoing is not None
+        ):  # what a method makes of released vectors is held to the bound of messages, too
+            self.outgoing = clip(self.outgoing, MOST)
+        self.agent.releases += self.outgoing is not None
+        return self.outgoing
+
+    def absorb(self, inbox: Mapping[int, Vector]) -> None:
+        """Take in what the neighbours said."""
+        self.method.absorb(self.agent, self.outgoing, inbox)

@@ -1,0 +1,183 @@
+"""What is measured after every round. It sees released vectors, and the training records in simulations only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from admmnet.data import Records
+from admmnet.faults.clock import VirtualClock
+from admmnet.faults.model import Trouble
+from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.running.folder import MetricsFile
+from admmnet.running.node import Node
+from admmnet.solvers.losses import Loss
+from admmnet.transport import Transport, is_writer
+from admmnet.types import Matrix, Vector
+
+
+def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
+    """Share of wrong predictions; +1 is predicted where the score is positive. nan without test records."""
+    return float(np.mean((X @ theta > 0.0) != (y > 0.0))) if len(y) else float("nan")
+
+
+def test_errors(X: Matrix, y: Vector, theta: Matrix) -> Vector:
+    """``test_error`` of every row of theta, shape (B, d)."""
+    if len(theta) == 1 or not len(y):
+        return np.array([test_error(X, y, own) for own in theta])
+    wrong = (X @ theta.T > 0.0) != (y > 0.0)[:, None]
+    return np.asarray(wrong.mean(axis=0))
+
+
+test_error.__test__ = test_errors.__test__ = False  # type: ignore[attr-defined]
+
+
+class Observer:
+    """Collects every agent's figures after a round and writes metrics.csv at one process.
+
+    ``start`` is the first round, 0 but in a resumed run; ``trouble`` has the delays of a virtual clock.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (N, d)
+        Last released vector of every agent.
+    rows : ndarray of shape (N, 6)
+        test_error, releases, bytes_sent, train_loss, objective, consensus_gap of every agent.
+    network : ndarray of shape (6,)
+        The same for the network: errors and losses of the consensus, sums, the largest gap.
+    clock : VirtualClock or None
+        The same at every process.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        blocks: Sequence[Sequence[Node]],
+        holders: Mapping[int, tuple[Holder, int]],
+        data: Records,
+        folder: Path,
+        *,
+        loss: Loss,
+        simulation: bool,
+        start: int = 0,
+        trouble: Trouble | None = None,
+    ) -> None:
+        self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
+        self._holders, self._loss = holders, loss
+        agents = sorted((node.agent for block in blocks for node in block), key=lambda agent: agent.id)
+        self._agents = agents
+        self._place = {agent.id: place for place, agent in enumerate(agents)}
+        self.theta = np.zeros((0, 0))
+        self.theta = self._kept(np.stack([agent.state.theta for agent in agents]), self.theta)
+        self._all = np.empty((0, 8))
+        self.rows, self.network = self._all[:, :6], np.empty(6)
+        self._path, self._trouble, self.clock = folder / "metrics.csv", trouble, None
+        if trouble is not None and trouble.delays is not None:
+            self.clock = VirtualClock(trouble, self.theta[0].nbytes)
+            releases = np.array([[agent.releases] for agent in agents], dtype=float)
+            self._releases = transport.collect(releases)[:, 0]
+        self._file = self._metrics(start) if is_writer(transport) else None
+
+    def _metrics(self, start: int) -> MetricsFile:
+        return MetricsFile(self._path, training=self._simulation, start=start, clock=self.clock is not None)
+
+    def _times(self, round: int, releases: Vector) -> Vector | None:
+        """Virtual seconds after a round: the network's, then every agent's; None without a clock."""
+        if self.clock is None or self._trouble is None:
+            return None
+        spoke, self._releases = releases > self._releases, releases.copy()
+        end = self.clock.advance(round, self._trouble.weather(round), spoke)
+        return np.concatenate([[end], self.clock.start])
+
+    def _kept(self, mine: Matrix, before: Matrix) -> Matrix:
+        """Rows of all agents; a lost agent keeps the ones it had."""
+        rows = self._transport.collect(mine)
+        for i in self._transport.lost:
+            rows[i] = before[i]
+        return rows
+
+    def observe(self, round: int) -> float:
+        """Measure and record a round; return the test error of the consensus."""
+        data = self._data
+        self.theta = self._kept(np.stack([agent.state.theta for agent in self._agents]), self.theta)
+        consensus = self.theta.mean(axis=0)
+        mine = np.zeros((len(self._agents), 8))
+        for block in self._blocks:
+            places = [self._place[node.id] for node in block]
+            mine[places] = self._measured(block, consensus)
+        rows = self._all = self._kept(mine, self._all)
+        self.rows = rows[:, :6]
+        self.network = np.array(
+            [
+                test_error(data.X_test, data.y_test, consensus),
+                rows[:, 1].sum(),
+                rows[:, 2].sum(),
+                self._average(rows[:, 6]),
+                rows[:, 7].sum(),
+                rows[:, 5].max(),
+            ]
+        )
+        times = self._times(round, rows[:, 1])
+        if self._file is None and is_writer(self._transport):
+            self._file = self._metrics(round)  # the writer was lost
+        if self._file is not None:
+            self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), times)
+        return float(self.network[0])
+
+    def _losses(self, block: Sequence[Node], theta: Matrix) -> Vector:
+        """Every agent's mean loss over its records at its row of theta, shape (B, d): in simulations alone."""
+        holder, _ = self._holders[block[0].id]
+        assert isinstance(holder, SimulatedHolder)
+        return holder.mean_losses(theta, self._loss)
+
+    def _measured(self, block: Sequence[Node], consensus: Vector) -> Matrix:
+        """Figures of the agents of a block, shape (B, 8)."""
+        agents = [node.agent for node in block]
+        theta = np.stack([agent.state.theta for agent in agents])
+        rows = np.zeros((len(block), 8))
+        rows[:, 0] = test_errors(self._data.X_test, self._data.y_test, theta)
+        rows[:, 1] = [agent.releases for agent in agents]
+        rows[:, 2] = [agent.state.sent * agent.state.theta.nbytes for agent in agents]
+        if self._simulation:
+            share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eq. (1)
+            rows[:, 3] = self._losses(block, theta)
+            rows[:, 4] = rows[:, 3] + [0.5 * share * float(own @ own) for own in theta]
+            rows[:, 5] = [np.linalg.norm(own - consensus) for own in theta]
+            rows[:, 6] = self._losses(block, np.broadcast_to(consensus, theta.shape))
+            rows[:, 7] = rows[:, 6] + 0.5 * share * float(consensus @ consensus)
+        return rows
+
+    def judge(self, theta: Matrix, extra: int) -> None:
+        """Put the figures of the final models, shape (N, d), in place of the last round's; count extra messages."""
+        data, consensus = self._data, theta.mean(axis=0)
+        mine = np.zeros((len(self._agents), 4))
+        for block in self._blocks:
+            places, own = [self._place[node.id] for node in block], theta[[node.id for node in block]]
+            mine[places, 0] = test_errors(data.X_test, data.y_test, own)
+            mine[places, 1] = [extra * theta[0].nbytes * node.agent.degree for node in block]
+            if self._simulation:
+                mine[places, 2] = self._losses(block, own)
+                mine[places, 3] = self._losses(block, np.broadcast_to(consensus, own.shape))
+        before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])
+        rows = self._kept(mine, before)
+        self.theta = theta
+        self.rows[:, 0], self.rows[:, 2], self.rows[:, 3] = (
+            rows[:, 0],
+            self.rows[:, 2] + rows[:, 1],
+            rows[:, 2],
+        )
+        self.network[0] = test_error(data.X_test, data.y_test, consensus)
+        self.network[2] += rows[:, 1].sum()
+        self.network[3] = self._average(rows[:, 3])
+
+    def _average(self, losses: Vector) -> float:
+        """Mean over all training records of the agents' mean losses."""
+        counts = np.array([self._data.counts[i] for i in range(len(losses))], dtype=float)
+        return float(losses @ counts / counts.sum())
+
+    def close(self) -> None:
+        """Close metrics.csv."""
+        if self._file is not None:
+            self._file.close()

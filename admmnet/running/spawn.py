@@ -1,0 +1,373 @@
+"""One process an agent on this machine: starts them, passes on signals and errors, and reads what they wrote.
+
+The agents meet over ipc sockets in a private folder. They end by themselves when the starter dies: they hold the
+reading end of a pipe whose other end only the starter has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import load_config, to_toml
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+
+if TYPE_CHECKING:
+    from admmnet.running.plan import Loader
+    from admmnet.running.result import RunResult
+
+MODULE = "admmnet"
+"""What an agent's process runs."""
+PREFIX = "admmnet: "
+LONGEST_FOLDER = 95
+"""Letters of the sockets' folder: a socket's whole path has at most 107."""
+_EXPLAINING: dict[int, type[AdmmnetError]] = {
+    kind.exit_code: kind for kind in (RequestError, BudgetError, RunError, CheckFailed)
+}
+"""Exit codes of agents, those that explain most first."""
+_LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "MPI_")
+
+
+@dataclass(frozen=True)
+class Started:
+    """What ``on_start`` gets: resolved settings and the graph, as a ``Plan`` has them."""
+
+    config: RunConfig
+    graph: nx.Graph
+
+
+def run_spawned(
+    config: RunConfig,
+    *,
+    on_start: Callable[[Any], None] | None = None,
+    on_round: Callable[[int, float], None] | None = None,
+    debug: bool = False,
+    loader: Loader | None = None,
+) -> RunResult:
+    """Run every agent of a network in a process of its own on this machine.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The settings.
+    on_start : callable, optional
+        Called before the first round with a ``Started``.
+    on_round : callable, optional
+        Called after every round with its number and the test error of the consensus.
+    debug : bool
+        Whether an agent's error comes with its traceback.
+    loader : callable, optional
+        Refused: records in this process's memory cannot be handed to others.
+
+    Returns
+    -------
+    RunResult
+        Read back from the run folder.
+
+    Raises
+    ------
+    RequestError, RunError, BudgetError
+        What ended the agents; every distinct message once.
+    KeyboardInterrupt
+        On Ctrl-C or SIGTERM, once all agents have ended.
+    """
+    from admmnet.running.folder import default_folder
+    from admmnet.running.plan import located
+    from admmnet.transport.local import LocalWorld
+
+    if loader is not None:
+        raise RequestError(
+            "transport = 'zmq' starts other processes, which cannot see the records of a loader in memory: "
+            "save them to a file and give its path as data, or take transport = 'local'"
+        )
+    if config.resume is not None:
+        from admmnet.running.checkpoint.resume import resuming
+
+        config = resuming(config)
+    config, graph = located(config, LocalWorld())
+    if config.out is None and config.resume is None:
+        config = replace(config, out=str(default_folder(config.algorithm)))
+    folder = Path(str(config.out if config.resume is None else config.resume))
+
+    def start() -> None:
+        if on_start is not None:
+            on_start(Started(load_config(folder / "config.toml"), graph))
+
+    with _private_folder() as private:
+        starter = Starter(_commands(config, graph, private, debug=debug), config, start, on_round)
+        with _terminating():
+            ends = starter.run()
+    _judge(ends)
+    return _read(folder)
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="admmnet-", ignore_cleanup_errors=True) as name:  # mode 0700
+        if len(name) > LONGEST_FOLDER:
+            raise RequestError(f"{name}: too long a path for sockets; set TMPDIR to a shorter one")
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def _terminating() -> Iterator[None]:
+    """Let SIGTERM end this process as Ctrl-C does, where the signals of the process are ours to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool) -> list[list[str]]:
+    """Command line of every agent; what it needs to read lies in the private folder."""
+    from admmnet.transport.hosts.network import Peer, make_network, write_network
+
+    peers = [Peer(i, f"ipc://{private / f'agent-{i}'}") for i in graph]
+    topology = config.topology or "schedule"
+    seed = config.topology_seed or 0
+    network = make_network(topology, graph.edges(), peers, curve=False, topology_seed=seed)
+    write_network(network, private / "network.toml")
+    (private / "config.toml").write_text(to_toml(config), encoding="utf-8")
+    words = [sys.executable, "-P", "-m", MODULE, "agent", str(private / "config.toml"), "--quiet"]
+    words += ["--network", str(private / "network.toml")]
+    words += ["--out", config.out] if config.out is not None else []
+    words += ["--resume", config.resume] if config.resume is not None else []
+    words += ["--debug"] if debug else []
+    return [[*words, "--id", str(i)] for i in graph]
+
+
+@dataclass
+class End:
+    """How an agent's process ended.
+
+    Attributes
+    ----------
+    agent : int
+    code : int
+        Its exit code, minus the number of the signal that ended it.
+    text : str
+        What it wrote to standard error; nothing if it had to be ended from here.
+    """
+
+    agent: int
+    code: int
+    text: str
+
+
+@dataclass
+class _Child:
+    agent: int
+    process: subprocess.Popen[bytes]
+    text: bytes = b""
+
+
+@dataclass
+class Starter:
+    """Runs some commands with one end: what they report, how they end, and when they must have ended.
+
+    Attributes
+    ----------
+    commands : list of list of str
+        One an agent; ``--parent`` and ``--report`` are added.
+    config : RunConfig
+        Deadlines, and what a loss means.
+    start : callable
+        Called when the first agent starts its first round.
+    on_round : callable or None
+        Called once a round, when the first agent has it behind it.
+    """
+
+    commands: Sequence[Sequence[str]]
+    config: RunConfig
+    start: Callable[[], None]
+    on_round: Callable[[int, float], None] | None
+    _living: list[_Child] = field(default_factory=list)
+    _ends: list[End] = field(default_factory=list)
+    _deadline: float | None = None
+    _terminated: bool = False
+    _started: bool = False
+    _round: int = -1
+    _partial: bytes = b""
+
+    def run(self) -> list[End]:
+        """Start all and wait until all have ended; in the order in which they did."""
+        parent, ours = os.pipe()
+        reports, report = os.pipe()
+        os.set_blocking(report, False)  # a starter that stands still must not hold the agents up
+        with selectors.DefaultSelector() as selector:
+            try:
+                selector.register(reports, selectors.EVENT_READ)
+                for agent, words in enumerate(self.commands):
+                    self._launch(agent, [*words, "--parent", str(parent), "--report", str(report)], selector)
+                self._watch(selector, reports)
+            except BaseException as error:
+                number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
+                self._end(number, selector, reports)
+                raise
+            finally:
+                for handle in (parent, ours, reports, report):
+                    os.close(handle)
+        return self._ends
+
+    def _launch(self, agent: int, words: Sequence[str], selector: selectors.BaseSelector) -> None:
+        pipes = tuple(int(words[words.index(name) + 1]) for name in ("--parent", "--report"))
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=pipes,
+            env=environment(),
+            process_group=0,  # Ctrl-C at the terminal reaches the starter alone, which passes it on
+        )
+        child = _Child(agent, process)
+        self._living.append(child)
+        assert process.stderr is not None
+        os.set_blocking(process.stderr.fileno(), False)
+        selector.register(process.stderr, selectors.EVENT_READ, child)
+
+    def _watch(self, selector: selectors.BaseSelector, reports: int) -> None:
+        """Wait until every agent has ended, or else the deadline is over: then end it."""
+        while self._living:
+            left = None if self._deadline is None else self._deadline - time.monotonic()
+            ready = selector.select(None if left is None else max(left, 0.0))
+            for key, _ in ready:
+                if key.fd == reports:
+                    self._reported(os.read(reports, 65536))
+                else:
+                    self._said(key.data, selector)
+            if not ready and left is not None and left <= 0.0:
+                self._signal(signal.SIGKILL if self._terminated else signal.SIGTERM)
+                self._terminated = True
+                self._deadline = time.monotonic() + min(2.0, self.config.shutdown_deadline)
+
+    def _end(self, number: int, selector: selectors.BaseSelector, reports: int) -> None:
+        """Pass a signal on to every agent and wait; whoever has not ended by the deadline is killed."""
+        self.start, self.on_round = (lambda: None), None
+        self._signal(number)
+        self._deadline, self._terminated = time.monotonic() + self.config.shutdown_deadline, True
+        try:
+            self._watch(selector, reports)
+        except BaseException:  # a second Ctrl-C
+            self._signal(signal.SIGKILL)
+            for child in self._living:
+                child.process.wait()
+            raise
+
+    def _signal(self, number: int) -> None:
+        for child in self._living:
+            child.process.send_signal(number)  # which knows of a process that has ended already
+
+    def _said(self, child: _Child, selector: selectors.BaseSelector) -> None:
+        """Read an agent's standard error; its end is the end of the agent."""
+        stream = child.process.stderr
+        assert stream is not None
+        while data := stream.read(65536):
+            child.text += data
+        if data is None:
+            return
+        selector.unregister(stream)
+        stream.close()
+        code = child.process.wait()
+        self._living.remove(child)
+        text = "" if self._terminated else child.text.decode(errors="replace")  # what we did explains nothing
+        self._ends.append(End(child.agent, code, text))
+        self._limit(code)
+
+    def _limit(self, code: int) -> None:
+        """Give the others a deadline once one agent has ended in a way that ends all."""
+        if self._deadline is not None or (code != 0 and self.config.on_loss == "continue"):
+            return  # where the others go on without it, the first to finish starts the clock
+        # a killed agent is missed after a heartbeat deadline at most, all others tell their neighbours
+        seconds = self.config.shutdown_deadline + (self.config.heartbeat_deadline if code < 0 else 0.0)
+        self._deadline = time.monotonic() + seconds
+
+    def _reported(self, data: bytes) -> None:
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        for line in lines:
+            event = json.loads(line)
+            if "start" in event and not self._started:
+                self._started = True
+                self.start()
+            elif "round" in event and event["round"] > self._round:
+                self._round = event["round"]
+                if self.on_round is not None:
+                    self.on_round(event["round"], event["error"])
+
+
+def environment() -> dict[str, str]:
+    """Environment of an agent: this admmnet, no trace of an MPI launcher, no threads that nobody uses."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LAUNCHERS)}
+    here = str(Path(__file__).resolve().parents[2])
+    kept["PYTHONPATH"] = os.pathsep.join([here, *filter(None, [kept.get("PYTHONPATH")])])
+    return {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **kept}
+
+
+def _judge(ends: Sequence[End]) -> None:
+    """Raise what ended the run, if it did not finish.
+
+    One agent that ended with 0 has seen the whole run folder: those that did not were lost on the way.
+    """
+    foreign = dict.fromkeys(line for end in ends for line in _split(end.text)[0])
+    for line in foreign:
+        sys.stderr.write(line + "\n")  # warnings of libraries and tracebacks, once each
+    if any(end.code == 0 for end in ends):
+        return
+    kind = next((kind for code, kind in _EXPLAINING.items() if any(end.code == code for end in ends)), None)
+    codes = (130,) if kind is None else (kind.exit_code,)
+    messages = dict.fromkeys(
+        text for end in sorted(ends, key=lambda end: end.code not in codes) for text in _split(end.text)[1]
+    )
+    if kind is None and any(end.code == 130 for end in ends):
+        raise KeyboardInterrupt
+    raise (kind or RunError)(f"\n{PREFIX}".join(messages or map(_how, ends)))
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """Other lines, and our messages without their prefix; a message may go over several lines."""
+    before, *messages = ("\n" + text).split("\n" + PREFIX)
+    return [before.strip("\n")] if before.strip() else [], [message.rstrip("\n") for message in messages]
+
+
+def _how(end: End) -> str:
+    by_signal = end.code < 0
+    how = (
+        f"was ended by {signal.Signals(-end.code).name}" if by_signal else f"ended with exit code {end.code}"
+    )
+    return f"the process of agent {end.agent} {how}; the ledgers hold everything that was sent"
+
+
+def _read(folder: Path) -> RunResult:
+    """Result of a finished run, from its folder."""
+    import numpy as np
+
+    from admmnet.running.result import RunResult
+
+    summary: Mapping[str, Any] = json.loads((folder / "summary.json").read_bytes())
+    with np.load(folder / "model.npz", allow_pickle=False) as model:
+        theta = model["theta"]
+    return RunResult.of(folder, summary, theta)

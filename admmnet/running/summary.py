@@ -1,0 +1,311 @@
+"""summary.json: what a finished run says of itself (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from admmnet.config.run_config import RunConfig
+from admmnet.data import Records
+from admmnet.methods import AgentPlan
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.conversion import group_epsilon
+from admmnet.privacy.ledger.file import Ledger, finite
+from admmnet.running import folder as records
+from admmnet.running.node import Node
+from admmnet.running.observer import Observer
+from admmnet.transport import Transport
+from admmnet.version import __version__
+
+TEST_RECORDS = "public by assumption: nobody is charged for these figures"
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Wall time of this process: in all, in proposals (solves), in exchanges."""
+
+    total: float
+    solve: float
+    exchange: float
+
+
+def summarise(
+    config: RunConfig,
+    graph: nx.Graph,
+    data: Records,
+    plans: Mapping[int, AgentPlan],
+    agents: Sequence[Node],
+    observer: Observer,
+    transport: Transport,
+    folder: Path,
+    seconds: Seconds,
+    notes: Sequence[str],
+) -> dict[str, Any]:
+    """Return the summary, the same at every process; every ledger is finished."""
+    simulation = config.simulation
+    # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
+    digits = 3 if simulation else 0
+    times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
+    mine = {
+        "agents": [_agent_entry(agent, plans, observer) for agent in agents],
+        "digests": [
+            [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
+        ],
+        "seconds": [round(value, digits) for value in times],
+        "frames": getattr(transport.world, "counts", {}),
+    }
+    said = Said()
+    said.hear(mine, transport.agents, folder, len(graph))
+    for rank, (own, answer) in enumerate(
+        zip(transport.layout.owners, transport.world.gather(mine), strict=True)
+    ):
+        if rank != transport.world.rank and answer is not None:
+            said.hear(answer, own, folder, len(graph))
+    for i in transport.lost:
+        said.entries.pop(i, None)
+    living = [said.entries[i] for i in sorted(said.entries)]
+    silent = [i for i in sorted(graph) if i not in said.entries]
+    missing = [
+        dict.fromkeys(living[0]) | _lost_entry(i, transport.lost.get(i), graph, data, observer)
+        for i in silent
+    ]
+    entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
+    slowest = np.max(said.seconds, axis=0).tolist()
+    errors = observer.rows[:, 0]
+    privacy = privacy_of(config, living, "replace-one", planned=not transport.lost)
+    return {
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "agents": len(graph),
+        "rounds": config.rounds,
+        "topology": config.topology or config.topology_schedule,
+        "transport": transport.world.name,
+        "mode": config.mode,
+        "seeded": config.seeded,
+        "data": {
+            "name": data.name,
+            "train": sum(data.counts.values()),
+            "test": len(data.y_test),
+            "features": len(data.feature_names),
+        },
+        "privacy": privacy,
+        "metric": "error",
+        "test_error": {
+            "mean": finite(float(errors.mean())),
+            "std": finite(float(errors.std())),
+            "consensus": finite(float(observer.network[0])),
+            "records": TEST_RECORDS if len(data.y_test) else None,
+        },
+        **({"train_loss": finite(float(observer.network[3]))} if simulation else {}),
+        "per_agent": entries,
+        "bytes_sent": int(observer.network[2]),
+        **_frames(said.frames),
+        "seconds": {
+            "total": slowest[0],
+            **({"solve": slowest[1]} if simulation else {}),
+            "exchange": slowest[2],
+        },
+        **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
+        "ledgers": said.digests,
+        "notes": [*notes, *_lost_notes(transport, silent), *group_notes(privacy)],
+        "versions": {**versions_of(), "networkx": nx.__version__},
+    }
+
+
+class Said:
+    """What the processes say of their own agents, once it is found to have the right names and types.
+
+    Attributes
+    ----------
+    entries : dict of int to dict
+        Figures of every agent that gave some.
+    digests : dict of str to str
+        sha256 of ledgers.
+    seconds : list of list of float
+        As of ``Seconds``, one a process.
+    frames : list of dict
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[int, dict[str, Any]] = {}
+        self.digests: dict[str, str] = {}
+        self.seconds: list[list[float]] = []
+        self.frames: list[dict[str, int]] = []
+
+    def hear(self, answer: Any, own: Sequence[int], folder: Path, agents: int) -> None:
+        """Take in the word of a process whose agents are ``own``; this process's own comes first."""
+        if not isinstance(answer, dict):
+            return
+        mine, names = set(own), {f"ledger/{records.ledger_path(folder, i, agents).name}" for i in own}
+        for entry in _items(answer.get("agents")):
+            if self._is_entry(entry) and entry["agent"] in mine:
+                self.entries[entry["agent"]] = entry
+        for item in _items(answer.get("digests")):
+            if _is_pair_of_texts(item) and item[0] in names and re.fullmatch("[0-9a-f]{64}", item[1]):
+                self.digests[item[0]] = item[1]
+        times = _items(answer.get("seconds"))
+        if len(times) == 3 and all(_is_figure(value) and value is not None for value in times):
+            self.seconds.append(times)
+        frames = answer.get("frames")
+        if isinstance(frames, dict):
+            known = self.frames[0] if self.frames else frames
+            self.frames.append({k: v for k, v in frames.items() if k in known and type(v) is int})
+
+    def _is_entry(self, value: Any) -> bool:
+        if not isinstance(value, dict) or type(value.get("agent")) is not int:
+            return False
+        keys = next(iter(self.entries.values()), value).keys()
+        return value.keys() == keys and all(map(_is_figure, value.values()))
+
+
+def _is_pair_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(part, str) for part in value)
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_figure(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and abs(value) <= 1e300)
+
+
+def versions_of() -> dict[str, str]:
+    """Versions of what every run uses."""
+    return {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def privacy_of(
+    config: RunConfig, entries: Sequence[Mapping[str, Any]], adjacency: str, *, planned: bool = True
+) -> dict[str, Any]:
+    """What a run promises and has spent: the largest figures of its agents' entries.
+
+    ``planned`` says that ``entries`` are those of all agents. A private run that was resumed charges rounds twice,
+    so that its plan bounds no group's cost either.
+    """
+
+    def largest(key: str) -> float | None:
+        values = [entry[key] for entry in entries]
+        return None if any(value is None for value in values) else max(values)
+
+    group, rho, delta = None, largest("rho_proven"), largest("delta")
+    resumed = config.resume is not None and not config.seeded
+    if config.group_size > 1 and planned and not resumed and rho is not None and delta is not None:
+        proven = largest("epsilon_proven") is not None
+        group = finite(group_epsilon(rho, delta, config.group_size)) if proven else None
+    return {
+        "epsilon_target": largest("epsilon_target"),
+        "delta": largest("delta"),
+        "accountant": config.accountant if config.budgeted else None,
+        "account": config.account,
+        "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
+        "adjacency": adjacency,
+        "unit": "record",
+        "epsilon_proven": largest("epsilon_proven"),
+        "group_size": config.group_size,
+        "epsilon_group": group,
+        "epsilon_spent": largest("epsilon_spent"),
+        "epsilon_published": largest("epsilon_published"),
+        "rho_proven": largest("rho_proven"),
+        "rho_spent": largest("rho"),
+        "rho_published": largest("rho_published"),
+    }
+
+
+def group_notes(privacy: Mapping[str, Any]) -> list[str]:
+    """Why there is no figure for a person with several records, where one was asked for."""
+    size = privacy["group_size"]
+    if size == 1 or privacy["epsilon_group"] is not None or privacy["epsilon_target"] is None:
+        return []
+    return [
+        f"no epsilon is proven for a person with {size} records: an agent was lost, rounds were charged again, or "
+        "nothing is proven of this run at all"
+    ]
+
+
+def entry_of(
+    agent: int,
+    ledger: Ledger,
+    promise: tuple[Budget, Totals] | None,
+    *,
+    records: int,
+    degree: int,
+    releases: int,
+    error: float,
+) -> dict[str, Any]:
+    """Figures of one agent; ``promise`` are its budget and the worst case of its plan, None without privacy."""
+    totals, (budget, worst) = ledger.totals, promise or (None, None)
+    delta = None if budget is None else budget.delta
+    return {
+        "agent": agent,
+        "records": records,
+        "degree": degree,
+        "releases": releases,
+        "rho": finite(totals.rho),
+        "rho_proven": None if worst is None else finite(worst.rho),
+        "rho_published": finite(totals.rho_published),
+        "epsilon_target": None if budget is None else budget.epsilon,
+        "delta": delta,
+        "epsilon_proven": None if worst is None or delta is None else finite(worst.epsilon_proven(delta)),
+        "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
+        "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
+        "account_epsilon_spent": finite(ledger.account_epsilon()),
+        "refused_at": ledger.refused_at,
+        "test_error": finite(error),
+    }
+
+
+def _lost_entry(
+    agent: int, round: int | None, graph: nx.Graph, data: Records, observer: Observer
+) -> dict[str, Any]:
+    """What is known of an agent that was lost, or that gave no figures of its own."""
+    return {
+        "agent": agent,
+        "records": data.counts[agent],
+        "degree": graph.degree(agent),
+        "releases": int(observer.rows[agent, 1]),
+        "test_error": finite(float(observer.rows[agent, 0])),
+        "lost_at": round,
+    }
+
+
+def _frames(counts: Iterable[Mapping[str, int]]) -> dict[str, dict[str, int]]:
+    """Frames that the processes did not simply take, by what was done with them; nothing where there are none."""
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return {"frames": dict(total)} if total else {}
+
+
+def _lost_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
+    return [
+        (
+            f"agent {i} was lost in round {transport.lost[i]}"
+            if i in transport.lost
+            else f"agent {i} gave no figures that can be read"
+        )
+        + ": what it spent is in its own ledger, and not in these figures"
+        for i in silent
+    ]
+
+
+def _agent_entry(node: Node, plans: Mapping[int, AgentPlan], observer: Observer) -> dict[str, Any]:
+    plan = plans[node.id]
+    entry = entry_of(
+        node.id,
+        node.ledger,
+        None if plan.budget is None or plan.worst_case is None else (plan.budget, plan.worst_case),
+        records=node.door.records,
+        degree=node.agent.degree,
+        releases=node.agent.releases,
+        error=float(observer.rows[node.id, 0]),
+    )
+    return {**entry, "lost_at": None}

@@ -1,0 +1,1 @@
+"""Losses and certified solvers of the local problems: arrays in, arrays out."""

@@ -1,0 +1,133 @@
+"""How much a point's average loss can fall within a ball around it, certified: the proven gate's query.
+
+q = f(c) - min over ||theta - c|| <= R of f(theta), f the average loss alone (docs/privacy.md, Theorem 8).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from admmnet.errors import RunError
+from admmnet.solvers.batch import AnySolver, Solve, Steps, alone
+from admmnet.types import Vector
+
+_PART = 7.0 / 16.0  # of the gap for the solves, as much for the search; rounding has the last eighth
+_ORDINARY = 40  # turns; the first query takes 5 to 30, a warm one 1 to 3
+_TURNS = 200  # more than any record set needs: docs/privacy.md, Theorem 15
+
+
+def query_settings(radius: float, gap: float) -> tuple[float, float]:
+    """Gradient norm that a query's solves certify, and its least multiplier."""
+    return _PART * gap / (2.0 * radius), 4.0 * _PART * gap / radius**2
+
+
+class _Tried(NamedTuple):
+    mu: float
+    theta: Vector
+    distance: float
+
+
+class BallQuery:
+    """Answers the query at any centre, warm started.
+
+    For any mu > 0, a theta in the ball with ||grad f(theta) + mu (theta - c)|| <= beta, at distance s from c,
+    is within 2 beta R + mu s (R - s) of the minimum over the ball: convexity bounds f(theta) - f(theta') by
+    the gradient at theta against theta - theta', and both points lie in the ball. mu is the multiplier: tiny
+    where the minimum lies inside, else moved until s is close enough to R. Should the solves' tolerance be in the
+    way of that, multipliers on both sides of R close in on each other, and a point between theirs is certified.
+
+    Centres up to `radius.centre_radius` have an answer whatever the records (docs/privacy.md, Theorem 15).
+
+    Parameters
+    ----------
+    solver : LocalSolver or BlockMember
+        Holder of the records.
+    radius : float
+        R.
+    gap : float
+        Certified bound on f(theta) minus the minimum, and on how far the answer moves for it and for rounding.
+    """
+
+    def __init__(self, solver: AnySolver, radius: float, gap: float) -> None:
+        self._solver = solver.fresh()
+        self.radius = radius
+        self.gap = gap
+        self._least = query_settings(radius, gap)[1]  # mu s (R - s) <= mu R^2 / 4 = 7 gap / 16
+        self._mu = self._least
+
+    def fall(self, center: Vector) -> float:
+        """Carry out ``asks`` by this agent alone."""
+        return alone(self.asks(center))
+
+    def asks(self, center: Vector) -> Steps[float]:
+        """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q and never above it.
+
+        Raises
+        ------
+        RunError
+            If no certified point is found.
+        """
+        mu = self._mu
+        outside: _Tried | None = None
+        inside: _Tried | None = None
+        for turn in range(_TURNS):
+            theta, distance = yield from self._minimise(center, mu)
+            slack = self.radius - distance
+            if slack >= 0.0 and (mu <= self._least or mu * distance * slack <= _PART * self.gap):
+                self._mu = mu
+                return self._fall(center, theta)
+            if slack < 0.0:
+                outside = _Tried(mu, theta, distance)
+            else:
+                inside = _Tried(mu, theta, distance)
+            if turn >= _ORDINARY and outside and inside:
+                between = self._between(outside, inside)
+                if between is not None:
+                    self._mu = inside.mu
+                    return self._fall(center, between)
+            mu = self._next(mu, distance, outside, inside, turn)
+        raise RunError(f"the gate's query found no certified point within {self.radius:g}; raise gate_radius")
+
+    def _fall(self, center: Vector, theta: Vector) -> float:
+        """f(c) - f(theta), record by record: differences are small where losses are not."""
+        return float(np.mean(self._solver.losses(center) - self._solver.losses(theta)))
+
+    def _between(self, outside: _Tried, inside: _Tried) -> Vector | None:
+        """Weigh a point outside and one inside so that they meet R; None if the gap of the mean is too large.
+
+        By convexity of f and of the norm, with weights of mean distance R, the mean lies in the ball and its gap is
+        at most 2 beta R plus this `excess`, itself at most (difference of the multipliers) R^2.
+        """
+        weight = (self.radius - inside.distance) / (outside.distance - inside.distance)
+        pull = inside.mu * inside.distance - outside.mu * outside.distance
+        excess = (1.0 - weight) * (self.radius - inside.distance) * pull
+        if excess > _PART * self.gap:
+            return None
+        mean: Vector = (1.0 - weight) * inside.theta + weight * outside.theta
+        return mean
+
+    def _minimise(self, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
+        beta = query_settings(self.radius, self.gap)[0]
+        theta = yield Solve(self._solver, -mu * center, mu, beta)
+        return theta, float(np.linalg.norm(theta - center))
+
+    def _next(
+        self,
+        mu: float,
+        distance: float,
+        outside: _Tried | None,
+        inside: _Tried | None,
+        turn: int,
+    ) -> float:
+        """Aim just inside the ball: interpolate 1/s, nearly linear in mu, with a bisection every third turn."""
+        aim = 1.0 / (self.radius - min(0.25 * self.gap / (mu * self.radius), 0.1 * self.radius))
+        if outside and inside:
+            low, high, below = outside.mu, inside.mu, 1.0 / outside.distance
+            rise = 1.0 / max(inside.distance, 1e-300) - below
+            guess = low + (aim - below) * (high - low) / rise if rise > 0.0 else 0.0
+            return guess if turn % 3 != 2 and low < guess < high else math.sqrt(low * high)
+        guess = mu * distance * aim
+        return max(guess, 4.0 * mu) if outside else max(min(guess, 0.25 * mu), self._least)

@@ -1,0 +1,116 @@
+"""Many agents at once: a method asks for solves, and who drives it decides how many are answered together.
+
+What a method computes in a round is a generator: it yields a ``Solve`` where it needs a minimiser and is sent
+the point. One agent alone is answered by its own solver; the agents of a block are answered together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from admmnet.errors import RunError
+from admmnet.types import Vector
+
+if TYPE_CHECKING:
+    from admmnet.solvers.blocks.solve import BlockMember, BlockSolver
+    from admmnet.solvers.newton import LocalSolver
+
+T = TypeVar("T")
+AnySolver: TypeAlias = "LocalSolver | BlockMember"
+
+
+class Solve(NamedTuple):
+    """A local problem to be solved, docs/algorithms.md eq. (6).
+
+    Attributes
+    ----------
+    solver : LocalSolver or BlockMember
+        Whose records.
+    g : ndarray of shape (d,)
+        Linear term.
+    m : float
+        Coefficient of ||theta||^2 / 2.
+    beta : float
+        Gradient norm of the certificate.
+    """
+
+    solver: AnySolver
+    g: Vector
+    m: float
+    beta: float
+
+
+Steps = Generator[Solve, Vector, T]
+"""Something computed with solves in between."""
+Answer = Vector | Exception
+
+
+def alone(steps: Steps[T]) -> T:
+    """Carry out steps whose solves are answered one by one."""
+    return abreast([steps])[0]
+
+
+def abreast(all_steps: Sequence[Steps[T]]) -> list[T]:
+    """Carry out the steps of several agents, those solves together that are asked for at the same time.
+
+    Raises
+    ------
+    Exception
+        Of the first agent whose steps fail; no further step is taken then.
+    """
+    results: dict[int, T] = {}
+    waiting: dict[int, Solve] = {}
+    for number, steps in enumerate(all_steps):
+        _advance(number, steps, None, waiting, results)
+    while waiting:
+        asked, waiting = waiting, {}
+        for number, answer in _answers(asked).items():
+            _advance(number, all_steps[number], answer, waiting, results)
+    return [results[number] for number in range(len(all_steps))]
+
+
+def _advance(
+    number: int, steps: Steps[T], answer: Answer | None, waiting: dict[int, Solve], results: dict[int, T]
+) -> None:
+    try:
+        if answer is None:
+            waiting[number] = next(steps)
+        elif isinstance(answer, Exception):
+            waiting[number] = steps.throw(answer)
+        else:
+            waiting[number] = steps.send(answer)
+    except StopIteration as done:
+        results[number] = done.value
+
+
+def _answers(asked: dict[int, Solve]) -> dict[int, Answer]:
+    """Answer requests in the order of their agents, those of one block in one call."""
+    answers: dict[int, Answer] = {}
+    blocks: dict[int, tuple[BlockSolver, list[int]]] = {}
+    for number, request in asked.items():
+        block = request.solver.block
+        if block is not None:
+            blocks.setdefault(id(block), (block, []))[1].append(number)
+            continue
+        try:
+            answers[number] = request.solver.solve(request.g, request.m, request.beta).theta
+        except Exception as error:  # may depend on records: the agent's door decides what is told of it
+            answers[number] = error
+    for block, numbers in blocks.values():
+        requests = [asked[number] for number in numbers]
+        try:
+            found = block.solve(
+                [request.solver.index for request in requests],
+                np.array([request.g for request in requests]),
+                np.array([request.m for request in requests]),
+                np.array([request.beta for request in requests]),
+            )
+        except Exception as error:
+            answers |= dict.fromkeys(numbers, error)
+            continue
+        for number, solution in zip(numbers, found, strict=True):
+            answers[number] = solution if isinstance(solution, RunError) else solution.theta
+    return dict(sorted(answers.items()))

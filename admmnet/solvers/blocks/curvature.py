@@ -1,0 +1,209 @@
+"""Approximate inverse Hessians of all members of a stack, in half the memory of the records.
+
+A member's inverse is a base plus at most `TERMS` rank-one terms from secant pairs. The base is one of
+
+- I / (m + kappa), kappa about half the largest curvature: no memory. Every member starts with it.
+- n >= d: m B, B = (H + m I)^-1, in float32: 4 d^2 bytes, at most half of the records' 8 n d.
+- n < d: H = A^T A of rank n, B = (I - A^T K A) / m with K = (m I + A A^T)^-1 (Woodbury), m K in float32: 4 n^2
+  bytes, less than half of the records again.
+
+The last two are computed where the passes that a better inverse might have saved have paid for it. Terms take
+4 d bytes each, at most an eighth of the records for n >= 8. They are added to the base once they are full (n >= d)
+or dropped.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lapack
+
+from admmnet.solvers.blocks.records import Rows, Stack
+from admmnet.types import Matrix, Vector
+
+TERMS = 8
+"""Rank-one terms kept, at most; a secant pair takes one or two."""
+_SHIFT = 1.1  # m may differ by this factor from what the inverse was made for
+_FORGET = 1e3  # beyond this factor single precision is lost in the change
+
+Single = NDArray[np.float32]
+
+
+class Curvature:
+    """Approximate inverse Hessians of the members of a stack.
+
+    Parameters
+    ----------
+    stack : Stack
+        Records.
+    kappa : ndarray, shape (B,)
+        Half the largest eigenvalue that the mean loss's Hessian may have, or less.
+    """
+
+    def __init__(self, stack: Stack, kappa: Vector) -> None:
+        size, n, d = stack.X.shape
+        self._stack, self._kappa = stack, kappa
+        self._dual = n < d
+        self.cached = np.zeros(size, dtype=bool)
+        self.m = np.full(size, np.nan)
+        self.used = np.zeros(size, dtype=np.intp)
+        self.weights = np.zeros((size, max(2, min(TERMS, n // 4))))
+        self.terms: Single = np.zeros((*self.weights.shape, d), dtype=np.float32)
+        self.inverse: Single | None = None
+        self.root: Matrix | None = None  # dual: A = root * sqrt(m) * X, row by row
+
+    def able(self, rows: Rows, m: Vector) -> NDArray[np.bool_]:
+        """Whether single precision carries a member's inverse at m (k,)."""
+        R, n = rows.pick(self._stack.row_norm), self._stack.X.shape[1]
+        bound = self._stack.loss.curvature_bound() * R * R
+        return np.asarray((m >= (n + 4) * 2.0**-23 * bound) & (R > 1e-15) & (R < 1e15))
+
+    def base(self, rows: Rows, r: Matrix, m: Vector) -> Matrix:
+        """Base times r (k, d)."""
+        found: Matrix = r / (m + rows.pick(self._kappa))[:, None]
+        has = rows.pick(self.cached)
+        if has.all():
+            return self._apply(rows, r)
+        if has.any():
+            found[has] = self._apply(Rows.of(rows.members[has]), r[has])
+        return found
+
+    def _apply(self, rows: Rows, r: Matrix) -> Matrix:
+        """Cached base times r; r is scaled to norm 1, so that single precision has room."""
+        assert self.inverse is not None
+        norm = np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
+        unit: Matrix = r / norm
+        if self.root is not None:
+            root = rows.pick(self.root)
+            inner = self._multiply(rows, (root * self._stack.scores(rows, unit)).astype(np.float32))
+            unit -= self._stack.combine(rows, root * inner)
+        else:
+            unit = self._multiply(rows, unit.astype(np.float32)).astype(np.float64)
+        unit *= norm / rows.pick(self.m)[:, None]
+        return unit
+
+    def _multiply(self, rows: Rows, v: Single) -> Single:
+        assert self.inverse is not None
+        found = np.empty_like(v)
+        for first, last, start, stop in rows.runs:
+            np.matmul(self.inverse[first:last], v[start:stop, :, None], out=found[start:stop, :, None])
+        return found
+
+    def correction(self, rows: Rows, r: Matrix) -> Matrix:
+        """Rank-one terms times r (k, d)."""
+        if not rows.pick(self.used).any():
+            return np.zeros_like(r)
+        terms, norm = rows.pick(self.terms), np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
+        inner = np.matmul(terms, (r / norm).astype(np.float32)[:, :, None])[:, :, 0]
+        weighted = (inner * rows.pick(self.weights)).astype(np.float32)
+        found: Matrix = norm * np.matmul(weighted[:, None, :], terms)[:, 0, :]
+        return found
+
+    def learn(self, rows: Rows, s: Matrix, change: Matrix, q: Matrix, m: Vector) -> None:
+        """Add terms so that the inverse, which now maps `change` to q, maps it to s; all (k, d).
+
+        Symmetric rank one where the inverse stays below I/m plus its base, else BFGS as two terms,
+        a (s - p/a)(s - p/a)^T - p p^T / a with p = q / (s . change), a = (1 + change . p) / (s . change).
+        """
+        slope, v = np.vecdot(s, change), s - q
+        gain, size, move = np.vecdot(v, change), np.vecdot(v, v), np.vecdot(s, s)
+        sound = slope > 1e-12 * np.sqrt(move * np.vecdot(change, change))
+        sound &= size > 1e-10 * move  # less is single precision's rounding
+        one = sound & (gain > 0.0) & (gain >= m * size)
+        self._append(rows.members[one], v[one], 1.0 / gain[one])
+        two = np.flatnonzero(sound & ~one)
+        if len(two):
+            p = q[two] / slope[two, None]
+            a = (1.0 + np.vecdot(change[two], p)) / slope[two]
+            self._append(rows.members[two], s[two] - p / a[:, None], a)
+            self._append(rows.members[two], p, -1.0 / a)
+
+    def _append(self, index: NDArray[np.intp], v: Matrix, weight: Vector) -> None:
+        norm = np.sqrt(np.vecdot(v, v))
+        weight = weight * norm * norm
+        fine = (norm > 1e-300) & np.isfinite(norm) & np.isfinite(weight)
+        index, slot = index[fine], self.used[index[fine]]
+        self.terms[index, slot] = v[fine] / norm[fine, None]
+        self.weights[index, slot] = weight[fine]
+        self.used[index] += 1
+
+    def full(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether the next pair may find no room, shape (k,)."""
+        return np.asarray(rows.pick(self.used) > self.weights.shape[1] - 2)
+
+    def foldable(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether full terms can be added to the base, shape (k,)."""
+        return np.asarray(rows.pick(self.cached) & (self.root is None))
+
+    def fold(self, index: NDArray[np.intp]) -> None:
+        """Add the terms of these members to their bases."""
+        if self.inverse is None or not len(index):
+            return
+        terms = self.terms[index]
+        scaled = terms * (self.weights[index] * self.m[index, None])[:, :, None].astype(np.float32)
+        for place, i in enumerate(index.tolist()):
+            self.inverse[i] += scaled[place].T @ terms[place]
+        self.drop(index)
+
+    def drop(self, index: NDArray[np.intp]) -> None:
+        """Forget the terms of these members."""
+        self.weights[index] = 0.0
+        self.used[index] = 0
+
+    def move(self, rows: Rows, m: Vector) -> None:
+        """Adapt to a new m (k,): (B^-1 + c I)^-1 = (I + c B)^-1 B, and terms are dropped."""
+        ratio = m / rows.pick(self.m)
+        with np.errstate(invalid="ignore"):
+            moved = ~((ratio <= _SHIFT) & (ratio >= 1.0 / _SHIFT))
+        if not moved.any():
+            return
+        able = self.able(rows, m) & (ratio < _FORGET) & (ratio > 1.0 / _FORGET)
+        for place in np.flatnonzero(moved).tolist():
+            i = int(rows.members[place])
+            if self.cached[i] and able[place]:
+                assert self.inverse is not None
+                mixed = np.float32(ratio[place] - 1.0) * self.inverse[i]
+                mixed.flat[:: len(mixed) + 1] += np.float32(1.0)
+                self.inverse[i] = np.float32(ratio[place]) * np.linalg.solve(mixed, self.inverse[i])
+                if self.root is not None:
+                    self.root[i] /= np.sqrt(ratio[place])
+            else:
+                self.cached[i] = False
+        self.m[rows.members[moved]] = m[moved]
+        self.drop(rows.members[moved])
+
+    def refresh(self, rows: Rows, theta: Matrix, m: Vector, spread: Vector) -> None:
+        """Set the base of these members from the Hessian at theta (k, d), averaged over spread (k,)."""
+        self._allocate()
+        assert self.inverse is not None
+        bends = self._stack.bends(rows, theta, spread)
+        roots = np.sqrt(bends / (rows.pick(self._stack.counts) * m)[:, None])
+        for place, i in enumerate(rows.members.tolist()):
+            A = self._stack.X[i].astype(np.float32)
+            A *= roots[place][:, None].astype(np.float32)
+            found = _inverse(A @ A.T if self._dual else A.T @ A)
+            self.cached[i] = found is not None
+            if found is not None:
+                self.inverse[i] = found
+            if self.root is not None:
+                self.root[i] = roots[place]
+        self.m[rows.members] = m
+        self.drop(rows.members)
+
+    def _allocate(self) -> None:
+        if self.inverse is None:
+            size, n, d = self._stack.X.shape
+            self.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
+            self.root = np.zeros((size, n)) if self._dual else None
+
+
+def _inverse(H: Single) -> Single | None:
+    """Inverse of I + H, H symmetric and positive semi-definite; None if rounding or overflow is in the way."""
+    H.flat[:: len(H) + 1] += np.float32(1.0)
+    factor, failed = lapack.spotrf(H, lower=1)
+    found, failed_too = lapack.spotri(factor, lower=1, overwrite_c=1)
+    if failed or failed_too or not np.isfinite(found).all():
+        return None
+    whole: Single = found.T + found  # potrf has cleared the other triangle
+    whole.flat[:: len(whole) + 1] *= np.float32(0.5)
+    return whole

@@ -1,0 +1,204 @@
+"""Local problems of a block of agents solved together, each to a certificate of its own.
+
+The problem of each agent, the certificate and its rounding margin are those of `newton`. Agents with similar
+numbers of records share a stack (`blocks.records`), and each step is a few numpy calls on all of its agents
+that are not done (`blocks.group`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from admmnet.errors import RequestError, RunError
+from admmnet.solvers.blocks.group import Group, attempt
+from admmnet.solvers.blocks.records import LARGE, Rows, Stack, check_shards, groups
+from admmnet.solvers.losses import Loss
+from admmnet.solvers.newton import LocalSolver, Solution, gradient
+from admmnet.types import Matrix, Vector
+
+
+class BlockMember:
+    """One agent's part of a block: what `LocalSolver` is to its agent.
+
+    Attributes
+    ----------
+    block : BlockSolver
+    index : int
+        Place in the block.
+    X : ndarray, shape (n, d)
+        Records, a view.
+    y : ndarray, shape (n,)
+    loss : Loss
+    row_norm : float
+    """
+
+    def __init__(self, block: BlockSolver, index: int, X: Matrix, y: Vector, row_norm: float) -> None:
+        self.block = block
+        self.index = index
+        self.X = X
+        self.y = y
+        self.loss = block.loss
+        self.row_norm = row_norm
+
+    def losses(self, theta: Vector) -> Vector:
+        """Loss of every record at theta, shape (n,)."""
+        return self.loss.value(self.X @ theta, self.y)
+
+    def mean_loss(self, theta: Vector) -> float:
+        """Mean loss over the records at theta."""
+        return float(np.mean(self.losses(theta)))
+
+    def data_gradient(self, theta: Vector) -> Vector:
+        """Gradient of the mean loss at theta, shape (d,)."""
+        return gradient(self.X, self.y, theta, self.loss)[0]
+
+    def solve(self, g: Vector, m: float, beta: float) -> Solution:
+        """Minimise as `LocalSolver.solve` does, alone.
+
+        Raises
+        ------
+        RunError
+            As there.
+        """
+        (answer,) = self.block.solve([self.index], g[None, :], np.array([m]), np.array([beta]))
+        if isinstance(answer, RunError):
+            raise answer
+        return answer
+
+    def fresh(self) -> BlockMember:
+        """Same agent in the block's twin: same records, a start and a history of its own."""
+        return self.block.twin.members[self.index]
+
+
+class BlockSolver:
+    """Solver of the local problems of a block of agents.
+
+    An answer depends on the member's records, its history and the padded shape of its stack; not, in a bit, on
+    the other members, nor on which are solved together. The same calls in the same order give the same bits.
+
+    Memory: the records once, padded by an eighth at most where numbers of records differ; 4 min(n, d)^2 bytes an
+    agent for curvature once it pays, half of the records' 8 n d at most; and for every agent 2 vectors of d and up
+    to 8 half ones.
+
+    Parameters
+    ----------
+    shards : sequence of (X, y)
+        Records of every agent, X (n_i, d) and y (n_i,), float64. Copied into stacks, except those of more than
+        100,000 numbers: each of these has a `LocalSolver` to itself.
+    loss : Loss
+        A loss with a finite curvature bound.
+
+    Attributes
+    ----------
+    members : tuple of BlockMember
+        In the order of the shards.
+
+    Raises
+    ------
+    RequestError
+        Shapes disagree, a number is not finite, or the loss has kinks.
+    """
+
+    def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
+        check_shards(shards, loss)
+        parts: list[tuple[list[int], Stack | LocalSolver]] = []
+        for group in groups([X.shape for X, _ in shards]):
+            if shards[group[0]][0].size > LARGE:
+                X, y = shards[group[0]]  # a view would keep alive what it is a part of
+                parts.append((group, LocalSolver(X if X.base is None else X.copy(), y.copy(), loss)))
+            else:
+                parts.append((group, Stack([shards[i] for i in group], loss)))
+        kappas = [
+            0.5 * loss.curvature_bound() * part.spectral_norms() if isinstance(part, Stack) else np.zeros(0)
+            for _, part in parts
+        ]
+        self._assemble(loss, parts, kappas)
+
+    def _assemble(
+        self, loss: Loss, parts: list[tuple[list[int], Stack | LocalSolver]], kappas: list[Vector]
+    ) -> None:
+        self.loss = loss
+        self._groups: list[Group] = []
+        self._alone: dict[int, LocalSolver] = {}
+        self._home: dict[int, tuple[int, int]] = {}  # member -> group and place there
+        self._twin: BlockSolver | None = None
+        members: dict[int, BlockMember] = {}
+        for (group, part), kappa in zip(parts, kappas, strict=True):
+            if isinstance(part, LocalSolver):
+                self._alone[group[0]] = part
+                members[group[0]] = BlockMember(self, group[0], part.X, part.y, part.row_norm)
+                continue
+            for place, i in enumerate(group):
+                n = int(part.counts[place])
+                self._home[i] = len(self._groups), place
+                R = float(part.row_norm[place])
+                members[i] = BlockMember(self, i, part.X[place, :n], part.y[place, :n], R)
+            self._groups.append(Group(part, kappa))
+        self._places = [
+            np.array([i for i, (at, _) in self._home.items() if at == k], dtype=np.intp)
+            for k in range(len(self._groups))
+        ]
+        self.members = tuple(members[i] for i in sorted(members))
+
+    @property
+    def twin(self) -> BlockSolver:
+        """Block over the same records with a history of its own, made once."""
+        if self._twin is None:
+            parts: list[tuple[list[int], Stack | LocalSolver]] = [
+                (places.tolist(), group.stack)
+                for places, group in zip(self._places, self._groups, strict=True)
+            ]
+            kappas = [group.kappa for group in self._groups]
+            for i, solver in self._alone.items():
+                parts.append(([i], LocalSolver(solver.X, solver.y, self.loss)))
+                kappas.append(np.zeros(0))
+            self._twin = BlockSolver.__new__(BlockSolver)
+            self._twin._assemble(self.loss, parts, kappas)
+        return self._twin
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")  # as in LocalSolver.solve
+    def solve(self, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector) -> list[Solution | RunError]:
+        """Solve the problems of some members, each as `LocalSolver.solve` does.
+
+        Parameters
+        ----------
+        indices : sequence of int
+            Members, each once, in any order.
+        G : ndarray, shape (k, d)
+            Linear terms.
+        m, beta : ndarray, shape (k,)
+            Quadratic coefficients, gradient norms to certify.
+
+        Returns
+        -------
+        list of Solution or RunError
+            In the order of `indices`; what `LocalSolver.solve` would raise takes the place of a solution, and a
+            member without one starts its next solve where it started this one.
+        """
+        if len(set(indices)) != len(indices):
+            raise RequestError(f"a member is solved once a call, got {list(indices)}")
+        found: dict[int, Solution | RunError] = {}
+        tasks: dict[int, list[tuple[int, int]]] = {}  # group -> member of the stack, place in the call
+        for place, i in enumerate(indices):
+            if i in self._alone:
+                found[place] = attempt(self._alone[i], G[place], float(m[place]), float(beta[place]))
+            else:
+                at, row = self._home[i]
+                tasks.setdefault(at, []).append((row, place))
+        for at, pairs in sorted(tasks.items()):
+            order = np.array(sorted(pairs), dtype=np.intp)
+            places = order[:, 1]
+            found |= self._groups[at].solve(order[:, 0], places, G[places], m[places], beta[places])
+        return [found[place] for place in range(len(indices))]
+
+    def mean_losses(self, theta: Matrix) -> Vector:
+        """Mean loss of every member, shape (B,), at theta (B, d) or at one theta (d,)."""
+        points = np.broadcast_to(theta, (len(self.members), theta.shape[-1]))
+        found = np.empty(len(self.members))
+        for i, solver in self._alone.items():
+            found[i] = solver.mean_loss(points[i])
+        for places, group in zip(self._places, self._groups, strict=True):
+            found[places] = group.stack.mean_losses(Rows.of(np.arange(len(places))), points[places])
+        return found

@@ -1,0 +1,399 @@
+"""Losses of generalised linear models: functions phi(u, y) of the score u = x . theta and the label y.
+
+A loss knows its two constants over records with ``||x|| <= row_norm``, on which every privacy statement
+rests: the gradient bound G (`Loss.lipschitz`) and the curvature bound c1 (`Loss.curvature_bound`); see
+docs/privacy.md, sec. 3, and docs/losses.md. All functions work record by record and are free of warnings at
+any score; a result is infinite only where the number itself is beyond float64.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.types import Vector
+
+NARROWEST, WIDEST = 1e-6, 1e6
+"""Range of a width; outside of it neither curvatures nor slopes have any use."""
+_EXP_MAX = 709.0  # exp(709) is finite in float64, exp(710) is not
+
+
+class Loss(Protocol):
+    """A convex loss phi(u, y) of a score and a label.
+
+    Scores, labels and results are float64 arrays of one shape, usually (n,). `derivative` must be evaluated
+    to a relative error of at most 8 units of 2**-53 at the given score: the certificate of
+    `newton` relies on it. `radius` relies on the same of `value`, on values of at least 0, and on
+    ``|u| phi''(u) <= 2 c + G + 1/2`` for all scores, c the curvature bound and G the gradient bound.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name in the registry."""
+        ...
+
+    @property
+    def smooth(self) -> bool:
+        """Whether phi is twice continuously differentiable in the score; if not, phi'' jumps."""
+        ...
+
+    def value(self, u: Vector, y: Vector) -> Vector:
+        """Loss phi(u, y) of each record."""
+        ...
+
+    def derivative(self, u: Vector, y: Vector) -> Vector:
+        """First derivative of phi in u, of each record; a subgradient where phi has a kink."""
+        ...
+
+    def curvature(self, u: Vector, y: Vector) -> Vector:
+        """Second derivative of phi in u, of each record; where it jumps one of its sides, 0 at a kink."""
+        ...
+
+    def conjugate(self, s: Vector, y: Vector) -> Vector:
+        """Convex conjugate in the score, phi*(s, y) = sup_u (s u - phi(u, y)), +inf outside its domain."""
+        ...
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Bound G on ||phi'(x . theta, y) x|| over all theta, labels and ||x|| <= row_norm; inf if none."""
+        ...
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Bound c1 on phi''(x . theta, y) ||x||^2 over the same records, where phi'' exists; inf if phi' jumps."""
+        ...
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Logistic loss phi(u, y) = ln(1 + exp(-y u)), labels y in {-1, +1}.
+
+    |phi'| < 1 and 0 < phi'' <= 1/4, so G = row_norm and c1 = row_norm^2 / 4 (Ding et al. 2020, sec. 2).
+    """
+
+    name: str = "logistic"
+
+    @property
+    def smooth(self) -> bool:
+        """True."""
+        return True
+
+    def value(self, u: Vector, y: Vector) -> Vector:
+        """Loss of each record.
+
+        Parameters
+        ----------
+        u, y : ndarray, shape (n,)
+            Scores; labels in {-1, +1}.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            ln(1 + exp(-y u)), in nats.
+        """
+        margin = y * u
+        tail = np.log1p(np.exp(-np.abs(margin)))
+        return np.asarray(tail - np.minimum(margin, 0.0))
+
+    def derivative(self, u: Vector, y: Vector) -> Vector:
+        """First derivative of each record, -y / (1 + exp(y u)).
+
+        Parameters
+        ----------
+        u, y : ndarray, shape (n,)
+            Scores; labels in {-1, +1}.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Values in [-1, 1], of the sign of -y.
+        """
+        odds = y * u
+        np.minimum(odds, _EXP_MAX, out=odds)
+        np.exp(odds, out=odds)
+        odds += 1.0
+        np.divide(y, odds, out=odds)
+        return np.negative(odds, out=odds)
+
+    def curvature(self, u: Vector, y: Vector) -> Vector:
+        """Second derivative of each record, p (1 - p) with p = 1 / (1 + exp(-u)); the label plays no part.
+
+        Parameters
+        ----------
+        u, y : ndarray, shape (n,)
+            Scores; labels in {-1, +1}.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Values in [0, 1/4], with full relative accuracy in both tails.
+        """
+        odds = np.exp(-np.abs(u))
+        return np.asarray(odds / np.square(1.0 + odds))
+
+    def conjugate(self, s: Vector, y: Vector) -> Vector:
+        """Convex conjugate phi*(s, y) = a ln a + (1 - a) ln(1 - a) with a = -s y in [0, 1], else +inf.
+
+        In the dual of Damaskinos et al. 2021 (sec. 2) it enters as phi*(-alpha, y), so that a = y alpha.
+
+        Parameters
+        ----------
+        s, y : ndarray, shape (n,)
+            Slopes; labels in {-1, +1}.
+
+        Returns
+        -------
+        ndarray, shape (n,)
+            Values in [-ln 2, 0], or +inf.
+        """
+        a = -s * y
+        inside = (a >= 0.0) & (a <= 1.0)
+        p = np.where(inside, a, 0.5)
+        tiny = np.finfo(np.float64).tiny  # 0 ln 0 = 0
+        entropy = p * np.log(np.maximum(p, tiny)) + (1.0 - p) * np.log1p(-np.minimum(p, 1.0 - 2.0**-53))
+        return np.where(inside, entropy, np.inf)
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Gradient bound G = row_norm."""
+        return row_norm
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Curvature bound c1 = row_norm^2 / 4."""
+        return row_norm * row_norm / 4.0
+
+
+@dataclass(frozen=True)
+class SmoothedHinge:
+    """Hinge loss of the margin t = y u with its kink replaced by a parabola, labels y in {-1, +1}.
+
+    phi = 0 if t >= 1 + h; (1 + h - t)^2 / (4 h) if |1 - t| <= h; 1 - t if t <= 1 - h. The slope phi' runs from -y
+    to 0 and phi'' = 1 / (2 h) in between, so G = row_norm and c1 = row_norm^2 / (2 h); docs/losses.md.
+
+    All functions start from the gap 1 + h - t, off by two units of 2^-53 at most. 1 + h = top + rest, its rounding
+    and the rounding's error, known exactly (Dekker 1971: the larger summand first). If t lies in [top/2, 2 top],
+    top - t is exact (Sterbenz 1974), and adding rest rounds an exact sum once. Elsewhere |top - t| >= top/2 and
+    |rest| <= 2^-53 top: nothing cancels, and two roundings are two units (up to 2^-104). Clipping to [0, 2 h]
+    raises no relative error, dividing by 2 h, which is exact, adds a unit: `derivative` is off by three.
+
+    Parameters
+    ----------
+    width : float
+        Half-width h of the parabola, in margins; from 1e-6 to 1e6.
+
+    Raises
+    ------
+    RequestError
+        The width is out of range.
+    """
+
+    width: float = 0.5
+    name: str = "smoothed-hinge"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", _usable(self.width))
+
+    @property
+    def smooth(self) -> bool:
+        """False: phi'' jumps at margins 1 - h and 1 + h."""
+        return False
+
+    def _gap(self, u: Vector, y: Vector) -> Vector:
+        top = 1.0 + self.width
+        rest = min(1.0, self.width) - (top - max(1.0, self.width))
+        gap = np.multiply(y, u)
+        np.subtract(top, gap, out=gap)
+        gap += rest
+        return gap
+
+    def value(self, u: Vector, y: Vector) -> Vector:
+        """Loss of each record, 0 or more."""
+        gap, whole = self._gap(u, y), 2.0 * self.width
+        inside = np.clip(gap, 0.0, whole)
+        return np.asarray(inside * (inside / (2.0 * whole)) + np.maximum(gap - whole, 0.0))
+
+    def derivative(self, u: Vector, y: Vector) -> Vector:
+        """First derivative of each record, -y min(1, max(0, (1 + h - t) / (2 h)))."""
+        gap, whole = self._gap(u, y), 2.0 * self.width
+        np.clip(gap, 0.0, whole, out=gap)
+        gap /= -whole
+        gap *= y
+        return gap
+
+    def curvature(self, u: Vector, y: Vector) -> Vector:
+        """Second derivative of each record: 1 / (2 h) within the parabola and at its ends, else 0."""
+        gap, whole = self._gap(u, y), 2.0 * self.width
+        return np.where((gap >= 0.0) & (gap <= whole), 1.0 / whole, 0.0)
+
+    def conjugate(self, s: Vector, y: Vector) -> Vector:
+        """Convex conjugate phi*(s, y) = -a - h a (1 - a) with a = -s y in [0, 1], else +inf.
+
+        The supremum over t of -a t - phi is attained at t = 1 + h - 2 h a.
+        """
+        a = -s * y
+        inside = (a >= 0.0) & (a <= 1.0)
+        p = np.where(inside, a, 0.0)
+        return np.where(inside, -p - self.width * p * (1.0 - p), np.inf)
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Gradient bound G = row_norm."""
+        return row_norm
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Curvature bound c1 = row_norm^2 / (2 h)."""
+        return row_norm * row_norm / (2.0 * self.width)
+
+
+@dataclass(frozen=True)
+class Huber:
+    """Squared loss with clipped residuals: r = u - y; r^2 / 2 if |r| <= K, K |r| - K^2 / 2 beyond.
+
+    phi' = r clipped to [-K, K] and phi'' = 1 within, so G = K row_norm and c1 = row_norm^2; docs/losses.md.
+    Labels may be any numbers. One subtraction is all that rounds in `derivative`: one unit.
+
+    Parameters
+    ----------
+    width : float
+        K, the largest residual that counts in full; from 1e-6 to 1e6.
+
+    Raises
+    ------
+    RequestError
+        The width is out of range.
+    """
+
+    width: float = 1.0
+    name: str = "huber"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", _usable(self.width))
+
+    @property
+    def smooth(self) -> bool:
+        """False: phi'' jumps at residuals -K and K."""
+        return False
+
+    def value(self, u: Vector, y: Vector) -> Vector:
+        """Loss of each record, 0 or more."""
+        size = np.abs(u - y)
+        inside = np.minimum(size, self.width)
+        with np.errstate(over="ignore"):
+            return np.asarray(inside * (size - 0.5 * inside))
+
+    def derivative(self, u: Vector, y: Vector) -> Vector:
+        """First derivative of each record, the clipped residual."""
+        residual = np.subtract(u, y)
+        return np.clip(residual, -self.width, self.width, out=residual)
+
+    def curvature(self, u: Vector, y: Vector) -> Vector:
+        """Second derivative of each record: 1 where |r| <= K, else 0."""
+        return np.where(np.abs(u - y) <= self.width, 1.0, 0.0)
+
+    def conjugate(self, s: Vector, y: Vector) -> Vector:
+        """Convex conjugate phi*(s, y) = s y + s^2 / 2 for |s| <= K, else +inf."""
+        inside = np.abs(s) <= self.width
+        p = np.where(inside, s, 0.0)
+        return np.where(inside, p * y + 0.5 * p * p, np.inf)
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Gradient bound G = K row_norm."""
+        return self.width * row_norm
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Curvature bound c1 = row_norm^2."""
+        return row_norm * row_norm
+
+
+@dataclass(frozen=True)
+class Squared:
+    """Squared loss phi(u, y) = (u - y)^2 / 2, labels any numbers.
+
+    Its slope grows with the score: no gradient bound holds at every theta, and no private method can use it.
+    phi'' = 1, so c1 = row_norm^2.
+    """
+
+    name: str = "squared"
+
+    @property
+    def smooth(self) -> bool:
+        """True."""
+        return True
+
+    def value(self, u: Vector, y: Vector) -> Vector:
+        """Loss of each record, 0 or more."""
+        with np.errstate(over="ignore"):
+            return np.asarray(0.5 * np.square(u - y))
+
+    def derivative(self, u: Vector, y: Vector) -> Vector:
+        """First derivative of each record, the residual u - y."""
+        return np.subtract(u, y)
+
+    def curvature(self, u: Vector, y: Vector) -> Vector:
+        """Second derivative of each record, 1."""
+        return np.ones_like(u)
+
+    def conjugate(self, s: Vector, y: Vector) -> Vector:
+        """Convex conjugate phi*(s, y) = s y + s^2 / 2."""
+        with np.errstate(over="ignore"):
+            return np.asarray(s * (y + 0.5 * s))
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Gradient bound: none, inf."""
+        return math.inf
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Curvature bound c1 = row_norm^2."""
+        return row_norm * row_norm
+
+
+def _usable(width: float) -> float:
+    number = isinstance(width, int | float) and not isinstance(width, bool)
+    if not (number and NARROWEST <= width <= WIDEST):  # nan fails, too
+        bounds = f"a number, at least {NARROWEST:g} and at most {WIDEST:g}"
+        raise RequestError(f"loss_width = {width!r} is not allowed: it must be {bounds}")
+    return float(width)
+
+
+LOSSES: dict[str, Loss] = {
+    "logistic": Logistic(),
+    "smoothed-hinge": SmoothedHinge(),
+    "huber": Huber(),
+    "squared": Squared(),
+}
+"""Losses by name, those with a width at their automatic one."""
+
+
+def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
+    """Loss of a name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `LOSSES`.
+    width : float or "auto"
+        Width of ``smoothed-hinge`` (auto: 0.5) or ``huber`` (auto: 1).
+
+    Returns
+    -------
+    Loss
+        The loss.
+
+    Raises
+    ------
+    RequestError
+        The name is unknown; the message lists the names there are. The width is out of range, or the loss has
+        none.
+    """
+    try:
+        loss = LOSSES[name]
+    except KeyError:
+        raise RequestError(
+            f"no loss is called {name!r}; choose one of: {', '.join(sorted(LOSSES))}"
+        ) from None
+    if width == "auto":
+        return loss
+    if not isinstance(loss, SmoothedHinge | Huber):
+        remedy = "leave it auto, or take smoothed-hinge or huber"
+        raise RequestError(f"loss_width = {width!r} is not allowed: the {name} loss has no width; {remedy}")
+    return replace(loss, width=width)

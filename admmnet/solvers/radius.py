@@ -1,0 +1,273 @@
+"""Public radii within which every solve and every gate query ends with its certificate, whatever the records.
+
+What other agents send enters a local problem as its linear term, or as the centre of a gate's query. If it is large
+enough, rounding alone can keep a gradient norm above beta, and whether it does depends on the records. So public
+inputs are scaled back to a radius that follows from public numbers alone, which is post-processing of what is known
+anyway, and noise beyond a norm that it never reaches is scaled back, too. Derivation and proofs: docs/privacy.md,
+"The public radius", whose numbers (V1) to (V10) stand in this file. Rows have norm at most 1 + max(1e-12, 4 d u).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.solvers.accurate import block_size, worst_error
+from admmnet.solvers.ball_query import query_settings
+from admmnet.solvers.losses import Loss
+from admmnet.types import Vector
+
+TAIL_PROBABILITY = 2.0**-128
+"""Bound on the probability that one draw of clipped noise is scaled back."""
+GATE_SHARE = 0.02
+"""Share of a gate query's sensitivity that its certified gap takes where that leaves room enough for centres."""
+LEAST_CENTRE = 1000.0
+"""Centres up to this norm a gate must be able to ask about; normal ones have norms of 1 to 20."""
+
+LARGEST_ROW = 1.0 + 1e-9
+"""Norms of rows, at most 1 + max(1e-12, 4 d u), with their rounding and that of this file."""
+
+_U = 2.0**-53
+_R = LARGEST_ROW
+_TAIL_EXPONENT = 128.0 * math.log(2.0)
+MOST = 2.0**40
+"""Norm that messages and releases never exceed: what is longer is no message, and is scaled back before it is sent."""
+
+
+class LossFacts(NamedTuple):
+    """What is public about an agent's mean loss.
+
+    Attributes
+    ----------
+    n, d : int
+        Numbers of records and of features.
+    G, c : float
+        Bounds on |phi'| and phi'': gradient bound and curvature bound of records of norm 1.
+    start : float
+        Largest loss at score 0; losses are never negative.
+    """
+
+    n: int
+    d: int
+    G: float
+    c: float
+    start: float
+
+    @classmethod
+    def of(cls, n: int, d: int, loss: Loss) -> LossFacts:
+        """Facts of n records of d features with labels in [-1, 1]."""
+        start = loss.value(np.zeros(2), np.array([-1.0, 1.0]))
+        return cls(n, d, loss.lipschitz(), loss.curvature_bound(), float(np.max(start)))
+
+
+def summands(n: int, d: int) -> int:
+    """Bound on b + K, rows in a block and blocks, alone or padded in a stack of `blocks`: (V2)."""
+    padded, most = n + n // 8 + 1, block_size(d)
+    return min(padded, most) + -(-padded // most)
+
+
+def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> float:
+    """Bound on `newton.rounding_margin` over all records, wherever the gradient norm is at most beta: (V3).
+
+    Parameters
+    ----------
+    facts : LossFacts
+        Of the agent.
+    m, beta : float
+        Quadratic coefficient; gradient norm, real and as computed.
+    linear : float
+        Norm of the linear term, noise included.
+    """
+    size = (linear + _R * facts.G + beta) / m
+    return _margin(facts, size, linear + m * size, beta)
+
+
+def certain(facts: LossFacts, m: float, beta: float, linear: float) -> bool:
+    """Whether a solve with a linear term of this norm ends with its certificate for all records: Theorem 14.
+
+    The minimiser of f + (m/2) ||theta - c||^2, c = -g/m, is close to c: within R G/m, as its gradient vanishes, and
+    within sqrt(2 f(c)/m), as f is at least 0.
+    """
+    if not (m > 0.0 and linear < math.inf and math.isfinite(facts.G + facts.c + facts.start)):
+        return False
+    size = linear / m + _distance(facts, m, linear / m) + beta / m
+    return _margin(facts, size, linear + m * size, beta) <= 0.25 * beta and _accurate(facts) <= beta
+
+
+def linear_radius(facts: LossFacts, m: float, beta: float, tail: float = 0.0) -> float:
+    """Norm S up to which a public linear term is accepted, (V4): with it every solve meets beta.
+
+    Parameters
+    ----------
+    facts : LossFacts
+        Of the agent.
+    m, beta : float
+        Quadratic coefficient of the solve (where the penalty grows: of its round); gradient norm to certify.
+    tail : float
+        Norm bound of the noise that is added to the public term: `gaussian_tail`, `gamma_norm_tail`.
+
+    Raises
+    ------
+    RequestError
+        If beta is below `least_beta`.
+    """
+    least = least_beta(facts, m, tail)
+    if not least <= beta < math.inf:
+        raise RequestError(_refusal(facts, m, beta, least))
+    a = _R * _R * facts.c * facts.d / m
+    # rounding_margin <= beta/4 solved for the whole linear term
+    fixed = _R * (summands(facts.n, facts.d) + 12) * facts.G + (facts.d + 2) * beta
+    whole = (beta / (4.04 * _U) - fixed - (a + 3.0) * (_R * facts.G + beta)) / (a + 6.0)
+    return whole * (1.0 - 1e-9) - tail
+
+
+def least_beta(facts: LossFacts, m: float, tail: float = 0.0) -> float:
+    """Least beta that a solve can promise, (V5): four worst-case margins at a linear term of norm G plus tail.
+
+    A public linear term of norm G balances the steepest loss there is. Infinite where no beta would do.
+    """
+    a = _R * _R * facts.c * facts.d / m
+    most = (facts.G + tail) * (1.0 + 1e-8)
+    needed = (a + 6.0) * most + (a + summands(facts.n, facts.d) + 15) * _R * facts.G
+    room = 1.0 / (4.04 * _U) - (a + 3.0) - (facts.d + 2)
+    return max(needed / room, _accurate(facts)) * (1.0 + 1e-8) if room > 0.0 else math.inf
+
+
+def centre_radius(facts: LossFacts, radius: float, gap: float) -> float:
+    """Norm C up to which a gate's centre is accepted, (V8), (V9): with it every query is certified; 0 for none.
+
+    Parameters
+    ----------
+    facts : LossFacts
+        Of the agent.
+    radius, gap : float
+        Of the `ball_query.BallQuery`.
+    """
+    if not _reachable(facts, radius, gap, 0.0):
+        return 0.0
+    return _largest(lambda C: _reachable(facts, radius, gap, C))
+
+
+def gate_gap(facts: LossFacts, radius: float, share: float = GATE_SHARE) -> float:
+    """Least certified gap, from `share` of the query's sensitivity 2 G radius / n on, that leaves centres room.
+
+    Raises
+    ------
+    RequestError
+        If not even a gap as large as the sensitivity does.
+    """
+    while share <= 1.0:
+        gap = share * 2.0 * facts.G * radius / facts.n
+        if centre_radius(facts, radius, gap) >= LEAST_CENTRE:
+            return gap
+        share *= 1.25
+    raise RequestError(
+        f"no gate can be certified for n = {facts.n:,} records of d = {facts.d:,} features with gate_radius = "
+        f"{radius:g}: rounding exceeds the sensitivity; take another gate_radius, or pp-admm"
+    )
+
+
+def clip(vector: Vector, radius: float) -> Vector:
+    """Scale a vector back to norm `radius` (1e150 at most), as computed; up to `radius` it is returned as it is.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite, or the radius is not positive.
+    """
+    if not radius > 0.0:
+        raise ValueError(f"a radius must be positive, got {radius}")
+    if _norm(vector) <= radius:
+        return vector
+    largest = float(np.max(np.abs(vector)))
+    if not math.isfinite(largest):
+        raise ValueError("a vector to be clipped must be finite")
+    unit = vector / largest  # its norm cannot overflow
+    radius = min(radius, 1e150)
+    scale = radius / _norm(unit)
+    scaled: Vector = unit * scale
+    while not _norm(scaled) <= radius:
+        scale *= 1.0 - 2.0**-50
+        scaled = unit * scale
+    return scaled
+
+
+def gaussian_tail(sigma: float, size: int) -> float:
+    """Norm that N(0, sigma^2 I) on R^size exceeds with probability at most `TAIL_PROBABILITY`, (V6)."""
+    return sigma * (math.sqrt(size) + math.sqrt(2.0 * _TAIL_EXPONENT))
+
+
+def gamma_norm_tail(rate: float, size: int) -> float:
+    """Norm that noise of density ~ exp(-rate ||z||) on R^size exceeds with that probability at most, (V7)."""
+    return (size + math.sqrt(2.0 * size * _TAIL_EXPONENT) + _TAIL_EXPONENT) / rate
+
+
+def tail_delta(draws: int, epsilon: float) -> float:
+    """Bound on what clipping this many draws adds to delta: (1 + e^epsilon) 2^-128 a draw, (V10), and at most 1."""
+    return min(1.0, draws * (1.0 + math.exp(min(epsilon, 600.0))) * TAIL_PROBABILITY)
+
+
+def _margin(facts: LossFacts, size: float, linear: float, beta: float) -> float:
+    """rounding_margin at ||theta|| = size, m ||theta|| + ||g|| = linear, the steepest losses and norm beta."""
+    data = _R * (_R * facts.c * facts.d * size + (summands(facts.n, facts.d) + 9) * facts.G)
+    return 1.01 * _U * (data + 3.0 * (_R * facts.G + linear) + (facts.d + 2) * beta) + 1e-150
+
+
+def _accurate(facts: LossFacts) -> float:
+    """Least beta that the guaranteed solver's accuracy allows, (V5): 128 times its error bound."""
+    return 128.0 * worst_error(facts.G, facts.c)
+
+
+def _reachable(facts: LossFacts, radius: float, gap: float, C: float) -> bool:
+    """Whether every query at centres of norm C is certified, and evaluated to gap/16: (V8), (V9)."""
+    beta, least = query_settings(radius, gap)
+    G = _R * facts.G
+    top = 5.0 * (G + beta) / radius  # no larger multiplier is ever asked for
+    away = _distance(facts, least, C) + 2.0 * beta / least
+    margin = _margin(facts, C + away, 2.0 * top * C + G + 2.0 * beta, beta)
+    far = C + 2.0 * radius
+    error = 2.0 * G * facts.d * far + 16.0 * (facts.start + G * far) + (facts.n + 3) * 2.0 * G * radius
+    error += 8.0 * G * far + 7.0 * (facts.d + 6) * (G + beta) * radius
+    return margin <= 0.25 * beta and _accurate(facts) <= beta and 1.01 * _U * error <= gap / 16.0
+
+
+def _distance(facts: LossFacts, m: float, C: float) -> float:
+    """How far from a centre of norm C the minimiser of f + (m/2) ||theta - c||^2 can be."""
+    G = _R * facts.G
+    return min(G / m, math.sqrt(2.0 * (facts.start + G * C) / m))
+
+
+def _largest(holds: Callable[[float], bool]) -> float:
+    """Largest number up to 2^40 for which a condition holds that holds at 0, to 1 % from below; 0 below 1e-3."""
+    low, high = 1e-3, MOST
+    if holds(high) or not holds(low):
+        return high if holds(high) else 0.0
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _refusal(facts: LossFacts, m: float, beta: float, least: float) -> str:
+    where = f"for some n = {facts.n:,} records of d = {facts.d:,} features at convexity m = {m:.3g}"
+    if least == math.inf:
+        return f"no beta can be certified {where}: rounding outgrows it; raise eta or proximal, or loss_width"
+    return (
+        f"beta = {beta:g} is below {least:.2g}, four times what rounding can add to a gradient norm {where}: "
+        f"raise beta to {_up(least):g} or more, or eta or proximal"
+    )
+
+
+def _up(value: float) -> float:
+    """Round up to two digits."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return math.ceil(value / step) * step
+
+
+def _norm(v: Vector) -> float:
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        return math.sqrt(float(v @ v))

@@ -1,0 +1,211 @@
+"""Acting as one over several processes: an error anywhere becomes the same error everywhere.
+
+What comes back from a gather is another process's word. It is believed of that process's own agents, once type and
+range are right, and of nobody else: ``owned`` (docs/privacy.md, "What other processes decide").
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, printable
+from admmnet.transport import World
+
+if TYPE_CHECKING:
+    from admmnet.config.run_config import RunConfig
+
+T = TypeVar("T")
+STAGGER = 0.5
+"""Seconds a rank waits for every rank before it, when it fails alone, before it reports and ends all."""
+GRACE = 0.2
+"""Seconds between a report and the end of all: a launcher drops what it has not passed on by then."""
+_KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
+
+
+def withholds(config: RunConfig) -> bool:
+    """Whether a run is private: none of its errors quotes records, on any screen."""
+    return not config.simulation
+
+
+def together(world: World, step: Callable[[], T], *, quoting: bool = False) -> T:
+    """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
+
+    Parameters
+    ----------
+    world : World
+    step : callable
+    quoting : bool
+        Whether errors may quote records: in simulations. Else ``AdmmnetError.public`` is all that is told, here too.
+
+    Raises
+    ------
+    AdmmnetError
+        Marked ``shared``: every process raises it, so that one of them reports it.
+    """
+    failure: tuple[int, str] | None = None
+    try:
+        result = step()
+    except AdmmnetError as error:
+        failure = (error.exit_code, str(error) if quoting else error.public)
+    for rank, answer in enumerate(world.gather(failure)):
+        if answer is not None:
+            raise _shared(rank, answer)
+    return result
+
+
+def _shared(rank: int, answer: Any) -> AdmmnetError:
+    """Error of another process, of the same kind."""
+    error: AdmmnetError = RunError(
+        f"process {rank} ended the run, and its reason is no error of this program"
+    )
+    if isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[1], str):
+        kind = _KINDS.get(answer[0], RunError) if type(answer[0]) is int else RunError
+        error = kind(printable(answer[1]))
+    error.shared = True
+    return error
+
+
+def owned(
+    world: World,
+    owners: Sequence[Sequence[int]],
+    mine: Mapping[int, T],
+    valid: Callable[[int, Any], bool],
+    what: str,
+) -> dict[int, T]:
+    """Tell all processes a fact about each of one's own agents.
+
+    Parameters
+    ----------
+    world : World
+    owners : sequence of sequence of int
+        Agents of every process.
+    mine : mapping
+        This process's agents to a JSON value. For these the result has the values given here, whatever comes back.
+    valid : callable
+        Whether an agent can have such a value.
+    what : str
+        Name of the fact, for the message.
+
+    Returns
+    -------
+    dict
+        Every agent to its value, taken from its owner; what a process says of other agents is ignored.
+
+    Raises
+    ------
+    RequestError
+        On every process, if an agent's owner does not give it a valid value.
+    RunError
+        If an owner was lost.
+    """
+    answers = world.gather([[agent, value] for agent, value in mine.items()])
+
+    def judged() -> dict[int, T]:
+        known: dict[int, Any] = {}
+        for agents, answer in zip(owners, answers, strict=True):
+            if answer is None:
+                raise RunError(f"agent {agents[0]} was lost before the first round: start the run again")
+            said = dict(_pairs(answer))
+            for agent in agents:
+                value = mine[agent] if agent in mine else said.get(agent)
+                if not valid(agent, value):
+                    raise RequestError(
+                        f"agent {agent} says that its {what} is {printable(repr(value), 60)}, which cannot be: "
+                        "all processes must run the same version and settings"
+                    )
+                known[agent] = value
+        return dict(sorted(known.items()))
+
+    return together(world, judged)
+
+
+def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:
+    """Agents and values in what a process said; the rest is left out."""
+    for item in answer if isinstance(answer, list) else ():
+        if isinstance(item, list) and len(item) == 2 and type(item[0]) is int:
+            yield item[0], item[1]
+
+
+def report(error: BaseException, world: World, *, debug: bool = False) -> int:
+    """Tell the user of an error, once, and return its exit code.
+
+    An error that this process alone has met ends all the others at once: they would wait for it for ever.
+    """
+    shared = getattr(error, "shared", False)
+    code = _code(error)
+    if not shared and world.size > 1 and world.name == "mpi":
+        # where several ranks fail at once, the first one's abort comes before the others speak
+        time.sleep(min(STAGGER * world.rank, 2.0))
+    # with zmq every process has a screen of its own, or a starter that drops what it has heard; what another
+    # process has told already is not told again
+    if not getattr(error, "told", False) and (not shared or world.rank == 0 or world.name == "zmq"):
+        if debug:
+            _trace(error)
+        print(f"admmnet: {describe(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
+    if not shared and world.size > 1:
+        time.sleep(GRACE)
+        world.abort(code)
+    return code
+
+
+def _code(error: BaseException) -> int:
+    if isinstance(error, AdmmnetError):
+        return error.exit_code
+    return 130 if isinstance(error, KeyboardInterrupt) else 3
+
+
+def describe(error: BaseException) -> str:
+    """One or two lines that name the cause and the remedy."""
+    withheld = getattr(error, "withheld", False)
+    if isinstance(error, AdmmnetError):
+        return error.public if withheld else str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; the ledgers hold everything that was sent"
+    if isinstance(error, MemoryError):
+        return "out of memory; start fewer agents a machine, or take fewer records"
+    if isinstance(error, SystemExit):
+        return f"a rank left the run by itself (exit {error.code!r}); all others are ended"
+    text = "" if withheld else f": {error}"
+    return f"internal error: {type(error).__name__}{text}; --debug shows where, please report it"
+
+
+def _trace(error: BaseException) -> None:
+    if getattr(
+        error, "withheld", False
+    ):  # where it happened; texts, those of its causes too, may quote records
+        lines = traceback.format_tb(error.__traceback__)
+        sys.stderr.write("".join(["Traceback (most recent call last):\n", *lines]))
+    else:
+        traceback.print_exception(error)
+
+
+@contextmanager
+def all_or_none(world: World, *, debug: bool = False, withhold: bool = False) -> Iterator[None]:
+    """Within this block, whatever ends one process alone, caught by its caller or not, ends all of them.
+
+    ``withhold`` is for private runs: of an error that is not ours no text is printed, here or by the command line.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if withhold:
+            error.withheld = True  # type: ignore[attr-defined]
+        if world.size > 1 and not getattr(error, "shared", False):
+            report(error, world, debug=debug)
+        raise
+
+
+def install_hook(world: World) -> None:
+    """Make an exception that nobody catches end all processes: one rank that leaves alone hangs the rest."""
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        sys.exit(report(error, world, debug=not isinstance(error, AdmmnetError)))
+
+    if world.size > 1:
+        sys.excepthook = hook

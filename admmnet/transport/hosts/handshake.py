@@ -1,0 +1,56 @@
+"""What agents on several hosts tell each other of their settings before they exchange anything else."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from admmnet.config.run_config import RunConfig
+from admmnet.data.settings import DataSettings
+from admmnet.faults.model import schedule_of
+from admmnet.version import __version__
+
+OWN = (
+    *("data", "data_dir", "test", "account", "no_account", "out", "resume", "transport"),
+    *("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline"),
+)
+"""Settings in which hosts may differ: where their files are, and how long they wait."""
+
+
+def public_settings(config: RunConfig, *, digests: bool = True) -> dict[str, Any]:
+    """Return what must be the same at every agent, as JSON values; nothing in it is secret.
+
+    Of a file with every agent's records, and of the test file, the content is compared: all must deal the same
+    rows. A file of an agent's own (``{agent}`` in its path) is not looked into.
+
+    Parameters
+    ----------
+    config : RunConfig
+        The settings.
+    digests : bool
+        Whether to compare files; not needed where all agents read the same disk.
+    """
+    values = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in OWN}
+    data, test = config.data, config.test
+    if digests and "{agent}" in data:
+        data = "a file of each agent's own"
+    elif digests and not DataSettings(data=data).named:
+        data = _digest(data)
+    if digests and test not in (None, "official"):
+        test = _digest(str(test))
+    schedule = schedule_of(config)
+    if digests and schedule is not None:
+        values["topology_schedule"] = f"graphs with sha256 {schedule.digest[:16]}"
+    resumed = config.resume is not None  # of what folder is each host's own, but all go on or none does
+    return {"admmnet": __version__, "data": data, "test": test, "resume": resumed, **values}
+
+
+def _digest(path: str) -> str:
+    """Content of a file in a few words; a file that cannot be read is found out together, when all load."""
+    try:
+        with Path(path).open("rb") as file:
+            return f"a file with sha256 {hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+    except OSError as error:
+        return f"a file that cannot be read: {error.strerror}"

@@ -1,0 +1,330 @@
+"""Where the agents of a network are: network.toml, and one key pair an agent (docs/hosts.md).
+
+The network file is public and the same everywhere: the graph, every agent's address and public key. A secret key
+lies in a file of its own, on its agent's host alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from admmnet.errors import RequestError
+from admmnet.transport.hosts.keys import Keys, as_toml, check_key, read_toml
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = [
+    "FIRST_PORT",
+    "Keys",
+    "Network",
+    "Peer",
+    "check_address",
+    "is_loopback",
+    "make_network",
+    "read_network",
+    "write_network",
+]
+
+FIRST_PORT = 5570
+
+_TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+_TABLES = ("network", "agents")
+_NETWORK_KEYS = ("topology", "topology_seed", "curve", "edges")
+_AGENT_KEYS = ("agent", "address", "public_key")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One agent as the others see it.
+
+    Attributes
+    ----------
+    agent : int
+        Its number.
+    address : str
+        Where its neighbours reach it: ``tcp://HOST:PORT`` or ``ipc://PATH``.
+    public_key : str or None
+        Z85, 40 letters; None without CURVE.
+    """
+
+    agent: int
+    address: str
+    public_key: str | None = None
+
+    @property
+    def exposed(self) -> bool:
+        """Whether its messages leave the machine."""
+        return not self.address.startswith("ipc://") and not is_loopback(host_of(self.address))
+
+    def listens_at(self) -> str:
+        """Address to bind: a host name becomes its IPv4 number, because ZeroMQ binds to numbers alone.
+
+        The neighbours' sockets look a name up in IPv4 alone, too; an IPv6 number is written as one.
+
+        Raises
+        ------
+        RequestError
+            If the name cannot be resolved.
+        """
+        import socket
+
+        if self.address.startswith("ipc://"):
+            return self.address
+        host, port = host_of(self.address), self.address.rpartition(":")[2]
+        if _number(host) is None:
+            try:
+                found = socket.getaddrinfo(host, None, family=socket.AF_INET, type=socket.SOCK_STREAM)
+                host = str(found[0][4][0])
+            except OSError as error:
+                raise RequestError(
+                    f"agent {self.agent}: the host of its address {self.address} cannot be resolved to an IPv4 number: "
+                    f"{error.strerror}"
+                ) from None
+        return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A graph of agents with their addresses and public keys.
+
+    Attributes
+    ----------
+    topology : str
+        The spec or the file's name that the edges came from.
+    edges : tuple of (int, int)
+        Smaller number first, in order.
+    peers : tuple of Peer
+        In the order of their numbers, 0 to N-1.
+    curve : bool
+        Whether links are encrypted and authenticated.
+    topology_seed : int
+        Seed of a random graph.
+    """
+
+    topology: str
+    edges: tuple[tuple[int, int], ...]
+    peers: tuple[Peer, ...]
+    curve: bool
+    topology_seed: int = 0
+
+    def neighbours(self, agent: int) -> tuple[int, ...]:
+        """Return the agents that share an edge with this one, in order."""
+        return tuple(sorted(i + j - agent for i, j in self.edges if agent in (i, j)))
+
+    @property
+    def exposed(self) -> tuple[Peer, ...]:
+        """Agents whose messages leave the machine in clear."""
+        return () if self.curve else tuple(peer for peer in self.peers if peer.exposed)
+
+    def graph(self) -> nx.Graph:
+        """Return the graph: nodes 0..N-1 and edges in order."""
+        import networkx as nx
+
+        graph = nx.Graph()
+        graph.add_nodes_from(range(len(self.peers)))
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def digest(self) -> str:
+        """sha256 of everything in it, in hexadecimal; comments and order in the file do not matter."""
+        peers = [[peer.agent, peer.address, peer.public_key] for peer in self.peers]
+        content = [self.topology, self.topology_seed, self.curve, self.edges, peers]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+
+def host_of(address: str) -> str:
+    """Host of a tcp address, without the brackets of IPv6."""
+    return address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what goes to this host stays on this machine."""
+    number = _number(host)
+    return host.lower() == "localhost" or (number is not None and number.is_loopback)
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def check_address(address: object, where: str) -> str:
+    """Return an address that others can connect to.
+
+    Raises
+    ------
+    RequestError
+        Naming `where`, if it is none.
+    """
+    if isinstance(address, str):
+        if address.startswith("ipc://") and len(address) > len("ipc://") and address.isprintable():
+            return address
+        match = _TCP.fullmatch(address)
+        if match and match["host"].startswith("[") and _number(match["host"].strip("[]")) is None:
+            match = None
+        if match and _number(match["host"].strip("[]")) in _ANYWHERE:
+            raise RequestError(f"{where}: {address!r} is no host: give the name that the others know it by")
+        if match and 1 <= int(match["port"]) <= 65535:
+            return address
+    raise RequestError(
+        f"{where}: {address!r} is no address: it must be tcp://HOST:PORT, port 1 to 65535, or ipc://PATH"
+    )
+
+
+_ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
+
+
+# network.toml
+
+
+def make_network(
+    topology: str,
+    edges: Iterable[Sequence[int]],
+    peers: Iterable[Peer],
+    *,
+    curve: bool,
+    topology_seed: int = 0,
+    source: str = "network",
+) -> Network:
+    """Network of checked parts.
+
+    Raises
+    ------
+    RequestError
+        Naming `source`, if the edges are no topology, or agents, addresses and keys do not belong together.
+    """
+    from admmnet.graph.checks import Collector
+
+    listed = list(peers)
+    collector = Collector(source)
+    seen: dict[str, int] = {}
+    for peer in listed:
+        if peer.agent in (other.agent for other in listed if other is not peer):
+            raise collector.fault(f"agent {peer.agent} is listed twice under [[agents]]")
+        collector.agent(peer.agent)
+        for what, value in (("address", peer.address), ("public_key", peer.public_key)):
+            if value is not None and seen.setdefault(value, peer.agent) != peer.agent:
+                raise collector.fault(
+                    f"agents {seen[value]} and {peer.agent} have the same {what}: {value}; give each its own"
+                )
+        _check_peer(peer, curve, source)
+    numbers = {peer.agent for peer in listed}
+    for edge in edges:
+        if len(edge) != 2:
+            raise collector.fault(f"edges: expected two agents such as [0, 1], got {list(edge)}")
+        for end in edge:
+            if collector.agent(end) not in numbers:
+                raise collector.fault(
+                    f"edge {edge[0]}-{edge[1]}: agent {end} has no address under [[agents]]"
+                )
+        collector.edge(*edge)
+    graph = collector.graph()
+    ordered = tuple(sorted(listed, key=lambda peer: peer.agent))
+    return Network(topology, tuple(sorted(graph.edges())), ordered, curve, topology_seed)
+
+
+def _check_peer(peer: Peer, curve: bool, source: str) -> None:
+    where = f"{source}: agent {peer.agent}"
+    check_address(peer.address, f"{where}: address")
+    if not curve:
+        if peer.public_key is not None:
+            raise RequestError(
+                f"{where}: public_key would not be used with curve = false; remove one of them"
+            )
+        return
+    if peer.address.startswith("ipc://"):
+        raise RequestError(f"{where}: curve = true is for tcp addresses; {peer.address} stays on the machine")
+    if peer.public_key is None:
+        raise RequestError(f"{where} has no public_key, which curve = true needs")
+    check_key(peer.public_key, f"{where}: public_key {peer.public_key!r}")
+
+
+def read_network(path: str | os.PathLike[str]) -> Network:
+    """Network in a TOML file.
+
+    Raises
+    ------
+    RequestError
+        If the file is missing, no TOML, or not a network: keys, addresses, agents and edges are all checked.
+    """
+    source = os.fspath(path)
+    tables = read_toml(Path(path), "network file")
+    _known(source, "", tables, _TABLES)
+    network, agents = tables.get("network"), tables.get("agents")
+    if not isinstance(network, dict) or not isinstance(agents, list):
+        raise RequestError(f"{source}: a network file has a table [network] and a table [[agents]] an agent")
+    _known(source, "[network] ", network, _NETWORK_KEYS)
+    topology, curve = network.get("topology"), network.get("curve")
+    edges, seed = network.get("edges"), network.get("topology_seed", 0)
+    if not isinstance(topology, str) or not topology.isprintable() or not topology:
+        raise RequestError(f"{source}: [network] topology = {topology!r} must be a graph's name, as text")
+    if not isinstance(curve, bool):
+        raise RequestError(f"{source}: [network] curve = {curve!r} must be true or false")
+    if not isinstance(edges, list) or not all(isinstance(edge, list) for edge in edges):
+        raise RequestError(f"{source}: [network] edges must be a list of pairs such as [[0, 1], [1, 2]]")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise RequestError(f"{source}: [network] topology_seed = {seed!r} must be a whole number, at least 0")
+    peers = [_peer(source, place, entry) for place, entry in enumerate(agents)]
+    return make_network(topology, edges, peers, curve=curve, topology_seed=seed, source=source)
+
+
+def _peer(source: str, place: int, entry: object) -> Peer:
+    if not isinstance(entry, dict):
+        raise RequestError(f"{source}: [[agents]] number {place} is no table")
+    _known(source, f"[[agents]] number {place}: ", entry, _AGENT_KEYS)
+    agent, address, key = entry.get("agent"), entry.get("address"), entry.get("public_key")
+    if not isinstance(agent, int) or isinstance(agent, bool) or agent < 0:
+        raise RequestError(
+            f"{source}: [[agents]] number {place}: agent = {agent!r} must be a whole number, at least 0"
+        )
+    if address is None:
+        raise RequestError(f"{source}: agent {agent} has no address")
+    where = f"{source}: agent {agent}"
+    check_address(address, f"{where}: address")
+    if key is not None:
+        check_key(key, f"{where}: public_key {key!r}")
+    return Peer(agent, address, key)
+
+
+def _known(source: str, where: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+    for key in table:
+        if key not in keys:
+            raise RequestError(f"{source}: {where}unknown key {key}; known: {', '.join(keys)}")
+
+
+def write_network(network: Network, path: str | os.PathLike[str]) -> None:
+    """Write a network so that ``read_network`` gives it back.
+
+    Raises
+    ------
+    RequestError
+        If the file cannot be written.
+    """
+    edges = [f"[{i}, {j}]" for i, j in network.edges]
+    rows = [", ".join(edges[start : start + 8]) for start in range(0, len(edges), 8)]
+    parts = [
+        "# The agents, where they are, and who may talk to whom. Public, and the same file at every agent.\n"
+        "[network]\n"
+        f"topology = {as_toml(network.topology)}\n"
+        f"topology_seed = {network.topology_seed}\n"
+        f"curve = {str(network.curve).lower()}  # whether links are encrypted and authenticated\n"
+        "edges = [\n" + "".join(f"    {row},\n" for row in rows) + "]\n"
+    ]
+    for peer in network.peers:
+        key = "" if peer.public_key is None else f"public_key = {as_toml(peer.public_key)}\n"
+        parts.append(f"[[agents]]\nagent = {peer.agent}\naddress = {as_toml(peer.address)}\n{key}")
+    try:
+        Path(path).write_text("\n".join(parts), encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise RequestError(f"cannot write the network file {path}: {error.strerror}") from None

@@ -1,0 +1,164 @@
+"""What one process knows of its link to one neighbour, and how two ends come to know each other; no sockets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from admmnet.errors import printable
+from admmnet.transport.hosts.network import Network
+from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Kind
+
+
+@dataclass
+class Link:
+    """State of a link.
+
+    Attributes
+    ----------
+    theirs : str or None
+        The neighbour's nonce, as far as it is known.
+    id : bytes
+        Id of the link, once both ends know that the other lives; 16 zeros before.
+    sent : int
+        Number of the last numbered frame.
+    log : deque
+        Numbered frames that the neighbour may not have: (number, bytes).
+    up : bool
+        Whether the line stands.
+    down_since : float or None
+        When it was cut.
+    fault : str
+        Why it does not come up, as far as ZeroMQ says.
+    waiting_at : float
+        When the neighbour last said that it waits for somebody else.
+    gap : bool
+        Whether frames are missing that it was asked to send again.
+    garbled : int
+        Unreadable frames that came under the neighbour's key.
+    farewell : bool
+        Whether it has said that it leaves.
+    held : list of (Kind, dict)
+        Numbered frames from before both ends knew each other: what others sent that must be passed on.
+    """
+
+    theirs: str | None = None
+    id: bytes = NO_LINK
+    sent: int = 0
+    log: deque[tuple[int, bytes]] = field(default_factory=deque)
+    up: bool = False
+    down_since: float | None = None
+    fault: str = ""
+    waiting_at: float = 0.0
+    gap: bool = False
+    garbled: int = 0
+    farewell: bool = False
+    held: list[tuple[Kind, dict[str, Any]]] = field(default_factory=list)
+
+    @property
+    def ready(self) -> bool:
+        """Whether both ends know each other."""
+        return self.id != NO_LINK
+
+    def down_for(self, now: float) -> float:
+        """Seconds since the line was cut; 0 while it stands."""
+        return 0.0 if self.down_since is None else now - self.down_since
+
+    def acknowledge(self, sequence: int) -> None:
+        """Drop what the neighbour has."""
+        while self.log and self.log[0][0] <= sequence:
+            self.log.popleft()
+
+
+def fresh_nonce() -> str:
+    """16 random bytes in hexadecimal, for one run of one process."""
+    return os.urandom(16).hex()
+
+
+def link_id(one: str, other: str) -> bytes:
+    """Id of the link between two nonces, the same at both ends: no other session has both."""
+    return hashlib.sha256("-".join(sorted((one, other))).encode()).digest()[:16]
+
+
+def facts(network: Network) -> str:
+    """Digest of what must be the same in every process's network file.
+
+    Addresses need not be: a host may be known by another address behind a gate.
+    """
+    peers = [[peer.agent, peer.public_key] for peer in network.peers]
+    content = repr([network.topology, network.curve, sorted(network.edges), peers])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """Content of HELLO.
+
+    Attributes
+    ----------
+    nonce, echo : str
+        The sender's nonce; the receiver's as the sender knows it, or "".
+    ready : bool
+        Whether the sender has seen its own nonce come back.
+    network : str
+        Digest of its network file.
+    settings : mapping
+        Its public settings.
+    """
+
+    nonce: str
+    echo: str
+    ready: bool
+    network: str
+    settings: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, value: Any) -> Greeting:
+        """Greeting in a JSON value.
+
+        Raises
+        ------
+        BadFrame
+            If it is none.
+        """
+        kinds = {"nonce": str, "echo": str, "ready": bool, "network": str, "settings": dict}
+        if not isinstance(value, dict) or value.keys() != kinds.keys():
+            raise BadFrame("payload")
+        if any(not isinstance(value[name], kind) for name, kind in kinds.items()):
+            raise BadFrame("payload")
+        return cls(**value)
+
+
+def difference(mine: Greeting, theirs: Greeting, name: str) -> str | None:
+    """Say what is not the same at both ends of a link; None if everything is.
+
+    Parameters
+    ----------
+    mine, theirs : Greeting
+        Of both ends.
+    name : str
+        Of the other end.
+    """
+    if mine.network != theirs.network:
+        return (
+            f"{name} has another network file (digest {printable(theirs.network, 60)}, here {mine.network}): "
+            "graph or keys differ; copy one network.toml to every host"
+        )
+    for key in sorted(mine.settings.keys() | theirs.settings.keys()):
+        here, there = mine.settings.get(key), theirs.settings.get(key)
+        if json.dumps(here, sort_keys=True) != json.dumps(there, sort_keys=True):
+            return (
+                f"{name} runs with {printable(key, 60)} = {_shown(there)}, this process with {_shown(here)}; "
+                "start all agents with the same settings"
+            )
+    return None
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

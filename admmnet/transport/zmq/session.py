@@ -1,0 +1,245 @@
+"""Frames to and from the neighbours of one process: greeted, numbered, sent again where a line was cut.
+
+What is judged good goes to the caller; what it means is the post's business (``zmq_post``).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from admmnet.transport.hosts.network import Keys, Network
+from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
+from admmnet.transport.zmq.mailbox import Inbox, Verdict
+from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
+from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
+
+BURST = 1000
+"""Frames that are taken in before lines and clock are looked at."""
+PATIENCE = 8
+"""Unreadable frames under one neighbour's key before it counts as lost."""
+_PARSED = (Kind.HELLO, Kind.WAITING, Kind.OBITUARY, Kind.ABORT)
+
+
+class Lines:
+    """Links of one process to its neighbours.
+
+    Parameters
+    ----------
+    network, rank, settings, keys, deadlines, parent
+        As of ``ZmqWorld``.
+    names : mapping
+        What to call every process.
+    obey : callable
+        Gets every frame that is to be acted upon, with its JSON value where it is for the links themselves.
+    give_up : callable
+        Gets a neighbour that sends what cannot be read, and what is wrong.
+
+    Attributes
+    ----------
+    links : dict of int to Link
+        Neighbours.
+    inbox : Inbox
+        What has arrived.
+    closed : set of int
+        Neighbours to which nothing is sent any more.
+    fault : str or None
+        What a neighbour has otherwise than this process: settings, or the network file.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        rank: int,
+        *,
+        settings: Mapping[str, Any],
+        keys: Keys | None,
+        deadlines: Deadlines,
+        parent: int | None,
+        names: Mapping[int, str],
+        obey: Callable[[Frame, Any], None],
+        give_up: Callable[[int, str], None],
+    ) -> None:
+        self.rank, self._names, self._obey, self._give_up = rank, names, obey, give_up
+        process = {peer.agent: place for place, peer in enumerate(network.peers)}
+        around = [process[agent] for agent in network.neighbours(network.peers[rank].agent)]
+        self.peers = {place: network.peers[place] for place in around}
+        self.links = {place: Link() for place in around}
+        identities = {place: self.peers[place].public_key if keys else None for place in around}
+        self._by_key = {key: place for place, key in identities.items() if key is not None}
+        self.inbox = Inbox(identities)
+        self.closed: set[int] = set()
+        self.fault: str | None = None
+        plain = json.loads(json.dumps(dict(settings)))
+        self._greeting = Greeting(fresh_nonce(), "", False, facts(network), plain)
+        self._pulse, self._next_look = deadlines.pulse, 0.0
+        self.sockets = Sockets(network.peers[rank], self.peers, keys, deadlines, parent)
+
+    # out
+
+    def send(self, peer: int, kind: Kind, *, numbered: bool = True, **fields: Any) -> None:
+        """Send a frame to a neighbour; a numbered one again when its line was cut meanwhile."""
+        link = self.links[peer]
+        if peer in self.closed:
+            return
+        if not link.ready:
+            if numbered:
+                link.held.append((kind, fields))  # passed on from a neighbour that is ahead
+            return
+        link.sent += numbered
+        number = link.sent if numbered else 0
+        heard = self.inbox.heard[peer]
+        data = encode(Frame(kind, link.id, self.rank, sequence=number, acknowledged=heard, **fields))
+        if numbered:
+            link.log.append((number, data))
+        if link.up:
+            self.sockets.send(peer, data)
+
+    def spread(self, kind: Kind, *, besides: int | None = None, numbered: bool = True, **fields: Any) -> None:
+        """Send a frame to all neighbours, or all but one."""
+        for peer in self.links:
+            if peer != besides:
+                self.send(peer, kind, numbered=numbered, **fields)
+
+    def pass_on(self, frame: Frame) -> None:
+        """Send to all other neighbours what one has sent."""
+        self.spread(
+            frame.kind,
+            besides=frame.sender,
+            channel=frame.channel,
+            origin=frame.origin,
+            round=frame.round,
+            payload=frame.payload,
+        )
+
+    def greet(self, peer: int) -> None:
+        """Introduce this process to a neighbour."""
+        link = self.links[peer]
+        value = asdict(self._greeting) | {"echo": link.theirs or "", "ready": link.ready}
+        self.sockets.send(peer, encode(Frame(Kind.HELLO, NO_LINK, self.rank, payload=as_json(value))))
+
+    def resend(self, peer: int, after: int = 0) -> None:
+        """Send again what a neighbour may not have."""
+        for number, data in self.links[peer].log:
+            if number > after:
+                self.sockets.send(peer, data)
+
+    def ask_again(self, peer: int) -> None:
+        """Ask a neighbour for what is missing."""
+        self.send(peer, Kind.AGAIN, numbered=False)
+
+    def say_waiting(self, absent: list[int]) -> None:
+        """Tell the neighbours whom this process waits for, and how much it has sent them: they see what is missing."""
+        for peer, link in self.links.items():
+            value = {"for": absent, "sent": link.sent}
+            self.send(peer, Kind.WAITING, numbered=False, payload=as_json(value))
+
+    # in
+
+    def serve(self, seconds: float) -> None:
+        """Take what has arrived; if nothing has, wait until something does or the time is over."""
+        for _ in range(BURST):
+            arrived = self.sockets.receive()
+            if arrived is None:
+                break
+            self._arrive(*arrived)
+            seconds = 0.0
+        if seconds > 0.0 or time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + self._pulse
+            for peer, line in self.sockets.wait(seconds):
+                self._happened(peer, line)
+
+    def _happened(self, peer: int, line: Line) -> None:
+        link = self.links[peer]
+        if line is Line.UP:
+            link.up, link.down_since, link.fault = True, None, ""
+            if not link.ready:
+                self.greet(peer)
+            self.resend(peer)
+        elif line is Line.DOWN:
+            if link.up:
+                link.up, link.down_since = False, time.monotonic()
+        else:
+            link.fault = str(line)
+
+    def _arrive(self, data: bytes, identity: str | None) -> None:
+        try:
+            frame = decode(data)
+            value = content(frame) if frame.kind in _PARSED else None
+            if frame.kind is Kind.HELLO:
+                self._greeted(frame, Greeting.read(value), identity)
+            else:
+                self._judge(frame, value, identity)
+        except BadFrame as bad:
+            self._garbled(identity, bad.reason)
+
+    def _judge(self, frame: Frame, value: Any, identity: str | None) -> None:
+        verdict = self.inbox.judge(frame, identity)
+        if verdict in (Verdict.FOREIGN, Verdict.REFUSED):
+            return
+        link = self.links[frame.sender]
+        link.acknowledge(min(frame.acknowledged, link.sent))
+        if frame.kind is Kind.WAITING:
+            sent = value.get("sent") if isinstance(value, dict) else None
+            if not isinstance(sent, int) or not isinstance(value.get("for"), list):
+                raise BadFrame("payload")
+            link.gap = sent > self.inbox.heard[frame.sender]
+            if link.gap:
+                self.ask_again(frame.sender)
+        if verdict is Verdict.GAP:
+            if not link.gap:  # else it has been asked already
+                self.ask_again(frame.sender)
+            link.gap = True
+        elif verdict in (Verdict.NOW, Verdict.EARLY):
+            link.gap = link.gap and not frame.sequence
+            self._obey(frame, value)
+
+    def _greeted(self, frame: Frame, theirs: Greeting, identity: str | None) -> None:
+        peer = frame.sender
+        if not self.inbox.belongs(frame, identity) or peer in self.closed:
+            self.inbox.count(Verdict.FOREIGN)
+            return
+        link, mine = self.links[peer], self._greeting.nonce
+        if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
+            self.inbox.count(Verdict.FOREIGN)
+            if theirs.echo == mine:  # no recording: the process that was here is dead
+                self._give_up(peer, "its process has ended and was started anew")
+            else:
+                self.greet(peer)
+            return
+        news = theirs.nonce != link.theirs
+        link.theirs = theirs.nonce
+        if theirs.echo == mine and not link.ready:  # it has heard this very run: no recording can have
+            link.id = link_id(mine, theirs.nonce)
+            self.inbox.open(peer, link.id)
+            self.fault = self.fault or difference(self._greeting, theirs, self._names[peer])
+        if news or not theirs.ready:
+            self.greet(peer)
+        if link.ready and link.held:
+            held, link.held = link.held, []
+            for kind, values in held:
+                self.send(peer, kind, **values)
+
+    def _garbled(self, identity: str | None, reason: str) -> None:
+        self.inbox.count(Verdict.REFUSED)
+        peer = None if identity is None else self._by_key.get(identity)
+        if peer is None or peer in self.closed:  # anybody could have sent it
+            return
+        link = self.links[peer]
+        link.garbled += 1
+        if link.garbled >= PATIENCE:
+            self._give_up(peer, f"{link.garbled} frames from it could not be read (the last one: {reason})")
+        else:
+            self.ask_again(peer)
+
+    def shut(self, peer: int) -> None:
+        """Neither take anything more of a neighbour nor send it anything."""
+        self.closed.add(peer)
+        self.inbox.shut(peer)
+
+    def close(self, linger: float) -> None:
+        """Close the sockets; what was sent may still leave for some seconds."""
+        self.sockets.close(linger, frozenset(peer for peer, link in self.links.items() if not link.up))

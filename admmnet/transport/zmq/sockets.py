@@ -1,0 +1,271 @@
+"""Sockets of one process: where it hears, one line to every neighbour, and the door that asks for keys.
+
+One PULL socket is bound and hears all neighbours; one PUSH socket a neighbour is connected to that neighbour's.
+ZeroMQ's own thread keeps lines alive, notices when one is cut and connects it again. Over tcp both ends show
+their keys (CURVE), and the door lets in nobody but the neighbours.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import parse_monitor_message
+
+from admmnet.errors import RequestError
+from admmnet.transport.hosts.network import Keys, Peer
+from admmnet.transport.zmq.wire import LIMIT
+
+QUEUE = 200_000
+"""Frames that may wait in the bound socket. A full queue would stop the heartbeats of the senders' lines."""
+_DOMAIN = b"admmnet"
+_EVENTS = (
+    zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+)
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """How long a process waits before it gives something up, in seconds.
+
+    Attributes
+    ----------
+    connect : float
+        For all neighbours to answer, at the start.
+    heartbeat : float
+        Without a sign of life of a neighbour's process or host.
+    round : float
+        For a neighbour that lives to do its part.
+    shutdown : float
+        For last frames to leave, at the end or after an error.
+    """
+
+    connect: float
+    heartbeat: float
+    round: float
+    shutdown: float
+
+    # what a dead neighbour costs at most adds up to less than the heartbeat deadline: one beat until ZeroMQ asks,
+    # its time to answer, the time to connect again, and one pulse until this is looked at
+
+    @property
+    def beat(self) -> float:
+        """Between two heartbeats of a line."""
+        return 0.1 * self.heartbeat
+
+    @property
+    def answer(self) -> float:
+        """For the answer to a heartbeat."""
+        return 0.4 * self.heartbeat
+
+    @property
+    def grace(self) -> float:
+        """For a line that was cut to come back."""
+        return 0.35 * self.heartbeat
+
+    @property
+    def pulse(self) -> float:
+        """Between two looks at the clock, and two words to the neighbours, of a process that waits."""
+        return min(1.0, 0.1 * self.heartbeat, 0.1 * self.round)
+
+
+class Line(StrEnum):
+    """What happened to the line to a neighbour."""
+
+    UP = "up"
+    DOWN = "down"
+    NOT_ADMITTED = "it does not admit this process's key"
+    NOT_UNDERSTOOD = "its key is not the one in the network file, or it speaks no CURVE"
+
+
+class Door:
+    """Answers ZeroMQ's question whether a key may come in (RFC 27), in a thread that does nothing else.
+
+    A thread, because a neighbour whose line was cut must be let in again while this process computes.
+
+    Attributes
+    ----------
+    turned_away : int
+        How often somebody was not let in.
+    """
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], admitted: frozenset[str]) -> None:
+        self.turned_away = 0
+        self._admitted = admitted
+        self._socket = context.socket(zmq.REP)
+        self._socket.linger = 0
+        self._socket.bind("inproc://zeromq.zap.01")
+        self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                parts = self._socket.recv_multipart()
+                key = self._key(parts)
+                admitted = key in self._admitted
+                self.turned_away += not admitted
+                status = (b"200", b"", key.encode()) if admitted else (b"400", b"no neighbour", b"")
+                self._socket.send_multipart([b"1.0", parts[1] if len(parts) > 1 else b"", *status, b""])
+        except zmq.ContextTerminated:
+            self._socket.close(0)
+
+    @staticmethod
+    def _key(parts: list[bytes]) -> str:
+        if len(parts) != 7 or parts[5] != b"CURVE" or len(parts[6]) != 32:
+            return ""
+        return z85.encode(parts[6]).decode()
+
+    def close(self) -> None:
+        """Wait for the thread, after the context's end."""
+        self._thread.join(1.0)
+
+
+class Sockets:
+    """All sockets of one process.
+
+    Parameters
+    ----------
+    own : Peer
+        This process; it listens at this address.
+    neighbours : mapping
+        Process to peer.
+    keys : Keys or None
+        This process's key pair; None on lines without CURVE.
+    deadlines : Deadlines
+        How long lines may be silent.
+    parent : int, optional
+        A pipe whose end of file means that the starter has died.
+
+    Raises
+    ------
+    RequestError
+        If the address cannot be listened at.
+    """
+
+    def __init__(
+        self,
+        own: Peer,
+        neighbours: Mapping[int, Peer],
+        keys: Keys | None,
+        deadlines: Deadlines,
+        parent: int | None = None,
+    ) -> None:
+        self.orphaned = False
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._deadlines, self._parent, self._keys = deadlines, parent, keys
+        self.door: Door | None = None
+        if keys is not None:  # before anything listens: without a door ZeroMQ lets everybody in
+            self.door = Door(self._context, frozenset(str(peer.public_key) for peer in neighbours.values()))
+        self._pull = self._socket(zmq.PULL, own.address)
+        self._pull.rcvhwm = QUEUE
+        self._pull.linger = -1  # what a neighbour sent before it left stays here until it is read
+        self._pull.maxmsgsize = LIMIT
+        if keys is not None:
+            self._pull.curve_server = True
+            self._pull.zap_domain = _DOMAIN
+            self._pull.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        try:
+            self._pull.bind(own.listens_at())
+        except zmq.ZMQError as error:
+            self.close(0.0)
+            raise RequestError(
+                f"agent {own.agent} cannot listen at {own.address}: {error.strerror}; "
+                "give it another address in the network file, or end what listens there"
+            ) from None
+        self._poller = zmq.Poller()
+        self._poller.register(self._pull, zmq.POLLIN)
+        self._push: dict[int, zmq.Socket[bytes]] = {}
+        self._monitors: dict[zmq.Socket[bytes], int] = {}
+        if parent is not None:
+            self._poller.register(parent, zmq.POLLIN | zmq.POLLERR)
+        for process, peer in neighbours.items():
+            self._connect(process, peer)
+
+    def _socket(self, kind: int, address: str) -> zmq.Socket[bytes]:
+        socket = self._context.socket(kind)
+        socket.linger = 0
+        socket.heartbeat_ivl = _milliseconds(self._deadlines.beat)
+        socket.heartbeat_timeout = _milliseconds(self._deadlines.answer)
+        socket.heartbeat_ttl = _milliseconds(self._deadlines.beat + self._deadlines.answer)
+        socket.handshake_ivl = _milliseconds(self._deadlines.heartbeat)
+        socket.ipv6 = "[" in address
+        if self._keys is not None:
+            socket.curve_publickey = self._keys.public.encode()
+            socket.curve_secretkey = self._keys.secret.encode()
+        return socket
+
+    def _connect(self, process: int, peer: Peer) -> None:
+        socket = self._socket(zmq.PUSH, peer.address)
+        socket.sndhwm = 0  # never blocks; what waits is bounded by what a round sends
+        socket.connect_timeout = _milliseconds(self._deadlines.answer)
+        socket.reconnect_ivl = min(50, _milliseconds(0.25 * self._deadlines.grace))
+        socket.reconnect_ivl_max = min(1000, _milliseconds(0.25 * self._deadlines.grace))
+        if self._keys is not None:
+            socket.curve_serverkey = str(peer.public_key).encode()
+        monitor = socket.get_monitor_socket(_EVENTS)
+        self._monitors[monitor] = process
+        self._poller.register(monitor, zmq.POLLIN)
+        socket.connect(peer.address)
+        self._push[process] = socket
+
+    def send(self, process: int, data: bytes) -> None:
+        """Hand over a message to a neighbour; ZeroMQ's thread sends it."""
+        self._push[process].send(data, zmq.NOBLOCK)
+
+    def receive(self) -> tuple[bytes, str | None] | None:
+        """Message that has arrived and the key it came under; None if there is none."""
+        try:
+            message = self._pull.recv(zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            return None
+        if message.more:  # nobody here sends messages of many parts
+            while self._pull.getsockopt(zmq.RCVMORE):
+                self._pull.recv()
+            return b"", None
+        return message.bytes, None if self._keys is None else str(message.get("User-Id"))
+
+    def wait(self, seconds: float) -> Iterator[tuple[int, Line]]:
+        """Wait until something arrives or happens, and return what happened to lines."""
+        for socket, _ in self._poller.poll(max(0, _milliseconds(seconds) if seconds > 0 else 0)):
+            if socket == self._parent:
+                self.orphaned = not os.read(socket, 1)
+            elif socket in self._monitors:
+                yield from self._happened(socket)
+
+    def _happened(self, monitor: zmq.Socket[bytes]) -> Iterator[tuple[int, Line]]:
+        while monitor.poll(0):
+            event = parse_monitor_message(monitor.recv_multipart())["event"]
+            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                yield self._monitors[monitor], Line.UP
+            elif event == zmq.EVENT_DISCONNECTED:
+                yield self._monitors[monitor], Line.DOWN
+            elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+                yield self._monitors[monitor], Line.NOT_ADMITTED
+            else:
+                yield self._monitors[monitor], Line.NOT_UNDERSTOOD
+
+    def close(self, linger: float, hopeless: frozenset[int] = frozenset()) -> None:
+        """Close everything; what waits for a neighbour may still leave for `linger` seconds, except to some."""
+        for process, socket in getattr(self, "_push", {}).items():
+            socket.disable_monitor()
+            socket.close(0 if process in hopeless else _milliseconds(linger) if linger > 0 else 0)
+        for monitor in getattr(self, "_monitors", {}):
+            monitor.close(0)
+        self._pull.close(0)
+        self._context.term()
+        if self.door is not None:
+            self.door.close()
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, min(int(1000 * seconds), 2**31 - 1))

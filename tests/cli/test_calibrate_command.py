@@ -1,0 +1,272 @@
+"""admmnet calibrate: what a run would add and spend, without data."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import read_run
+from admmnet.cli import run_command_line
+from admmnet.cli.tables import epsilon
+from admmnet.data import loading
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.events import from_parameters, parameters
+
+METHODS = {
+    "pp": ("--algorithm", "pp-admm"),
+    "pp-output": ("--algorithm", "pp-admm", "--release", "output"),
+    "ipp": ("--algorithm", "ipp-admm"),
+    "ipp-held": ("--gate", "above-threshold", "--max-releases", "3"),
+    "ipp-off": ("--gate", "off"),
+    "pp-published": ("--algorithm", "pp-admm", "--method", "published"),
+    "ipp-published": ("--method", "published"),
+    "ipp-repaired": ("--method", "published", "--accountant", "proven"),
+    "dvp": ("--algorithm", "dvp"),
+    "m-admm": ("--algorithm", "m-admm", "--growth", "1.1"),
+    "r-admm": ("--algorithm", "r-admm", "--gamma", "0.1"),
+    "dvp-published": ("--algorithm", "dvp", "--method", "published"),
+    "m-published": ("--algorithm", "m-admm", "--method", "published"),
+    "r-published": ("--algorithm", "r-admm", "--method", "published"),
+    "r-repaired": ("--algorithm", "r-admm", "--method", "published", "--accountant", "proven"),
+}
+RIVALS = {"dvp", "m-admm", "r-admm"}
+
+
+class Calibrate:
+    """The command in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        self._capsys.readouterr()
+        code = run_command_line(["calibrate", *words])
+        return code, *self._capsys.readouterr()
+
+    def json(self, *words: str) -> dict[str, Any]:
+        code, out, err = self(*words, "--json")
+        assert (code, err) == (0, "")
+        answer: dict[str, Any] = json.loads(out)
+        return answer
+
+    def refused(self, *words: str, code: int = 2) -> str:
+        found, out, err = self(*words)
+        assert (found, out) == (code, "")
+        assert len(err.splitlines()) == 1, err
+        return err
+
+
+@pytest.fixture
+def calibrate(capsys: pytest.CaptureFixture[str]) -> Calibrate:
+    return Calibrate(capsys)
+
+
+@pytest.fixture
+def _no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def touched(*args: Any) -> None:
+        raise AssertionError("a data set was touched")
+
+    monkeypatch.setattr(loading, "load", touched)
+    monkeypatch.setattr("admmnet.running.plan.load", touched)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((200, 4))
+    path = tmp_path_factory.mktemp("data") / "people.npz"
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(200) > 0, 1, -1))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_does_what_was_announced(name: str, people: str, tmp_path: Path, calibrate: Calibrate) -> None:
+    """Sizes, width and graph as the run finds them: every event of its ledgers was announced, to the bit."""
+    common = (*METHODS[name], "--topology", "star:5", "--epsilon", "20", "--rounds", "6")
+    common += ("--gate-threshold", "-1e6") if name.startswith("ipp") and name != "ipp-off" else ()
+    words = ["run", "--data", people, *common, "--seed", "1"]
+    assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
+    books = list(read_run(tmp_path / "run").ledgers.values())
+    records = ",".join(str(book.header["records"]) for book in books)
+    answer = calibrate.json("--records", records, "--features", "5", *common)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    for entry, book, run in zip(answer["agents"], books, summary["per_agent"], strict=True):
+        announced = {(c["mechanism"], json.dumps(c["parameters"])): c["times"] for c in entry["charges"]}
+        charged: dict[Any, int] = {}
+        for _, event, _ in book.events:
+            key = (event.mechanism, json.dumps(parameters(event)))
+            charged[key] = charged.get(key, 0) + 1
+        assert set(charged) <= set(announced)
+        assert all(charged[key] <= announced[key] for key in charged)
+        assert entry["worst_case"]["epsilon_spent"] == run["epsilon_proven"]
+        assert entry["worst_case"]["rho"] == run["rho_proven"]
+        assert (entry["records"], entry["degree"]) == (run["records"], run["degree"])
+        assert entry["budget"] == book.header["budget"]
+        assert entry["order"] == book.header["order"]
+        if not name.startswith("ipp-published") and name != "ipp-repaired":
+            assert charged == announced, "the gate let everything pass"
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.usefixtures("_no_data")
+def test_the_charges_are_the_worst_case(name: str, calibrate: Calibrate) -> None:
+    answer = calibrate.json("--records", "7000", *METHODS[name], "--epsilon", "2", "--delta", "1e-4")
+    assert len(answer["agents"]) == 5
+    for entry in answer["agents"]:
+        total = Totals(answer["method"])
+        for charge in entry["charges"]:
+            event = from_parameters(charge["mechanism"], charge["parameters"])
+            total.add(event, charge["times"])
+            alone = Totals(answer["method"])
+            alone.add(event, charge["times"])
+            assert charge["rho"] == pytest.approx(alone.rho, rel=1e-12)
+            assert charge["epsilon_alone"] == pytest.approx(alone.epsilon_proven(1e-4), rel=1e-9)
+            if name.endswith("published"):
+                assert charge["rho_published"] == pytest.approx(alone.rho_published, rel=1e-12)
+            elif not name.endswith("repaired"):
+                assert charge["rho_published"] is None
+        spent = entry["worst_case"]["epsilon_spent"]
+        assert spent == pytest.approx(total.epsilon_proven(1e-4), rel=1e-9)
+        if answer["accountant"] == "proven":
+            assert 2.0 * (1 - 1e-6) <= spent <= 2.0 * (1 + 1e-9)
+        assert entry["worst_case"]["rho"] == pytest.approx(total.rho, rel=1e-9)
+    assert not list(Path().iterdir()), "it writes nothing"
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
+    words = (
+        "--records",
+        "300,5000,5000",
+        "--topology",
+        "path:3",
+        "--gate",
+        "above-threshold",
+        "--epsilon",
+        "3",
+    )
+    code, out, err = calibrate(*words)
+    assert (code, err) == (0, "")
+    answer = calibrate.json(*words)
+    assert out.startswith(f"ipp-admm (proven), 3 agents, {answer['rounds']} rounds, eta {answer['eta']:.4g}")
+    titles = re.findall(r"^agents (.*): (\d+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
+    assert titles == [
+        (str(e["agent"]), str(e["records"]), str(e["degree"]), f"{e['convexity']:.4g}")
+        for e in answer["agents"]
+    ]
+    assert out.count("worst case: epsilon 3") == 3
+    rows = [line.split() for line in out.splitlines() if re.match(r"^\s+(objective|gaussian|above)", line)]
+    charges = [charge for entry in answer["agents"] for charge in entry["charges"]]
+    assert len(rows) == len(charges) == 9
+    for row, charge in zip(rows, charges, strict=True):
+        values = charge["parameters"]
+        held = charge["mechanism"] == "above-threshold"
+        noise = 2 * values["sensitivity"] / values["epsilon_query"] if held else values["sigma"]
+        each = charge["rho"] / charge["times"]
+        assert row[:3] == [charge["mechanism"], f"{noise:.4g}", str(charge["times"])]
+        assert row[3:5] == [f"{each:.4g}", f"{charge['rho']:.4g}"]
+        assert row[6] == epsilon(charge["epsilon_alone"])  # rounded up
+    for entry in answer["agents"]:
+        total = sum(charge["rho"] for charge in entry["charges"])
+        assert total == pytest.approx(entry["worst_case"]["rho"], rel=1e-9)
+
+
+@pytest.mark.usefixtures("_no_data")
+@pytest.mark.parametrize("algorithm", sorted(RIVALS))
+def test_the_table_of_a_rival(algorithm: str, calibrate: Calibrate) -> None:
+    words = ("--algorithm", algorithm, "--records", "300,5000,5000", "--topology", "path:3", "--rounds", "4")
+    code, out, err = calibrate(*words)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines() if re.match(r"^\s+(gamma-norm|gaussian|none)", line)]
+    charges = [charge for entry in calibrate.json(*words)["agents"] for charge in entry["charges"]]
+    assert len(rows) == len(charges) == (9 if algorithm == "r-admm" else 6)
+    for row, charge in zip(rows, charges, strict=True):
+        values = charge["parameters"]
+        if charge["mechanism"] == "none":
+            assert charge["times"] == 2
+            assert (values, charge["rho"], charge["epsilon_alone"]) == ({}, 0.0, 0.0)
+            continue
+        # a coordinate of K(a) has the variance (d + 1) / a^2
+        sigma = (values["dimension"] + 1) ** 0.5 / values["rate"] if "rate" in values else values["sigma"]
+        times = 2 if algorithm == "r-admm" else 4
+        assert row[:3] == [charge["mechanism"], f"{sigma:.4g}", str(times)]
+        assert row[4] == f"{charge['rho']:.4g}"
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_equal_agents_are_shown_once(calibrate: Calibrate) -> None:
+    _, out, _ = calibrate("--records", "7000", "--topology", "ring:40", "--algorithm", "pp-admm")
+    assert out.count("objective-perturbation") == 1
+    assert "agents 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...:" in out
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_records_say_how_many_agents_there_are(calibrate: Calibrate) -> None:
+    assert len(calibrate.json("--records", "700")["agents"]) == 5
+    assert [e["records"] for e in calibrate.json("--records", "700,900,800")["agents"]] == [700, 900, 800]
+    many = calibrate.json("--records", "700", "--topology", "ring:9")
+    assert [entry["records"] for entry in many["agents"]] == [700] * 9
+    message = calibrate.refused("--records", "700,800,900", "--topology", "ring:9")
+    assert "--records 700,800,900 names 3 sizes for 9 agents: give one, or all" in message
+
+
+@pytest.mark.usefixtures("_no_data")
+@pytest.mark.parametrize("records", ["0", "-5", "many", "7e3", "700,", "", "700,0"])
+def test_wrong_records(records: str, calibrate: Calibrate) -> None:
+    assert f"--records {records!r} is not allowed: it must be whole numbers" in calibrate.refused(
+        "--records", records
+    )
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_other_wrong_requests(calibrate: Calibrate) -> None:
+    default = calibrate.json()["agents"]
+    assert [agent["records"] for agent in default] == [7000] * 5
+    assert "epsilon = -1.0 is not allowed" in calibrate.refused("--records", "700", "--epsilon", "-1")
+    message = calibrate.refused("--records", "700", "--eta", "1e-9", "--proximal", "0", code=4)
+    assert "affords no release at all" in message
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_width_matters_and_has_a_default(calibrate: Calibrate) -> None:
+    etas = [
+        calibrate.json("--records", "700", "--epsilon", "0.5", *words)["eta"]
+        for words in ((), ("--features", "100"), ("--features", "1000"))
+    ]
+    assert etas[0] == etas[1] < etas[2]
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_settings_from_a_file(calibrate: Calibrate) -> None:
+    Path("mine.toml").write_text(
+        '[algorithm]\nalgorithm = "pp-admm"\nrounds = 4\n[privacy]\nepsilon = 3.0\n[privacy.agents.1]\nepsilon = 0.5\n'
+    )
+    answer = calibrate.json("mine.toml", "--records", "700,700", "--rounds", "3")
+    assert [entry["budget"]["epsilon"] for entry in answer["agents"]] == [3.0, 0.5]
+    assert answer["rounds"] == 3
+    assert answer["agents"][1]["sigma1"] > 3 * answer["agents"][0]["sigma1"]
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_without_privacy_there_is_nothing_to_calibrate(calibrate: Calibrate) -> None:
+    code, out, _ = calibrate("--records", "700", "--algorithm", "admm")
+    assert code == 0
+    assert "no privacy: vectors are sent as they are" in out
+    answer = calibrate.json("--records", "700", "--algorithm", "admm")
+    assert answer["agents"] == []
+    assert answer["accountant"] is None
+
+
+@pytest.mark.usefixtures("_no_data")
+def test_an_account_is_not_read_and_that_is_said(calibrate: Calibrate) -> None:
+    code, out, err = calibrate("--records", "700", "--account", "mine", "--json")
+    assert code == 0
+    assert json.loads(out) == calibrate.json("--records", "700")
+    assert err == "note: the account is not read: this is the noise of a first run\n"
+    assert not Path("mine").exists()

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from admmnet.cli import run_command_line
+from admmnet.config.toml import flag_fields
+
+PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
+
+
+class Printed(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Admmnet:
+    """The command line in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> Printed:
+        self._capsys.readouterr()
+        code = run_command_line(words)
+        return Printed(code, *self._capsys.readouterr())
+
+    def ok(self, *words: str) -> Printed:
+        printed = self(*words)
+        assert printed.code == 0, printed.err
+        return printed
+
+
+@pytest.fixture
+def admmnet(capsys: pytest.CaptureFixture[str]) -> Admmnet:
+    return Admmnet(capsys)
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((200, 4))
+    path = tmp_path_factory.mktemp("data") / "people.npz"
+    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(200) > 0, 1, -1))
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    words = ("run", "--data", people, "--topology", "ring:5", *PUBLISHED, "--quiet", "-o", str(folder))
+    assert run_command_line(words) == 0
+    return folder
+
+
+def test_the_bare_command_means_run(
+    people: str, tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    admmnet.ok("--data", people, *PUBLISHED, "--no-test", "--no-account")
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert re.fullmatch(r"\d{8}-\d{6}-pp-admm", folder.name)
+    assert (folder / "summary.json").is_file()
+    (tmp_path / "mine.toml").write_text(
+        f'[data]\ndata = "{people}"\n[algorithm]\nalgorithm = "admm"\nrounds = 1\n[run]\nsimulate = true\n'
+    )
+    admmnet.ok("mine.toml", "--out", "there")
+    assert json.loads((tmp_path / "there" / "summary.json").read_text())["algorithm"] == "admm"
+
+
+def test_no_words_at_all(tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = admmnet.ok()
+    assert "ipp-admm" in printed.out
+    assert "on census" in printed.out
+    assert len(list((tmp_path / "runs").iterdir())) == 1
+
+
+def test_closing_table(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    printed = admmnet.ok(
+        "run", "--data", people, "--topology", "ring:5", *PUBLISHED, "-o", str(tmp_path / "run")
+    )
+    rows = [line.split() for line in printed.out.splitlines()]
+    assert [row[0] for row in rows if row and row[0].isdecimal()] == ["0", "1", "2", "3", "4"]
+    (network,) = (row for row in rows if row and row[0] == "network")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert network[1] == str(summary["data"]["train"])
+    assert f"{100 * summary['test_error']['consensus']:.2f}%" in network
+    assert str(tmp_path / "run") in printed.out
+    assert "note:" not in printed.out
+    assert printed.err.count("note: ") == len(summary["notes"]) > 0
+    assert "a seeded run is a simulation" in printed.err
+
+
+def test_json_is_the_summary(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    printed = admmnet.ok("run", "--data", people, *PUBLISHED, "--json", "-o", str(tmp_path / "run"))
+    assert json.loads(printed.out) == json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def test_quiet(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    for name, words in (("one", ()), ("two", ("--json",))):
+        printed = admmnet.ok(
+            "run", "--data", people, *PUBLISHED, "--quiet", *words, "-o", str(tmp_path / name)
+        )
+        assert printed[1:] == ("", "")
+
+
+def test_help_lists_every_flag(admmnet: Admmnet) -> None:
+    general = admmnet.ok("--help").out
+    for command in ("run", "ledger", "topology"):
+        assert re.search(rf"^  {command} ", general, re.MULTILINE)
+    listed = admmnet.ok("run", "--help").out
+    for name, _, _ in flag_fields():
+        assert f"--{name.replace('_', '-')}" in listed, name
+    for flag in ("-o", "--quiet", "--json", "--debug"):
+        assert flag in listed
+    assert "0.1.0" in admmnet.ok("--version").out
+    for words in (("ledger", "verify"), ("ledger", "show"), ("ledger", "export"), ("topology", "make")):
+        assert "Usage: admmnet" in admmnet.ok(*words, "--help").out
+
+
+def test_a_config_file_and_flags_over_it(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    config = tmp_path / "mine.toml"
+    config.write_text(
+        f"""
+        [data]
+        data = '{people}'
+        test_fraction = 0.2
+        [network]
+        topology = 'star:4'
+        [problem]
+        regularisation = 50
+        [algorithm]
+        algorithm = 'pp-admm'
+        method = 'published'
+        rounds = 2
+        [privacy]
+        epsilon = 2
+        [privacy.agents.3]
+        epsilon = 0.5
+        [run]
+        seed = 8
+        """
+    )
+    words = ("run", str(config), "--rounds", "3", "--delta", "1e-5", "--json", "-o", str(tmp_path / "run"))
+    summary = json.loads(admmnet.ok(*words).out)
+    assert (summary["rounds"], summary["topology"], summary["data"]["test"]) == (3, "star:4", 40)
+    assert (summary["privacy"]["epsilon_target"], summary["privacy"]["delta"]) == (2.0, 1e-5)
+    budgets = [
+        json.loads((tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()[0])["budget"][
+            "epsilon"
+        ]
+        for i in range(4)
+    ]
+    assert budgets == [2.0, 2.0, 2.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "own"),
+    [
+        ("admm", ()),
+        ("pp-admm", ()),
+        ("ipp-admm", ("--max-releases", "3")),
+        ("dvp", ()),
+        ("m-admm", ("--growth", "1.1")),
+        ("r-admm", ("--gamma", "0.5")),
+    ],
+)
+def test_resolved_settings_reproduce_the_run(
+    algorithm: str, own: tuple[str, ...], people: str, tmp_path: Path, admmnet: Admmnet
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    words = (
+        "--algorithm",
+        algorithm,
+        "--method",
+        "published",
+        "--rounds",
+        "4",
+        "--seed",
+        "4",
+        "--epsilon",
+        "1e4",
+    )
+    admmnet.ok("run", "--data", people, *words, *own, "--agents", "6", "-o", str(one))
+    admmnet.ok("run", str(one / "config.toml"), "--quiet", "-o", str(two))
+    assert (one / "config.toml").read_text() == (two / "config.toml").read_text()
+    with np.load(one / "model.npz") as first, np.load(two / "model.npz") as second:
+        assert first["theta"].any()
+        assert first["theta"].tobytes() == second["theta"].tobytes()
+    for path in (one / "ledger").iterdir():
+        assert path.read_bytes() == (two / "ledger" / path.name).read_bytes()
+
+
+def test_ledger_show(finished: Path, admmnet: Admmnet) -> None:
+    printed = admmnet.ok("ledger", "show", str(finished)).out
+    rows = [line.split() for line in printed.splitlines()]
+    assert [row[0] for row in rows if row and row[-1] == "finished"] == ["0", "1", "2", "3", "4"]
+    one = admmnet.ok("ledger", "show", str(finished), "--agent", "3", "--events").out
+    assert "agent 3: pp-admm (published)" in one
+    assert one.count("objective-perturbation") == one.count("gaussian") == 3
+    assert "agent 2" not in one
+
+
+def test_ledger_show_json(finished: Path, admmnet: Admmnet) -> None:
+    accounts: list[dict[str, Any]] = json.loads(admmnet.ok("ledger", "show", str(finished), "--json").out)
+    summary = json.loads((finished / "summary.json").read_text())
+    assert [account["header"]["agent"] for account in accounts] == [0, 1, 2, 3, 4]
+    for account, entry in zip(accounts, summary["per_agent"], strict=True):
+        assert account["count"] == 6
+        assert account["finished"] is True
+        assert account["total"]["rho"] == pytest.approx(entry["rho"], rel=1e-9)
+        assert account["total"]["epsilon_spent"] == pytest.approx(entry["epsilon_spent"], rel=1e-9)
+        assert "events" not in account
+    words = ("ledger", "show", str(finished), "--json", "--agent", "1", "--events", "--delta", "1e-9")
+    (account,) = json.loads(admmnet.ok(*words).out)
+    assert [event["round"] for event in account["events"]] == [0, 0, 1, 1, 2, 2]
+    assert account["delta"] == 1e-9
+    assert account["total"]["epsilon_spent"] > accounts[1]["total"]["epsilon_spent"]
+    assert account["total"]["rho"] == accounts[1]["total"]["rho"]
+
+
+def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    printed = admmnet.ok("ledger", "verify", str(finished))
+    assert "5 ledgers, 30 events hold; the run is finished" in printed.out
+    copied = Path(shutil.copytree(finished, tmp_path / "run"))
+    ledger = copied / "ledger/agent-002.jsonl"
+    ledger.write_text(ledger.read_text().replace('"sigma":', '"sigma":1', 1))
+    for words in (("verify",), ("show",), ("export",)):
+        printed = admmnet("ledger", *words, str(copied))
+        assert printed.code == 1
+        assert printed.out == ""
+        assert re.fullmatch(r"admmnet: .*agent-002\.jsonl: line 2: .*\n", printed.err), printed.err
+
+
+def test_ledger_verify_names_a_changed_summary(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    copied = Path(shutil.copytree(finished, tmp_path / "run"))
+    path = copied / "summary.json"
+    summary = json.loads(path.read_text())
+    summary["ledgers"]["ledger/agent-004.jsonl"] = "0" * 64
+    path.write_text(json.dumps(summary))
+    printed = admmnet("ledger", "verify", str(copied))
+    assert printed.code == 1
+    assert "agent-004.jsonl" in printed.err
+    assert "summary.json" in printed.err
+
+
+def test_ledger_export(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
+    printed = admmnet.ok("ledger", "export", str(finished), "--format", "csv").out
+    rows = list(csv.DictReader(io.StringIO(printed)))
+    columns = ["agent", "round", "mechanism", "parameters", "rho", "xi", "rho_published"]
+    totals = ["total_rho", "total_xi", "total_epsilon_spent", "total_epsilon_published"]
+    assert list(rows[0]) == columns + totals
+    assert [row["agent"] for row in rows] == [str(i) for i in range(5) for _ in range(6)]
+    assert set(json.loads(rows[0]["parameters"])) >= {"sensitivity", "sigma"}
+    total = sum(float(row["rho"]) for row in rows if row["agent"] == "2")
+    assert float(rows[17]["total_rho"]) == pytest.approx(total, rel=1e-12)
+    admmnet.ok("ledger", "export", str(finished), "-o", str(tmp_path / "charges.csv"))
+    assert (tmp_path / "charges.csv").read_text() == printed
+
+
+@pytest.mark.parametrize("ending", ["edges", "json", "graphml", "gml", "adjlist"])
+def test_topology_make_and_show(ending: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    path = str(tmp_path / f"graph.{ending}")
+    made = admmnet.ok("topology", "make", "erdos-renyi:8:0.4", "--seed", "3", "-o", path).out
+    facts = json.loads(admmnet.ok("topology", "show", path, "--json").out)
+    assert f"8 agents, {facts['edges']} edges" in made
+    assert facts == json.loads(
+        admmnet.ok("topology", "show", "erdos-renyi:8:0.4", "--seed", "3", "--json").out
+    )
+    table = admmnet.ok("topology", "show", path).out
+    assert re.search(r"^  edges +" + str(facts["edges"]) + "$", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topology", "make", "ring:5", "-o", "graph.edges"),
+        ("topology", "show", "ring:5"),
+        ("network", "init", "ring:5", "--hosts", "hosts", "-o", "net"),
+    ],
+)
+def test_a_seed_that_decides_nothing_is_refused(
+    words: tuple[str, ...], tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = admmnet(*words, "--seed", "3")
+    assert printed.code == 2
+    assert "--seed 3 goes with a random graph, not topology = 'ring:5': leave it out" in printed.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_topology_plot(tmp_path: Path, admmnet: Admmnet) -> None:
+    pytest.importorskip("matplotlib")
+    printed = admmnet.ok("topology", "show", "ring:5", "--plot", str(tmp_path / "ring.svg"))
+    assert "ring.svg" in printed.out
+    assert "<svg" in (tmp_path / "ring.svg").read_text()
+
+
+def test_a_made_topology_is_run(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    path = str(tmp_path / "graph.edges")
+    admmnet.ok("topology", "make", "star:3", "-o", path)
+    summary = json.loads(
+        admmnet.ok(
+            "run", "--data", people, "--topology", path, *PUBLISHED, "--json", "-o", str(tmp_path / "run")
+        ).out
+    )
+    assert summary["agents"] == 3
+    assert summary["topology"] == path

@@ -1,0 +1,293 @@
+"""What ``auto`` chooses: public quantities alone, explicit settings kept, and sensible in every direction."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.config.defaults import with_delta
+from admmnet.holder import SimulatedHolder
+from admmnet.methods import METHODS, AgentPlan, Facts, convexity, fixed, pp_admm, rivals
+from admmnet.methods.convexity import missing_convexity, typical_penalty
+from admmnet.methods.pp_admm import PPADMM
+from admmnet.running.plan import Plan, Public, decide
+from admmnet.transport.local import LocalWorld
+
+
+class Decision(NamedTuple):
+    config: RunConfig
+    agents: list[AgentPlan]
+
+    @property
+    def eta(self) -> float:
+        (eta,) = {agent.eta for agent in self.agents}
+        return eta
+
+    @property
+    def proximal(self) -> tuple[float, ...]:
+        return tuple(agent.proximal for agent in self.agents)
+
+
+def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, **settings: Any) -> Decision:
+    sizes = [records] * len(graph) if isinstance(records, int) else records
+    values: dict[str, Any] = {"algorithm": "pp-admm", "delta": 1e-4} | settings
+    config, public = fixed(RunConfig(**values)), Public(dict(enumerate(sizes)), width)
+    method, agents = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
+    return Decision(method.settings, [agents[i] for i in range(len(graph))])
+
+
+def convexities(decision: Decision) -> list[float]:
+    return [agent.convexity for agent in decision.agents]
+
+
+def numbers(agents: Mapping[int, AgentPlan] | list[AgentPlan]) -> list[Any]:
+    """All that was chosen."""
+    plans = [agents[i] for i in range(len(agents))]
+    return [(p.eta, p.regularisation, p.proximal, p.convexity, p.noise, p.charges, p.budget) for p in plans]
+
+
+# public quantities alone
+
+
+def test_no_function_has_access_to_a_record() -> None:
+    functions: list[Any] = [value for _, value in inspect.getmembers(convexity, inspect.isfunction)]
+    named = {function.__name__ for function in functions}
+    assert named >= {"balanced_convexity", "least_convexity", "typical_penalty", "missing_convexity"}
+    names = ("__init__", "fixed", "wanted_convexity", "objective", "plan")
+    functions += [getattr(kind, name) for kind in METHODS.values() for name in names]
+    for function in (fixed, with_delta, decide, *functions):
+        words = str(inspect.signature(function))
+        assert not any(word in words for word in ("Records", "Matrix", "Vector", "ndarray", "LocalSolver"))
+    assert [field.name for field in fields(Facts)] == ["graph", "counts", "width", "nominal"]
+    imported = {value.__name__ for _, value in inspect.getmembers(convexity, inspect.ismodule)}
+    assert imported <= {"math"}
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
+def test_the_same_facts_give_the_same_decision(algorithm: str) -> None:
+    graph = nx.barbell_graph(4, 0)
+    sizes = [300, 5000, 70, 70, 900, 12000, 70, 300]
+    one, two = (decided(graph, sizes, algorithm=algorithm, epsilon=2.0) for _ in range(2))
+    assert one.config == two.config
+    assert all(agent.noise and agent.charges for agent in one.agents)
+    assert numbers(one.agents) == numbers(two.agents)
+
+
+def write_records(path: Path, seed: int) -> str:
+    """Two files of one shape and nothing else in common: even the labels lean the other way."""
+    stream = np.random.default_rng(seed)
+    X = stream.standard_normal((150, 4)) * (1.0 + 10.0 * seed)
+    np.savez(path, X=X, y=np.where(stream.random(150) < 0.2 + 0.5 * seed, 1, -1))
+    return str(path)
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
+def test_other_records_of_the_same_number_change_no_setting(algorithm: str, tmp_path: Path) -> None:
+    plans: list[Plan] = []
+    ledgers: list[list[Any]] = []
+    for seed in (0, 1):
+        path = write_records(tmp_path / f"{seed}.npz", seed)
+        config = RunConfig(
+            data=path,
+            algorithm=algorithm,
+            topology="star:5",
+            epsilon=2.0,
+            gate_threshold=-1e6 if algorithm == "ipp-admm" else "auto",
+            seed=1,
+            out=str(tmp_path / f"run{seed}"),
+        )
+        theta = run(config, on_start=plans.append).theta
+        assert np.abs(theta).max() > 0.0
+        books = sorted((tmp_path / f"run{seed}" / "ledger").iterdir())
+        ledgers.append([[json.loads(line) for line in book.read_text().splitlines()] for book in books])
+    one, two = plans
+    assert one.data.counts == two.data.counts
+    assert len(one.agents) == 5
+    assert numbers(one.agents) == numbers(two.agents)
+    assert one.config == replace(two.config, data=one.config.data, out=one.config.out)
+    assert ledgers[0] == ledgers[1], "headers, parameters of every event, totals"
+    texts = [(tmp_path / f"run{seed}" / "config.toml").read_text() for seed in (0, 1)]
+    assert texts[0].replace("0.npz", "1.npz") == texts[1]
+    holders = [plan.holders[0][0] for plan in plans]
+    assert len({holder.fingerprint() for holder in holders if isinstance(holder, SimulatedHolder)}) == 2
+
+
+# explicit settings
+
+
+def test_explicit_settings_are_kept() -> None:
+    words: dict[str, Any] = {
+        "eta": 0.0123,
+        "proximal": 0.4,
+        "rounds": 7,
+        "regularisation": 0.03,
+        "beta": 1e-6,
+    }
+    decision = decided(nx.path_graph(3), **words)
+    for name, value in words.items():
+        assert getattr(fixed(RunConfig(**words)), name) == value, name
+        if name != "proximal":
+            assert getattr(decision.config, name) == value, name
+    assert (decision.eta, decision.proximal) == (0.0123, (0.4, 0.4, 0.4))
+    m = [0.01 + 2 * 0.0123 * degree + 0.4 for degree in (1, 2, 1)]
+    assert convexities(decision) == pytest.approx(m, rel=1e-14)
+
+
+def test_an_explicit_penalty_leaves_the_self_term_automatic() -> None:
+    graph = nx.star_graph(4)
+    free = decided(graph)
+    for eta in (1e-9, free.eta, 50.0):
+        decision = decided(graph, eta=eta)
+        assert decision.eta == decision.config.eta == eta
+        assert min(convexities(decision)) >= min(convexities(free)) * (1 - 1e-12)
+        if eta == 50.0:
+            assert decision.proximal == (0.0,) * 5
+    alone = decided(graph, proximal=0.0)
+    assert (alone.eta, alone.proximal) == (free.eta, (0.0,) * 5)
+
+
+def test_fixed_replaces_what_depends_on_settings_alone() -> None:
+    config = fixed(RunConfig())
+    assert (config.rounds, config.beta, config.release) == (pp_admm.ROUNDS, 1e-8, "objective")
+    assert (config.max_releases, config.gate_share, config.inexact_share) == (pp_admm.ROUNDS, 0.05, 0.001)
+    assert config.eta == config.proximal == config.gate_threshold == "auto", "these need the facts"
+    published = fixed(RunConfig(method="published"))
+    assert (published.rounds, published.eta, published.beta) == (30, 0.5, 10**-3.5)
+    assert (published.max_releases, published.gate_share, published.gate_threshold) == (15, 0.1, 1e-3)
+    assert published.inexact_share == 0.001
+    assert published.release is None
+    assert fixed(RunConfig(method="published", rounds=4)).max_releases == 4
+    for name, one in (("proven", config), ("published", published)):
+        assert fixed(one) == one, name
+
+
+def test_fixed_leaves_nothing_automatic_that_a_method_would_read() -> None:
+    pairs = [(name, form) for name, method in METHODS.items() for form in method.forms]
+    assert len(pairs) == 11
+    for algorithm, method in pairs:
+        config = fixed(RunConfig(algorithm=algorithm, method=None if algorithm == "admm" else method))
+        gate, growth = ("max_releases", "gate_share"), ("growth",)
+        own = {"ipp-admm": gate, "m-admm": growth}.get(algorithm, ())
+        for name in ("rounds", "beta", *gate, *growth):
+            read = name in ("rounds", "beta", *own)
+            assert (getattr(config, name) != "auto") is read, (algorithm, method, name)
+        assert (config.inexact_share != "auto") is (algorithm != "admm")
+        assert config.gamma == "auto", "this one needs the loss"
+
+
+def test_what_fixed_chooses_for_the_rivals() -> None:
+    # r-admm reads records in every other round
+    few = rivals.ROUNDS
+    for algorithm, rounds in (("dvp", few), ("m-admm", few), ("r-admm", 2 * few)):
+        proven = fixed(RunConfig(algorithm=algorithm))
+        published = fixed(RunConfig(algorithm=algorithm, method="published"))
+        assert (proven.rounds, proven.beta, proven.eta, proven.proximal) == (rounds, 1e-8, "auto", "auto")
+        assert (published.rounds, published.beta) == (30, 1e-8)
+        assert (published.eta, published.proximal) == (0.5, 0.0)
+        growths = (1.0, 1.02) if algorithm == "m-admm" else ("auto", "auto")
+        assert (proven.growth, published.growth) == growths
+        assert proven.release is published.release is None
+    wide: dict[str, Any] = {"loss": "smoothed-hinge", "loss_width": 1.0}
+    for gamma, words in ((0.25, {}), (1.0, {"loss": "huber"}), (0.5, wide)):
+        assert decided(nx.path_graph(3), algorithm="r-admm", **words).config.gamma == gamma
+    assert decided(nx.path_graph(3), algorithm="r-admm", gamma=0.0).config.gamma == 0.0
+
+
+# who gets the self-term
+
+
+def test_agents_of_low_degree_get_the_self_term() -> None:
+    graph = nx.star_graph(6)
+    decision = decided(graph)
+    hub, *leaves = decision.proximal
+    assert hub == 0.0
+    assert min(leaves) == max(leaves) > 0.0
+    m = convexities(decision)
+    # the leaves have just what they want, the hub more, from its neighbours' penalty
+    assert max(m[1:]) == pytest.approx(m[1], rel=1e-12)
+    assert m[0] > m[1]
+    assert m[1] == pytest.approx(2 * decision.eta + leaves[0], rel=1e-12)
+
+
+def test_agents_of_equal_degree_need_none() -> None:
+    assert decided(nx.cycle_graph(6)).proximal == pytest.approx((0.0,) * 6, abs=1e-12)
+
+
+def test_small_shards_get_the_self_term_and_do_not_burden_the_others() -> None:
+    sizes = [7000, 7000, 7000, 7000, 100]
+    decision = decided(nx.complete_graph(5), sizes)
+    assert decision.eta == pytest.approx(decided(nx.complete_graph(5)).eta, rel=1e-12)
+    assert decision.proximal[:4] == pytest.approx((0.0,) * 4, abs=1e-12)
+    assert decision.proximal[4] > decision.eta
+    poor = decided(nx.complete_graph(5), epsilon=4.0, budgets={"2": {"epsilon": 0.1}})
+    assert poor.proximal[2] > 0.0
+    assert poor.proximal[0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_every_agent_has_at_least_what_it_wants() -> None:
+    stream = np.random.default_rng(3)
+    for _ in range(50):
+        n = int(stream.integers(2, 12))
+        wanted, degrees = np.exp(stream.uniform(-8, 2, n)).tolist(), stream.integers(1, 8, n).tolist()
+        eta = typical_penalty(wanted, degrees)
+        assert eta > 0.0
+        for m, degree in zip(wanted, degrees, strict=True):
+            p = missing_convexity(m, 0.01, 2 * eta * degree)
+            total = 0.01 + 2 * eta * degree + p
+            assert total >= m * (1 - 1e-12)
+            assert p == 0.0 or total == pytest.approx(m, rel=1e-9), "no more self-term than needed"
+
+
+# directions
+
+
+def wanted(rho: float, rounds: int, records: int, width: int, **loss: Any) -> float:
+    """Balance of noise and bias alone: output perturbation pays nothing for curvature."""
+    own: dict[str, Any] = {"rounds": rounds, "release": "output", "eta": 1.0} | loss
+    both = (0, 1)
+    facts = Facts(nx.path_graph(2), dict.fromkeys(both, records), width, dict.fromkeys(both, rho))
+    return PPADMM(PPADMM.fixed(RunConfig(algorithm="pp-admm", **own)), facts).wanted_convexity(0)
+
+
+def test_more_budget_or_more_records_want_less_convexity() -> None:
+    rhos, sizes = np.geomspace(1e-5, 10.0, 25).tolist(), [30, 300, 3000, 30_000, 300_000]
+    for n in sizes:
+        found = [wanted(rho, 12, n, 50) for rho in rhos]
+        assert all(dear < cheap for cheap, dear in pairwise(found))
+    for rho in rhos:
+        found = [wanted(rho, 12, n, 50) for n in sizes]
+        assert all(large < small for small, large in pairwise(found))
+        assert wanted(rho, 30, 300, 50) > wanted(rho, 12, 300, 50)
+        assert wanted(rho, 12, 300, 500) > wanted(rho, 12, 300, 50)
+        steep = wanted(rho, 12, 300, 50, loss="huber", loss_width=2.0)  # G = 2
+        assert steep > wanted(rho, 12, 300, 50)
+
+
+def test_more_budget_or_more_records_mean_less_noise() -> None:
+    def sigmas(**words: Any) -> float:
+        (sigma,) = {agent.noise.sigma1 for agent in decided(nx.cycle_graph(5), **words).agents}
+        return float(sigma)
+
+    by_epsilon = [sigmas(epsilon=epsilon) for epsilon in (0.1, 0.3, 1.0, 3.0, 10.0)]
+    by_records = [sigmas(records=n) for n in (100, 1000, 10_000, 100_000)]
+    for values in (by_epsilon, by_records):
+        assert all(more > less for more, less in pairwise(values))
+
+
+def test_automatic_settings_always_afford_a_run() -> None:
+    algorithms = ("pp-admm", "dvp", "m-admm", "r-admm")
+    for epsilon, n, width in product((0.1, 1.0, 20.0), (50, 7000, 10**6), (5, 20, 105)):
+        for algorithm in algorithms:
+            for agent in decided(nx.cycle_graph(5), n, width, algorithm=algorithm, epsilon=epsilon).agents:
+                assert agent.worst_case is not None
+                assert 0.98 * epsilon <= agent.worst_case.epsilon_proven(1e-4) <= epsilon

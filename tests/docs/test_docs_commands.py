@@ -1,0 +1,228 @@
+"""Commands, settings, examples and files that the pages show are those of the program."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import json
+import os
+import re
+import shlex
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from admmnet.cli import command_line
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import flag_fields, load_config, parse_flag
+from admmnet.errors import AdmmnetError
+from admmnet.privacy.events import EVENTS
+from admmnet.privacy.ledger.file import Header
+from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose, text
+
+# commands
+
+
+def command_words(line: str) -> list[str] | None:
+    """Words after `admmnet` or `python -m admmnet` of a line of shell, None if it is another program's."""
+    words = shlex.split(line.removeprefix("$ "), comments=True)
+    for start in (["admmnet"], ["python", "-m", "admmnet"]):
+        for k in range(len(words)):
+            if words[k : k + len(start)] == start and (k == 0 or words[0] in ("mpirun", "mpiexec")):
+                return words[k + len(start) :]
+    return None
+
+
+def documented_commands() -> list[tuple[str, str]]:
+    found = []
+    for path in PAGES:
+        lines = [line for block in blocks(path, "bash") for line in block.splitlines()]
+        lines += [
+            line.strip() for line in prose(path).splitlines() if re.match(r" {4}(admmnet|mpirun) ", line)
+        ]
+        found += [(name(path), line) for line in lines if line.strip() and command_words(line) is not None]
+    return found
+
+
+def check_command(words: list[str]) -> None:
+    """Walk the groups, then let the last command's own parser read its words."""
+    if not words or words[0].endswith(".toml") or (words[0].startswith("-") and words[0] != "--help"):
+        words = ["run", *words]
+    command: click.Command = command_line
+    context = click.Context(command, info_name="admmnet")
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(context, words[0])
+        assert found is not None, f"no command {words[0]!r}; there are {', '.join(command.commands)}"
+        command, words = found, words[1:]
+        context = click.Context(command, info_name=command.name, parent=context)
+    values, rest, _ = command.make_parser(context).parse_args(list(words))
+    assert not rest, f"too many words: {rest}"
+    if command.name in ("run", "calibrate"):
+        settings = {field.name for field in fields(RunConfig)}
+        given = {
+            key: parse_flag(key, value)
+            for key, value in values.items()
+            if isinstance(value, str) and key in settings
+        }
+        load_config(None, given)
+
+
+@pytest.mark.parametrize(("file", "line"), documented_commands())
+def test_documented_commands_parse(file: str, line: str) -> None:
+    words = command_words(line)
+    assert words is not None
+    check_command(words)
+
+
+def test_the_check_of_commands_refuses_what_does_not_exist() -> None:
+    assert len(documented_commands()) > 15
+    for line in (
+        "admmnet run --epsilom 1",
+        "mpirun -n 5 python -m admmnet --no-such 1",
+        "admmnet ledger show RUN --x",
+    ):
+        with pytest.raises(click.UsageError):
+            check_command(command_words(line) or [])
+    with pytest.raises(AssertionError, match="no command"):
+        check_command(["ledger", "burn", "RUN"])
+    with pytest.raises(AdmmnetError, match="epsilon"):
+        check_command(["run", "--epsilon", "0"])
+    assert command_words("python -m pytest") is None
+
+
+def test_scripts_in_the_readme_can_be_started() -> None:
+    lines = [line for block in blocks(ROOT / "README.md", "bash") for line in block.splitlines()]
+    scripts = [shlex.split(line)[0] for line in lines if line.startswith("launch/")]
+    assert {"launch/demo.sh", "launch/test.sh"} <= set(scripts)
+    assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
+
+
+def flag_rows() -> dict[str, tuple[str, str]]:
+    rows = re.findall(
+        r"^\| `--([a-z-]+)[^|]*?(?:\\\|[^|]*?)*` ?(?:, `-o DIR` ?)?\| `\[(\w+)\]` \| (\S+) \|",
+        page("cli.md"),
+        re.M,
+    )
+    return {flag: (table, default) for flag, table, default in rows}
+
+
+def test_every_setting_has_its_row_with_table_and_default() -> None:
+    defaults = {field.name: field.default for field in fields(RunConfig)}
+    expected = {}
+    for key, _, meta in flag_fields():
+        value: Any = defaults[key]
+        shown = {None: "none", False: "off"}.get(value) if value is None or value is False else None
+        expected[key.replace("_", "-")] = (
+            meta["table"],
+            shown or (f"{value:g}" if isinstance(value, float) else str(value)),
+        )
+    assert flag_rows() == expected
+
+
+def test_every_flag_and_choice_of_every_command_is_documented() -> None:
+    written = page("cli.md").replace("\\|", "|")
+
+    def leaves(command: click.Command) -> list[click.Command]:
+        return (
+            [leaf for c in command.commands.values() for leaf in leaves(c)]
+            if isinstance(command, click.Group)
+            else [command]
+        )
+
+    missing = [
+        f"{command.name} {flag}"
+        for command in leaves(command_line)
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not parameter.hidden
+        for flag in parameter.opts
+        if not re.search(rf"`{flag}\b", written)
+    ]
+    missing += [
+        f"--{key.replace('_', '-')} {choice}"
+        for key, _, meta in flag_fields()
+        for choice in meta["choices"]
+        if not re.search(rf"`--{key.replace('_', '-')} [^`]*(?<![\w-]){choice}(?![\w-])", written)
+    ]
+    assert missing == []
+
+
+def test_every_exit_code_has_its_row() -> None:
+    kinds: list[type[AdmmnetError]] = [AdmmnetError, *AdmmnetError.__subclasses__()]
+    codes = {kind.exit_code for kind in kinds} | {0}
+    section = page("cli.md").split("## Exit codes")[1].split("\n## ")[0]
+    assert codes <= {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml")], ids=name)
+def test_config_examples_load(path: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(blocks(path, "toml")):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(block, encoding="utf-8")
+        load_config(file)
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=name)
+def test_imports_in_examples_exist(path: Path) -> None:
+    shown = files_shown(path)
+    for block in blocks(path, "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
+                known = shown.get(node.module or "") or dir(import_module(node.module or ""))
+                assert [alias.name for alias in node.names if alias.name not in known] == []
+
+
+def files_shown(path: Path) -> dict[str, list[str]]:
+    """What the modules define that a page shows as whole files."""
+    shown = re.findall(r"`(admmnet/\S+)\.py`:\n\n```python\n(.*?)^```", text(path), re.DOTALL | re.MULTILINE)
+    return {
+        file.replace("/", "."): [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
+        for file, text in shown
+    }
+
+
+# what a run leaves behind
+
+
+def backticked(file: str) -> set[str]:
+    return {word for span in re.findall(r"`([^`\n]+)`", page(file)) for word in re.findall(r"[\w-]+", span)}
+
+
+def test_every_key_and_mechanism_of_a_ledger_is_documented() -> None:
+    absent: dict[str, Any] = {"mode": "simulation", "delta_clipping": 1e-36}
+    header = Header(0, (), 1, None, None, "", "", "", "", "", "", **absent).line()
+    example = json.loads(blocks(ROOT / "docs" / "ledger.md", "json")[0])
+    assert list(example) == list(header)
+    keys = {
+        *header,
+        "round",
+        "mechanism",
+        "parameters",
+        "rho",
+        "xi",
+        "rho_published",
+        "total",
+        "previous",
+        "events",
+    }
+    for mechanism, event in EVENTS.items():
+        keys |= {mechanism, *(field.name for field in fields(event))}
+    assert sorted(keys - {"kind"} - backticked("ledger.md")) == []
+
+
+def test_every_file_and_key_of_a_run_folder_is_documented(tmp_path: Path) -> None:
+    from admmnet import run
+
+    config = RunConfig(algorithm="pp-admm", topology="path:2", rounds=1, seed=0, out=str(tmp_path / "run"))
+    result = run(config)
+    summary = result.summary
+    keys = {*summary, *summary["data"], *summary["privacy"], *summary["test_error"], *summary["seconds"]}
+    keys |= set(summary["per_agent"][0])
+    with (result.folder / "metrics.csv").open(encoding="utf-8") as file:
+        keys |= set(next(csv.reader(file)))
+    assert sorted(keys - backticked("run-folder.md")) == []
+    files = {path.name for path in result.folder.iterdir()}
+    assert sorted(file for file in files if f"`{file}" not in page("run-folder.md")) == []

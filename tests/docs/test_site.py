@@ -1,0 +1,164 @@
+"""The documentation site: it builds without a warning, holds every page, and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import admmnet
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = ROOT / ".mkdocs" / "mkdocs.yml"
+DEADLINE = 240.0
+"""Seconds for a build; it takes about three."""
+LOADING = {"src", "srcset", "data", "poster"}
+"""Attributes that make a browser fetch something, with href of <link>."""
+
+
+def build(config: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(target)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site") / "site"
+    done = build(CONFIG, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+class Page(HTMLParser):
+    """Anchors of a page, where its links go, and what it loads."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(file.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for key, value in attrs:
+            if key in ("id", "name") and value:
+                self.ids.add(value)
+            elif key == "href" and tag == "a" and value:
+                self.links.append(value)
+            elif value and (
+                key in LOADING or (key == "href" and tag == "link") or (key == "style" and "url(" in value)
+            ):
+                self.loads.append(value)
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {file: Page(file) for file in site.rglob("*.html")}
+
+
+def in_nav() -> list[str]:
+    nav = CONFIG.read_text(encoding="utf-8").split("\nnav:\n")[1]
+    return re.findall(r"^ +- .*?: (\S+\.md)$", nav, re.MULTILINE)
+
+
+def test_every_page_is_in_the_navigation_once(site: Path) -> None:
+    listed = in_nav()
+    assert len(listed) == len(set(listed))
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} <= set(listed)
+    for page in listed:
+        assert (site / page).with_suffix(".html").is_file()
+
+
+def test_links_lead_somewhere(site: Path, pages: dict[Path, Page]) -> None:
+    broken, followed = [], 0
+    for file, page in pages.items():
+        if file.name == "404.html":  # its links begin at the root of a server
+            continue
+        for link in page.links:
+            if re.match(r"[a-z]+:", link):
+                continue
+            where, _, anchor = link.partition("#")
+            target = (file.parent / where).resolve() if where else file
+            there = target.is_file() and (not anchor or target not in pages or anchor in pages[target].ids)
+            broken += [] if there else [f"{file.relative_to(site)}: {link}"]
+            followed += 1
+    assert broken == []
+    assert followed > 1000
+
+
+def test_files_that_pages_link_to_are_there(site: Path, pages: dict[Path, Page]) -> None:
+    assert "start" in pages[site / "readme.html"].ids
+    assert "readme.html#start" in pages[site / "index.html"].links
+    assert "index.html" in pages[site / "readme.html"].links
+    assert (site / "pictures" / "ding2020-figure5-proven.png").is_file()
+    for file in ("topologies/ring-5.edges", "launch/mpi-hosts.sh"):
+        assert (site / file).read_bytes() == (ROOT / file).read_bytes()
+
+
+def test_pages_load_nothing_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
+    loads = {load for page in pages.values() for load in page.loads}
+    assert len(loads) > 5
+    assert [load for load in loads if re.match(r"([a-z]+:)?//", load)] == []
+
+
+def without_comments(text: str) -> str:
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return re.sub(r"^\s*(//|\*).*$", "", text, flags=re.MULTILINE)
+
+
+def test_styles_and_scripts_name_no_other_host(site: Path) -> None:
+    styles, scripts = list(site.rglob("*.css")), list(site.rglob("*.js"))
+    assert styles
+    assert scripts
+    for file in styles:
+        text = without_comments(file.read_text(encoding="utf-8"))
+        assert re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)]*", text) == [], file
+    for file in scripts:
+        hosts = set(re.findall(r"https?://([\w.-]+)", without_comments(file.read_text(encoding="utf-8"))))
+        # names of XML namespaces, and words of a licence in a comment that the minifier kept
+        assert hosts <= {"www.w3.org", "www.mozilla.org", "github.com", "bit.ly", "lunrjs.com"}, (file, hosts)
+
+
+def test_search_knows_the_pages(site: Path) -> None:
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    for page in in_nav():
+        assert f'"location":"{page.removesuffix(".md")}.html' in index, page
+
+
+def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:
+    ids = pages[site / "reference.html"].ids
+    homes = {f"admmnet.{home}.{name}" for name, home in admmnet._HOMES.items() if name != "__version__"}
+    assert set(admmnet.__all__) == set(admmnet._HOMES)
+    assert sorted(homes - ids) == []
+    assert "admmnet.config.run_config.RunConfig.budgeted" in ids  # members, too
+
+
+def test_a_fault_stops_the_build(tmp_path: Path) -> None:
+    """A link to nowhere, an anchor that is none, a page that the navigation lacks: each is named."""
+    for folder in (".mkdocs", "docs", "launch", "topologies"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "README.md", tmp_path)
+    (tmp_path / "admmnet").symlink_to(ROOT / "admmnet")
+    with (tmp_path / "docs" / "quickstart.md").open("a", encoding="utf-8") as page:
+        page.write(
+            "[a](../nowhere.md) [b](cli.md#no-such) `[c](../code.md)`\n\n```text\n[d](../fence.md)\n```\n"
+        )
+    (tmp_path / "docs" / "unlisted.md").write_text("# Unlisted\n", encoding="utf-8")
+    done = build(tmp_path / ".mkdocs" / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode != 0
+    warnings = "\n".join(re.findall(r"^(?:WARNING|  -).*", done.stderr, re.MULTILINE))
+    for fault in ("nowhere.md", "no-such", "unlisted.md"):
+        assert fault in warnings
+    assert "fence.md" not in warnings

@@ -1,0 +1,234 @@
+"""admmnet compare: table, JSON, exit codes, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.cli import run_command_line
+from admmnet.errors import RunError
+from admmnet.experiments import CompareResult
+from tests.processes.launch import mpirun
+from tests.test_imports import HEAVY, HELP, loaded_by
+
+from .conftest import COMMON
+
+FLAGS = ["--simulate", "--delta", "1e-4"]
+FLAGS += [word for name in ("topology", "rounds") for word in (f"--{name}", str(COMMON[name]))]
+
+
+class Printed(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Compare:
+    """`admmnet compare` in this process, one job."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str) -> Printed:
+        self._capsys.readouterr()
+        code = run_command_line(("compare", "--jobs", "1", *words))
+        return Printed(code, *self._capsys.readouterr())
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Compare:
+    return Compare(capsys)
+
+
+def grid(people: str, out: Path) -> list[str]:
+    words = ["--algorithms", "admm,pp-admm", "--epsilons", "5,50", "--seeds", "0:2", *FLAGS]
+    return [*words, "--data", people, "-o", str(out)]
+
+
+def test_table_and_files(command: Compare, people: str, tmp_path: Path) -> None:
+    out = tmp_path / "grid"
+    printed = command(*grid(people, out), "--plot", str(tmp_path / "more.svg"))
+    assert printed.code == 0, printed.err
+    rows = [line.split() for line in printed.out.splitlines()]
+    lines = [row for row in rows if row and row[0] in ("admm", "pp-admm")]
+    assert [row[:2] for row in lines] == [["admm", "-"], ["pp-admm", "5"], ["pp-admm", "50"]]
+    content = json.loads((out / "compare.json").read_text())
+    with (out / "compare.csv").open(encoding="utf-8") as file:
+        errors = [float(line.split(",")[8]) for line in file.readlines()[3:5]]
+    mean, spread = sum(errors) / 2, abs(errors[0] - errors[1]) / 2**0.5
+    assert lines[1][2:5] == [f"{100 * mean:.2f}", "+-", f"{100 * spread:.2f}"]
+    assert f"pooled: test error {100 * content['data'][0]['pooled']:.2f}%" in printed.out
+    assert f"{100 * content['data'][0]['larger_class']:.2f}%" in printed.out
+    for name in ("grid/compare.csv", "grid/compare.png", "grid/runs", "more.svg"):
+        assert str(tmp_path / name) in printed.out
+        assert (tmp_path / name).exists()
+    assert printed.err.count("note: ") == 2
+    assert "a comparison is a simulation" in printed.err
+
+
+def test_json_and_quiet(command: Compare, people: str, tmp_path: Path) -> None:
+    words = grid(people, tmp_path / "grid")
+    assert command(*words, "--quiet") == (0, "", "")
+    printed = command(*words, "--json")
+    answer = json.loads(printed.out)
+    assert [(line["algorithm"], line["epsilon"]) for line in answer["lines"]] == [
+        ("admm", None),
+        ("pp-admm", 5.0),
+        ("pp-admm", 50.0),
+    ]
+    assert answer["failed"] == answer["tuning"] == []
+    assert command(*words, "--json", "--quiet") == (0, "", "")
+
+
+def test_a_config_file_and_flags_over_it(command: Compare, people: str, tmp_path: Path) -> None:
+    config = tmp_path / "common.toml"
+    config.write_text(
+        f'[data]\ndata = "{people}"\n[network]\ntopology = "ring:4"\n[algorithm]\nrounds = 9\n[run]\nsimulate = true\n'
+    )
+    words = ["--algorithms", "admm", "--seeds", "3", "--rounds", "2", "-o", str(tmp_path / "grid")]
+    assert command(str(config), *words, "--quiet").code == 0
+    summary = json.loads((tmp_path / "grid/runs/admm-3/summary.json").read_text())
+    assert (summary["rounds"], summary["topology"]) == (2, "ring:4")
+    config.write_text('[algorithm]\nalgorithm = "admm"\n')
+    printed = command(str(config), *words)
+    assert (printed.code, printed.out) == (2, "")
+    assert "algorithm = 'admm' does not go with compare: name the methods with --algorithms" in printed.err
+
+
+def test_tuning_is_told(command: Compare, people: str, tmp_path: Path) -> None:
+    tune = ("--tune", "eta=0.01:0.1", "--tune", "pp-admm.proximal=0", "--tune-seeds", "2")
+    printed = command(*grid(people, tmp_path / "grid"), *tune)
+    assert printed.code == 0, printed.err
+    told = printed.out.split("tuned on a validation part")[1]
+    rows = [line.split() for line in told.splitlines()]
+    lines = [row for row in rows if row and row[0] in ("admm", "pp-admm")]
+    content = json.loads((tmp_path / "grid/compare.json").read_text())["tuning"]
+    assert len(lines) == len(content) == 3
+    for row, choice in zip(lines, content, strict=True):
+        words = ", ".join(f"{key}={value:g}" for key, value in choice["chosen"].items())
+        assert " ".join(row[2:]).startswith(f"{words} 2 4 ")
+        cost = choice["epsilon_proven_with_trials"]
+        assert row[-2] == ("-" if cost is None else f"{cost:.4g}")
+        assert (choice["algorithm"] == "admm") == (cost is None)
+    assert "the choice reads validation errors without noise, which no figure covers" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "what"),
+    [
+        (("--epsilon", "1"), 2, "epsilon = 1.0 does not go with compare: name the budgets with --epsilons"),
+        (("--seed", "1"), 2, "seed = 1 does not go with compare: name the seeds with --seeds"),
+        (("--algorithm", "admm"), 2, "name the methods with --algorithms"),
+        (("--method", "published"), 2, "--algorithms pp-admm:published"),
+        (("--account", "x"), 2, "simulation"),
+        (("--transport", "mpi"), 2, "simulated in one process"),
+        (("--seeds", "5:5"), 2, "--seeds '5:5' is not allowed"),
+        (("--epsilons", "1,x"), 2, "epsilon = 'x' is not allowed"),
+        (("--epsilons", "1e-300"), 4, "pp-admm at epsilon 1e-300, seed 0: "),
+        (("--tune", "epsilon=1:2"), 2, "--tune 'epsilon=1:2' is not allowed"),
+        (("--plot", "x.jpg"), 2, "a picture ends in .png, .svg, .pdf, got '.jpg'"),
+        (("--plot", "nowhere/x.png"), 2, "there is no folder nowhere"),
+        (("--jobs", "0"), 2, "--jobs 0 is not allowed"),
+        (("--jobs", "many"), 2, "--jobs"),
+        (("--data", "nowhere.csv"), 2, "nowhere.csv does not exist"),
+    ],
+)
+def test_refusals(
+    words: tuple[str, ...], code: int, what: str, command: Compare, people: str, tmp_path: Path
+) -> None:
+    printed = command(*grid(people, tmp_path / "grid"), *words)
+    assert (printed.code, printed.out) == (code, "")
+    assert what in printed.err
+    assert printed.err.startswith("admmnet: ")
+    assert len(printed.err.splitlines()) == 1
+    assert not (tmp_path / "grid").exists()
+
+
+def test_the_folder_must_be_named(command: Compare) -> None:
+    printed = command("--algorithms", "admm")
+    assert printed.code == 2
+    assert "'--out' / '-o'" in printed.err
+
+
+def test_failures_are_listed_and_end_in_exit_3(
+    command: Compare, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from admmnet.experiments import tasks as work
+
+    def failing(config: RunConfig, **others: Any) -> Any:
+        if config.algorithm == "pp-admm" and config.seed == 1:
+            raise RunError("agent 2, round 1: a solve missed its certificate")
+        return run(config, **others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "run", failing)
+        printed = command(*grid(people, tmp_path / "grid"))
+        debugged = command(*grid(people, tmp_path / "grid"), "--quiet", "--debug")
+    for epsilon in (5, 50):
+        assert f"failed: pp-admm at epsilon {epsilon}, seed 1: agent 2, round 1: a solve" in printed.err
+    assert printed.code == debugged.code == 3
+    assert "admmnet: 2 failed, see above" in printed.err
+    assert "means over 1 to 2 seeds" in printed.out
+    assert "Traceback" not in printed.err
+    assert debugged.err.count("in failing") == 2
+    assert command(*grid(people, tmp_path / "grid"), "--quiet") == (0, "", "")
+
+
+def test_without_matplotlib_the_grid_runs_and_says_what_is_missing(
+    command: Compare, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = grid(people, tmp_path / "grid")
+    with monkeypatch.context() as patch:
+        patch.setitem(__import__("sys").modules, "matplotlib", None)
+        printed = command(*words)
+        refused = command(*words, "--plot", "more.svg")
+    assert printed.code == 0
+    assert "note: no picture was drawn: matplotlib is not installed" in printed.err
+    assert "pip install 'admmnet[plot]'" in printed.err
+    assert (refused.code, refused.out) == (2, "")
+    assert "pip install 'admmnet[plot]'" in refused.err
+    assert not (tmp_path / "grid/compare.png").exists()
+    assert command(*words).code == 0
+    assert (tmp_path / "grid/compare.png").exists()
+
+
+def test_help_names_every_flag_but_those_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(("compare", "--help")) == 0
+    listed = capsys.readouterr().out
+    for flag in (
+        "--algorithms",
+        "--epsilons",
+        "--seeds",
+        "--resplit",
+        "--tune",
+        "--jobs",
+        "--delta",
+        "--rounds",
+    ):
+        assert f"  {flag}" in listed, flag
+    for flag in ("--epsilon ", "--seed ", "--algorithm ", "--transport", "--account "):
+        assert f"  {flag}" not in listed, flag
+
+
+def test_help_loads_nothing_heavy() -> None:
+    loaded = loaded_by(HELP.format("compare", 0))
+    assert loaded & {*HEAVY, "numpy"} == loaded_by(HELP.format("run", 0)) & {*HEAVY, "numpy"}
+    assert loaded & set(HEAVY) == set()
+
+
+@pytest.mark.processes
+def test_under_mpirun_one_rank_works(people: str, tmp_path: Path) -> None:
+    words = ["compare", "--jobs", "1", "--algorithms", "admm", "--seeds", "0:2", *FLAGS, "--data", people]
+    ended = mpirun(2, "-m", "admmnet", *words, "-o", str(tmp_path / "grid"))
+    assert ended.code == 0, ended.err
+    assert ended.out.count("larger class") == 1
+    assert json.loads((tmp_path / "grid/runs/admm-0/summary.json").read_text())["transport"] == "local"
+
+
+def test_the_fixture_was_drawn(made: CompareResult) -> None:
+    assert [path.name for path in made.pictures] == ["compare.png"]
+    assert made.pictures[0].read_bytes().startswith(b"\x89PNG")

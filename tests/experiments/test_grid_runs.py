@@ -1,0 +1,399 @@
+"""A whole grid: its runs are those of `admmnet run`, its table is their summaries, and it can be continued."""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.errors import BudgetError, RequestError, RunError
+from admmnet.experiments import CompareResult, Comparison, compare
+from admmnet.experiments.figures import Row
+from admmnet.experiments.grid import Grid
+
+from .conftest import COMMON, GRID, METHODS, write_people
+
+COLUMNS = (
+    "algorithm,method,accountant,adjacency,epsilon_target,epsilon_proven,epsilon_published,seed,test_error,"
+    "train_loss,releases,bytes_sent,seconds"
+)
+RUNS = 2 + 2 * 2 * 2
+"""admm once a seed, two methods at two epsilons."""
+
+
+def again(made: CompareResult, people: str, folder: Path, **others: Any) -> CompareResult:
+    """The fixture's comparison in another folder, with something else."""
+    settings = COMMON | {"data": people} | dict(others.pop("settings", {}))
+    return compare(Comparison(**(GRID | {"out": str(folder), "settings": settings} | others)), jobs=1)
+
+
+def copied(made: CompareResult, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made.folder, tmp_path / "grid"))
+
+
+def states(folder: Path) -> dict[str, tuple[int, int]]:
+    """Inode and time of change of every run's summary: what is run again gets others."""
+    paths = sorted((folder / "runs").glob("*/summary.json"))
+    return {path.parent.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
+
+
+def without_times(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary.items() if key != "seconds"}
+
+
+def test_the_csv_is_the_summaries(made: CompareResult) -> None:
+    text = (made.folder / "compare.csv").read_text()
+    assert text.splitlines()[0] == COLUMNS
+    with (made.folder / "compare.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == len(list((made.folder / "runs").iterdir())) == RUNS
+    assert made.failed == ()
+    for line in lines:
+        tail = "" if line["algorithm"] == "admm" else f"-{line['method']}-{line['accountant']}-"
+        epsilon = line["epsilon_target"].removesuffix(".0")
+        folder = made.folder / "runs" / f"{line['algorithm']}{tail}{epsilon}-{line['seed']}"
+        summary = json.loads((folder / "summary.json").read_text())
+        privacy = summary["privacy"]
+        expected = {
+            **{key: summary[key] for key in ("algorithm", "method", "train_loss", "bytes_sent")},
+            **{key: privacy[key] for key in privacy if key.startswith("epsilon_") and key in line},
+            "accountant": privacy["accountant"],
+            "adjacency": "replace-one",
+            "seed": summary_seed(folder),
+            "test_error": summary["test_error"]["consensus"],
+            "releases": sum(agent["releases"] for agent in summary["per_agent"]),
+            "seconds": summary["seconds"]["total"],
+        }
+        assert line == {key: "" if value is None else str(value) for key, value in expected.items()}
+        assert (line["epsilon_proven"] == "") == (line["algorithm"] == "admm")
+
+
+def summary_seed(folder: Path) -> int:
+    import tomllib
+
+    with (folder / "config.toml").open("rb") as file:
+        return int(tomllib.load(file)["run"]["seed"])
+
+
+def test_rows_come_in_the_order_of_the_call(made: CompareResult) -> None:
+    keys = [(row.algorithm, row.epsilon_target, row.seed) for row in made.rows]
+    expected: list[tuple[str, float | None, int]] = [("admm", None, 0), ("admm", None, 1)]
+    for algorithm in ("pp-admm", "ipp-admm"):
+        expected += [(algorithm, epsilon, seed) for epsilon in (5.0, 50.0) for seed in (0, 1)]
+    assert keys == expected
+    assert COLUMNS.split(",") == [field.name for field in fields(Row)]
+
+
+def test_lines_are_means_and_sample_deviations(made: CompareResult) -> None:
+    assert [(line.entry.text, line.epsilon) for line in made.lines] == [
+        ("admm", None),
+        *((method, epsilon) for method in METHODS[1:] for epsilon in (5.0, 50.0)),
+    ]
+    for line in made.lines:
+        rows = [
+            row
+            for row in made.rows
+            if (row.algorithm, row.epsilon_target) == (line.entry.algorithm, line.epsilon)
+        ]
+        errors = [float(row.test_error or 0.0) for row in rows]
+        assert line.seeds == 2
+        assert line.error == pytest.approx(fmean(errors), rel=1e-12)
+        assert line.spread == pytest.approx(stdev(errors), rel=1e-12)
+        if line.epsilon is None:
+            assert (line.epsilon_proven, line.epsilon_published) == (None, None)
+        else:
+            assert line.epsilon_proven == max(float(row.epsilon_proven or 0.0) for row in rows)
+    assert any(line.spread for line in made.lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        ("admm-1", {"algorithm": "admm"}),
+        ("pp-admm-proven-proven-50-1", {"algorithm": "pp-admm", "epsilon": 50.0}),
+        (
+            "ipp-admm-published-published-5-1",
+            {"algorithm": "ipp-admm", "method": "published", "epsilon": 5.0},
+        ),
+    ],
+)
+def test_a_cell_is_bitwise_the_run(
+    name: str, own: dict[str, Any], made: CompareResult, people: str, tmp_path: Path
+) -> None:
+    values: dict[str, Any] = {**COMMON, "data": people, "seed": 1, "out": str(tmp_path / "run")}
+    result = run(RunConfig(**(values | own)))
+    cell = made.folder / "runs" / name
+    summary = json.loads((cell / "summary.json").read_text())
+    assert without_times(summary) == json.loads(json.dumps(without_times(result.summary)))
+    for path in ("config.toml", "metrics.csv", *summary["ledgers"]):
+        assert (cell / path).read_bytes() == (tmp_path / "run" / path).read_bytes(), path
+    assert (cell / "model.npz").read_bytes() == (tmp_path / "run/model.npz").read_bytes()
+    assert len(read_run(cell).ledgers) == 4  # and its ledgers verify
+
+
+def test_references(made: CompareResult, people: str) -> None:
+    import numpy as np
+    from scipy.optimize import minimize
+
+    from admmnet.data import DataSettings, load
+
+    records = load(DataSettings(data=people), 4, range(4))
+    X = np.vstack([X for X, _ in records.shards.values()])
+    y = np.concatenate([y for _, y in records.shards.values()])
+
+    def objective(theta: Any) -> Any:
+        return np.logaddexp(0.0, -y * (X @ theta)).mean() + 0.5 * 1e-4 / 4 * theta @ theta
+
+    found = minimize(objective, np.zeros(X.shape[1]), method="BFGS", options={"gtol": 1e-9}).x
+    error = float(np.mean((records.X_test @ found > 0) != (records.y_test > 0)))
+    larger = 1.0 if (y > 0).mean() > 0.5 else -1.0
+    assert made.pooled == error
+    assert made.larger_class == float(np.mean(records.y_test != larger))
+    assert made.pooled < made.larger_class
+
+
+def test_compare_json_holds_settings_and_references(made: CompareResult, people: str) -> None:
+    content = json.loads((made.folder / "compare.json").read_text())
+    assert content["settings"]["algorithms"] == list(METHODS)
+    assert content["settings"]["seeds"] == [0, 1]
+    assert content["settings"]["data"] == people
+    assert (content["data"][0]["larger_class"], content["data"][0]["pooled"]) == (
+        made.larger_class,
+        made.pooled,
+    )
+    assert content["tuning"] == []
+
+
+def test_a_finished_grid_is_read_back(made: CompareResult, people: str, tmp_path: Path) -> None:
+    folder = copied(made, tmp_path)
+    before, table = states(folder), (folder / "compare.csv").read_bytes()
+    assert again(made, people, folder).lines == made.lines
+    assert states(folder) == before
+    assert (folder / "compare.csv").read_bytes() == table
+
+
+def test_what_is_missing_is_run_and_nothing_else(made: CompareResult, people: str, tmp_path: Path) -> None:
+    folder = copied(made, tmp_path)
+    (folder / "compare.csv").unlink()
+    shutil.rmtree(folder / "runs/admm-0")
+    (folder / "runs/admm-1/summary.json").unlink()  # ended before its summary
+    half = folder / "runs/pp-admm-proven-proven-5-0/summary.json"
+    half.write_bytes(half.read_bytes()[:200])  # ended in the middle of it
+    (folder / "compare.csv.new").write_text("half a line")
+    before = states(folder)
+    result = again(made, people, folder)
+    after = states(folder)
+    redone = {"admm-0", "admm-1", "pp-admm-proven-proven-5-0"}
+    assert {name for name in after if after[name] != before.get(name)} == redone
+    for name in redone:
+        first, second = made.folder / "runs" / name, folder / "runs" / name
+        assert (first / "model.npz").read_bytes() == (second / "model.npz").read_bytes()
+        assert read_run(second).summary is not None
+    assert [row.test_error for row in result.rows] == [row.test_error for row in made.rows]
+    assert (folder / "compare.csv").read_text().count("\n") == RUNS + 1
+
+
+def test_lists_may_grow(made: CompareResult, people: str, tmp_path: Path) -> None:
+    folder = copied(made, tmp_path)
+    before = states(folder)
+    result = again(
+        made,
+        people,
+        folder,
+        algorithms=("pp-admm:published", *METHODS),
+        epsilons=(50.0, 5.0, 7.0),
+        seeds=range(3),
+    )
+    assert len(result.rows) == 3 + 3 * 3 * 3
+    assert {name: state for name, state in states(folder).items() if name in before} == before
+    assert json.loads((folder / "compare.json").read_text())["settings"]["seeds"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("others", "what"),
+    [
+        ({"settings": {"delta": 1e-5}}, 'delta was "auto", this call has 1e-05'),
+        ({"settings": {"rounds": 4}}, "rounds was 3, this call has 4"),
+        ({"settings": {"topology": "ring:5"}}, 'topology was "ring:4", this call has "ring:5"'),
+        ({"resplit": True}, "resplit was false, this call has true"),
+        ({"tune_seeds": 4}, "tune_seeds was 3, this call has 4"),
+        ({"tune": ("pp-admm.eta=1:2",)}, r'tune of pp-admm was null, this call has \["eta=1", "eta=2"\]'),
+        ({"seeds": (0, 2)}, "seeds include 1, this call's do not"),
+        ({"epsilons": (5.0,)}, "epsilons include 50.0, this call's do not"),
+        ({"algorithms": METHODS[:2]}, "algorithms include ipp-admm:published, this call's do not"),
+    ],
+)
+def test_other_settings_are_refused(
+    others: dict[str, Any], what: str, made: CompareResult, people: str, tmp_path: Path
+) -> None:
+    folder = copied(made, tmp_path)
+    before = states(folder), (folder / "compare.json").read_bytes()
+    with pytest.raises(RequestError, match=what):
+        again(made, people, folder, **others)
+    assert (states(folder), (folder / "compare.json").read_bytes()) == before
+
+
+def test_other_records_are_refused(made: CompareResult, people: str, tmp_path: Path) -> None:
+    data = write_people(tmp_path / "people.npz")
+    folder = tmp_path / "grid"
+    again(made, data, folder, algorithms=("admm",), seeds=(0,))
+    write_people(tmp_path / "people.npz", seed=3)
+    with pytest.raises(RequestError, match=r"the records of .* are not those"):
+        again(made, data, folder, algorithms=("admm",), seeds=(0, 1))
+
+
+def test_foreign_folders_are_left_alone(made: CompareResult, people: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(RequestError, match=r"is not empty and holds no compare\.json"):
+        again(made, people, tmp_path)
+    (tmp_path / "compare.json").write_text("{}")
+    with pytest.raises(RequestError, match="cannot read"):
+        again(made, people, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["compare.json", "mine.txt"]
+
+
+def test_an_unfinished_run_with_other_files_is_left_alone(
+    made: CompareResult, people: str, tmp_path: Path
+) -> None:
+    folder = copied(made, tmp_path)
+    (folder / "runs/admm-1/summary.json").unlink()
+    (folder / "runs/admm-1/notes.txt").write_text("mine")
+    with pytest.raises(RequestError, match=r"holds notes\.txt, which no run writes"):
+        again(made, people, folder)
+    assert (folder / "runs/admm-1/notes.txt").read_text() == "mine"
+
+
+def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) -> None:
+    folder = copied(made, tmp_path)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with pytest.raises(RequestError, match="another call is at work"):
+            again(made, people, folder)
+    finally:
+        os.close(handle)
+    assert again(made, people, folder).lines == made.lines
+
+
+@pytest.mark.parametrize(
+    ("others", "kind", "what"),
+    [
+        ({"epsilons": (5.0, 1e-300)}, BudgetError, "pp-admm at epsilon 1e-300, seed 0: "),
+        ({"settings": {"topology": "ring:300"}}, RequestError, "300 agents"),
+        ({"settings": {"regularisation": 1e-9}}, RequestError, "ipp-admm:published at epsilon 5, seed 0: "),
+        ({"settings": {"data": "nowhere.csv"}}, RequestError, "nowhere.csv does not exist"),
+        ({"tune": ("ipp-admm.regularisation=1e-9:auto",)}, RequestError, "with regularisation=1e-09"),
+        (
+            {"settings": {"schema": {"targets": [-1.0, 1.0]}}},
+            RequestError,
+            "compare counts wrong predictions, and .* has real targets",
+        ),
+    ],
+)
+def test_refusals_come_before_any_run(
+    others: dict[str, Any],
+    kind: type[Exception],
+    what: str,
+    made: CompareResult,
+    people: str,
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(kind, match=what):
+        again(made, people, tmp_path / "grid", **others)
+    assert not (tmp_path / "grid").exists()
+
+
+def test_a_failed_run_leaves_the_others_and_is_tried_again(
+    made: CompareResult, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from admmnet.experiments import tasks as work
+
+    def failing(config: RunConfig, **others: Any) -> Any:
+        if config.algorithm == "pp-admm" and config.epsilon == 5.0 and config.seed == 1:
+            raise RunError("agent 2, round 1: a solve missed its certificate")
+        return run(config, **others)
+
+    folder = tmp_path / "grid"
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "run", failing)
+        result = again(made, people, folder)
+    assert [(failed.words, failed.message) for failed in result.failed] == [
+        ("pp-admm at epsilon 5, seed 1", "agent 2, round 1: a solve missed its certificate")
+    ]
+    assert "failing" in result.failed[0].trace
+    assert len(result.rows) == (folder / "compare.csv").read_text().count("\n") - 1 == RUNS - 1
+    assert [line.seeds for line in result.lines if line.seeds != 2] == [1]
+    before = states(folder)
+    result = again(made, people, folder)
+    assert (result.failed, len(result.rows)) == ((), RUNS)
+    assert set(states(folder)) - set(before) == {"pp-admm-proven-proven-5-1"}
+    assert {name: state for name, state in states(folder).items() if name in before} == before
+
+
+def test_an_interrupted_grid_has_its_table(
+    made: CompareResult, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from admmnet.experiments import tasks as work
+
+    def interrupted(config: RunConfig, **others: Any) -> Any:
+        if config.seed == 1:
+            raise KeyboardInterrupt
+        return run(config, **others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            again(made, people, tmp_path / "grid")
+    # seeds are outermost: every method at the first one
+    assert (tmp_path / "grid/compare.csv").read_text().count("\n") == RUNS // 2 + 1
+    assert len(again(made, people, tmp_path / "grid").rows) == RUNS
+
+
+def test_resplit_draws_anew_for_every_seed(made: CompareResult, people: str, tmp_path: Path) -> None:
+    result = again(made, people, tmp_path / "grid", resplit=True, algorithms=("admm",), seeds=(0, 7))
+    assert [survey.data_seed for survey in result.surveys] == [0, 7]
+    assert result.surveys[0].digest != result.surveys[1].digest
+    own = run(
+        RunConfig(**COMMON, data=people, data_seed=7, seed=7, algorithm="admm", out=str(tmp_path / "run"))
+    )
+    assert result.rows[1].test_error == own.summary["test_error"]["consensus"]
+    assert result.rows[1].train_loss == own.summary["train_loss"]
+    assert result.pooled == fmean(survey.pooled or 0.0 for survey in result.surveys)
+
+
+def test_a_grid_knows_its_cells(people: str) -> None:
+    grid = Grid(Comparison(**GRID, out="x", settings=COMMON | {"data": people}))
+    cells = [cell for case in grid.cases() for cell in grid.possible(case)]
+    assert len(cells) == len({grid.folder(cell) for cell in cells}) == RUNS
+
+
+def test_the_same_records_may_lie_elsewhere(made: CompareResult, people: str, tmp_path: Path) -> None:
+    folder = copied(made, tmp_path)
+    before = states(folder)
+    moved = again(made, people, folder, settings={"data_dir": str(tmp_path)})
+    assert (states(folder), moved.rows) == (before, made.rows)
+
+
+def test_a_picture_that_cannot_be_drawn_costs_no_table(
+    made: CompareResult, people: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = copied(made, tmp_path)
+    (folder / "compare.png").unlink()
+    (folder / "compare.png").mkdir()
+    result = again(made, people, folder)
+    assert result.rows == made.rows
+    assert result.pictures == ()
+    (failed,) = result.failed
+    assert failed.words == "the picture"
+    assert "compare.png: cannot be written" in failed.message

@@ -1,0 +1,215 @@
+"""Processes: the same answers as in one process, one clear error if one is ended, and none left behind.
+
+As a script: ``test_pool.py COMMAND...`` runs the command line with a grid that tells of every step.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import read_run
+from admmnet.errors import BudgetError, RunError
+from admmnet.experiments import CompareResult
+from admmnet.experiments.pool import Failure, Pool
+
+from .conftest import COMMON, METHODS
+
+pytestmark = pytest.mark.processes
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE = 60.0
+"""Seconds; what is waited for takes one or two."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A task that answers, fails or ends its process."""
+
+    words: str
+    does: str = "answer"
+
+    def __call__(self, shelf: Any) -> Any:
+        if self.does == "refuse":
+            raise BudgetError("nothing is left")
+        if self.does == "break":
+            raise ZeroDivisionError("oh")
+        if self.does == "leave":
+            os._exit(7)
+        return (self.words, os.getpid(), os.getcwd())
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_answers_and_failures_of_every_task(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tasks = [Work("a"), Work("b", "refuse"), Work("c"), Work("d", "break"), Work("e")]
+    with Pool(jobs) as pool:
+        answers = dict(pool.run(tasks))
+        answers |= {number + 5: answer for number, answer in pool.run(tasks[:1])}
+    assert sorted(answers) == [0, 1, 2, 3, 4, 5]
+    plain = [answers[number] for number in (0, 2, 4, 5)]
+    assert [answer[0] for answer in plain] == ["a", "c", "e", "a"]
+    assert {answer[2] for answer in plain} == {str(tmp_path)}  # relative paths mean the same there
+    assert ({answer[1] for answer in plain} == {os.getpid()}) == (jobs == 1)
+    refused, broken = answers[1], answers[3]
+    assert isinstance(refused, Failure)
+    assert isinstance(refused.error(), BudgetError)
+    assert (refused.code, refused.message) == (4, "nothing is left")
+    assert isinstance(broken, Failure)
+    assert broken.code == 3
+    assert "internal error: ZeroDivisionError: oh" in broken.message
+    assert "ZeroDivisionError" in "".join(broken.error().__notes__)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_leaves_is_an_error_with_the_remedy() -> None:
+    with Pool(2) as pool:
+        assert [number for number, _ in pool.run([Work("a")])] == [0]
+        with pytest.raises(RunError, match="exit code 7") as error:
+            dict(pool.run([Work("the second"), Work("the third", "leave")]))
+    assert "at the third; a script must call compare under" in str(error.value)
+    assert multiprocessing.active_children() == []
+
+
+def command(people: str, out: Path, *words: str) -> list[str]:
+    methods = ",".join(METHODS)
+    given = [(f"--{name}", () if value is True else (str(value),)) for name, value in COMMON.items()]
+    flags = [word for name, value in given for word in (name, *value)]
+    grid = ["--algorithms", methods, "--epsilons", "5,50", *words]
+    return ["compare", *grid, *flags, "--data", people, "--jobs", "2", "-o", str(out)]
+
+
+def test_two_processes_make_the_same_runs_as_one(made: CompareResult, people: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "admmnet", *command(people, tmp_path / "grid", "--seeds", "0:2", "--json")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    ours = json.loads(ended.stdout)
+    for line, other in zip(ours["lines"], made.as_dict()["lines"], strict=True):
+        assert {**line, "seconds": 0} == {**other, "seconds": 0}
+    assert ours["references"] == made.as_dict()["references"]
+    for run in (made.folder / "runs").iterdir():
+        twin = tmp_path / "grid/runs" / run.name
+        assert (run / "model.npz").read_bytes() == (twin / "model.npz").read_bytes()
+        for path in (run / "ledger").iterdir():
+            assert path.read_bytes() == (twin / "ledger" / path.name).read_bytes()
+
+
+@contextmanager
+def telling(people: str, out: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A long grid in a process group of its own that has finished a run, and the numbers of its processes."""
+    module = [sys.executable, "-m", "tests.experiments.test_pool", *command(people, out, "--seeds", "0:200")]
+    process = subprocess.Popen(
+        module,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert select.select([process.stdout], [], [], DEADLINE)[0], "no run has finished"
+        yield process, json.loads(process.stdout.readline() or "[]")
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=DEADLINE)
+
+
+def wait_for_end(numbers: list[int]) -> None:
+    """Return when these processes, not children of ours, have ended; fail after a deadline."""
+    if not hasattr(os, "pidfd_open"):
+        pytest.skip("this system has no handles of processes")
+    for number in numbers:
+        try:
+            handle = os.pidfd_open(number)
+        except ProcessLookupError:
+            continue
+        try:
+            assert select.select([handle], [], [], DEADLINE)[0], f"process {number} is still there"
+        finally:
+            os.close(handle)
+
+
+def finished(out: Path) -> int:
+    folders = [path.parent for path in (out / "runs").glob("*/summary.json")]
+    return sum(read_run(folder).summary is not None for folder in folders[:3])
+
+
+def test_the_keyboard_ends_all_and_keeps_what_is_done(people: str, tmp_path: Path) -> None:
+    with telling(people, tmp_path / "grid") as (process, numbers):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, err = process.communicate(timeout=DEADLINE)
+        assert process.returncode == 130, err
+    assert err.startswith("admmnet: interrupted; finished runs are kept"), err
+    assert "Traceback" not in err
+    assert len(numbers) == 2
+    wait_for_end(numbers)
+    assert finished(tmp_path / "grid") > 0
+    assert (tmp_path / "grid/compare.csv").read_text().count("\n") > 1
+
+
+def test_processes_end_with_their_parent(people: str, tmp_path: Path) -> None:
+    with telling(people, tmp_path / "grid") as (process, numbers):
+        process.kill()
+        process.wait(DEADLINE)
+        wait_for_end(numbers)
+    assert len(numbers) == 2
+    assert finished(tmp_path / "grid") > 0
+
+
+def test_a_killed_process_is_one_message_and_exit_3(people: str, tmp_path: Path) -> None:
+    with telling(people, tmp_path / "grid") as (process, numbers):
+        os.kill(numbers[0], signal.SIGKILL)
+        _, err = process.communicate(timeout=DEADLINE)
+        assert process.returncode == 3, err
+    assert "ended from outside (signal 9) at " in err
+    assert len(err.strip().splitlines()) == 1
+    wait_for_end(numbers)
+    assert finished(tmp_path / "grid") > 0
+
+
+def tell() -> int:
+    """Run the command line; after the first run print the numbers of the processes at work."""
+    module: Any = import_module("admmnet.cli.compare")
+
+    class Telling(module.GridProgress):  # type: ignore[misc]
+        name = ""
+
+        def phase(self, name: str, total: int, done: int) -> None:
+            self.name = name
+
+        def step(self, words: str) -> None:
+            if self.name == "runs":
+                children = multiprocessing.active_children()
+                print(json.dumps([child.pid for child in children]), flush=True)  # noqa: T201
+                self.name = "told"
+
+    module.GridProgress = Telling
+    from admmnet.cli import run_command_line
+
+    return run_command_line(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(tell())

@@ -1,0 +1,294 @@
+"""Tuning: on the validation part alone, the least error wins, and the cost is that of everything that was run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import read_run
+from admmnet.data import DataSettings, load
+from admmnet.errors import RequestError, RunError
+from admmnet.experiments import CompareResult, Comparison, compare
+from admmnet.experiments.cost import composed
+from admmnet.experiments.grid import Case
+from admmnet.experiments.holdout import Shelf, held_rows, hold_out
+from admmnet.experiments.parsing import Entry
+from admmnet.experiments.tuning import choose
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.conversion import gaussian_epsilon
+from admmnet.privacy.events import Gaussian, ObjectivePerturbation
+
+from .conftest import write_people
+
+PP = Entry("pp-admm", "proven", "proven")
+TUNE = ("eta=0.01:0.3", "pp-admm:published.rounds=2:3")
+WANTED: dict[str, Any] = {
+    "algorithms": ("pp-admm", "pp-admm:published"),
+    "epsilons": (5.0, 50.0),
+    "seeds": (0, 1),
+    "tune": TUNE,
+    "tune_seeds": 2,
+}
+SETTINGS: dict[str, Any] = {"topology": "ring:4", "delta": 1e-4, "simulate": True}
+
+
+def tuned(folder: Path, data: str, test: str, **others: Any) -> CompareResult:
+    settings = SETTINGS | {"data": data, "test": test}
+    return compare(Comparison(**(WANTED | {"out": str(folder), "settings": settings} | others)), jobs=1)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("data")
+    return {
+        "train": write_people(folder / "train.npz"),
+        "test": write_people(folder / "test.npz", seed=5),
+        "poisoned": write_people(folder / "poisoned.npz", seed=6, flipped=True),
+    }
+
+
+@pytest.fixture(scope="module")
+def done(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> CompareResult:
+    return tuned(tmp_path_factory.mktemp("tuned") / "grid", files["train"], files["test"])
+
+
+# the validation part
+
+
+def test_a_quarter_of_every_shard_is_held_out_by_a_public_draw(files: dict[str, str]) -> None:
+    records = load(DataSettings(data=files["train"], test=files["test"]), 4, range(4))
+    part = hold_out(records, 3)
+    rows, labels = [], []
+    for agent, (X, y) in records.shards.items():
+        held = held_rows(len(y), 3, agent)
+        assert len(held) == len(y) // 4 == len(set(held.tolist()))
+        kept = sorted(set(range(len(y))) - set(held.tolist()))
+        assert np.array_equal(part.shards[agent][0], X[kept])
+        assert np.array_equal(part.shards[agent][1], y[kept])
+        assert part.counts[agent] == len(kept)
+        rows.append(X[held])
+        labels.append(y[held])
+    assert np.array_equal(part.X_test, np.vstack(rows))
+    assert np.array_equal(part.y_test, np.concatenate(labels))
+    # the draw follows from sizes, numbers and the data seed
+    assert np.array_equal(held_rows(60, 3, 1), held_rows(60, 3, 1))
+    assert not np.array_equal(held_rows(60, 3, 1), held_rows(60, 3, 2))
+    assert not np.array_equal(held_rows(60, 3, 1), held_rows(60, 4, 1))
+
+
+def test_shards_too_small_to_hold_out_are_refused(files: dict[str, str]) -> None:
+    records = load(DataSettings(data=files["train"], test=files["test"]), 80, range(80))
+    with pytest.raises(RequestError, match="no agent has 4"):
+        hold_out(records, 0)
+
+
+def test_the_shelf_loads_once_and_guards_what_it_shares(files: dict[str, str]) -> None:
+    shelf, settings = Shelf(), DataSettings(data=files["train"], test=files["test"])
+    records = shelf.load(settings, 4, range(4))
+    part = shelf.validation(settings, 4, range(4))
+    assert shelf.load(settings, 4, range(4)) is records
+    assert shelf.validation(settings, 4, range(4)) is part
+    assert shelf.load(settings, 3, range(3)) is not records
+    with pytest.raises(ValueError, match="read-only"):
+        records.shards[0][0][0, 0] = 7.0
+
+
+# choosing
+
+
+def test_the_least_mean_error_wins_and_the_first_of_equals() -> None:
+    case = Case(PP, 1.0, 0)
+    one, two, three = ((("eta", value),) for value in (1.0, 2.0, 3.0))
+    choice = choose(case, {one: [0.3, 0.1], two: [0.15, 0.2], three: [0.25, 0.1]})
+    assert (choice.values, choice.trials) == (two, 6)
+    assert choose(case, {one: [0.5], two: [0.25], three: [0.25]}).values == two
+
+
+def test_choices_follow_the_validation_errors_of_the_trials(done: CompareResult) -> None:
+    assert [(choice.case.entry.text, choice.case.epsilon) for choice in done.choices] == [
+        (method, epsilon) for method in WANTED["algorithms"] for epsilon in WANTED["epsilons"]
+    ]
+    for choice in done.choices:
+        published = choice.case.entry.method == "published"
+        assert choice.trials == 2 * len(choice.errors) == 2 * (4 if published else 2)
+        found = {}
+        for values, error in choice.errors:
+            name = "-".join((PP.algorithm, *2 * (choice.case.entry.method,), f"{choice.case.epsilon:g}"))
+            words = ",".join(f"{key}={value}" for key, value in values)
+            errors = []
+            for seed in (1_000_000, 1_000_001):
+                summary = json.loads((done.folder / f"trials/{name}-{words}-{seed}/summary.json").read_text())
+                assert (summary["data"]["train"], summary["data"]["test"]) == (180, 60)
+                errors.append(summary["test_error"]["consensus"])
+            found[values] = sum(errors) / 2
+            assert error == pytest.approx(found[values], rel=1e-12)
+        assert found[choice.values] == min(found.values())
+    assert len({choice.values for choice in done.choices}) > 1  # the grid tells settings apart
+
+
+def test_the_runs_have_the_chosen_settings_on_all_training_records(done: CompareResult) -> None:
+    import tomllib
+
+    for choice in done.choices:
+        for seed in (0, 1):
+            method, epsilon = choice.case.entry.method, choice.case.epsilon
+            folder = done.folder / f"runs/pp-admm-{method}-{method}-{epsilon:g}-{seed}"
+            with (folder / "config.toml").open("rb") as file:
+                algorithm = tomllib.load(file)["algorithm"]
+            assert {name: algorithm[name] for name, _ in choice.values} == dict(choice.values)
+            assert json.loads((folder / "summary.json").read_text())["data"]["train"] == 240
+
+
+def test_test_records_are_never_read_for_the_choice(
+    done: CompareResult, files: dict[str, str], tmp_path: Path
+) -> None:
+    poisoned = tuned(tmp_path / "grid", files["train"], files["poisoned"])
+    assert [(choice.values, choice.errors) for choice in poisoned.choices] == [
+        (choice.values, choice.errors) for choice in done.choices
+    ]
+    for folder in (done.folder / "trials").iterdir():
+        twin = poisoned.folder / "trials" / folder.name
+        assert (folder / "model.npz").read_bytes() == (twin / "model.npz").read_bytes()
+        assert (folder / "metrics.csv").read_bytes() == (twin / "metrics.csv").read_bytes()
+    # the poison shows where test records are read
+    assert all(
+        abs((a.test_error or 0.0) - (b.test_error or 0.0)) > 0.1
+        for a, b in zip(done.rows, poisoned.rows, strict=True)
+        if a.epsilon_target == 50.0 and a.method == "proven"
+    )
+
+
+# what it would have cost
+
+
+def ledger_totals(folder: Path, method: str) -> list[Totals]:
+    """Totals of every agent, added up event by event from the run's ledgers."""
+    found = []
+    for account in read_run(folder).ledgers.values():
+        total = Totals(method)
+        for _, event, _ in account.events:
+            total.add(event)
+        found.append(total)
+    return found
+
+
+def test_the_cost_is_the_composition_of_all_ledgers(done: CompareResult) -> None:
+    """PP-ADMM releases in every round, so that its ledgers hold its worst case."""
+    for choice in done.choices:
+        method, epsilon = choice.case.entry.method, choice.case.epsilon
+        words = f"pp-admm-{method}-{method}-{epsilon:g}-"
+        trials = [path for path in (done.folder / "trials").iterdir() if path.name.startswith(words)]
+        assert len(trials) == choice.trials
+        spent = [ledger_totals(path, method) for path in trials]
+        costs, claims = [], []
+        for final in (path for path in (done.folder / "runs").iterdir() if path.name.startswith(words)):
+            for agent, own in enumerate(ledger_totals(final, method)):
+                parts = [totals[agent] for totals in spent] + [own]
+                curve = np.sum([part.curve for part in parts], axis=0)
+                total = Totals(method)
+                total.rho, total.curve = 1.0, curve
+                total.mu_squared = sum(part.mu_squared for part in parts)
+                costs.append(total.epsilon_proven(1e-4))
+                if method == "published":
+                    rho = sum(float(part.rho_published or 0.0) for part in parts)
+                    claims.append(rho + 2.0 * np.sqrt(rho * np.log(1e4)))
+        assert len(costs) == 8
+        assert choice.cost_proven == pytest.approx(max(costs), rel=1e-9)
+        assert float(choice.cost_proven or 0.0) > 1.5 * float(epsilon or 0.0) * (method == "proven")
+        if method == "published":
+            assert choice.cost_published == pytest.approx(max(claims), rel=1e-9)
+        else:
+            assert choice.cost_published is None
+
+
+def test_composition_by_hand() -> None:
+    noisy, other = Totals(), Totals()
+    noisy.add(Gaussian(1.0, 4.0))
+    other.add(Gaussian(1.0, 3.0), 2)
+    mu = (1 / 16 + 2 / 9) ** 0.5
+    assert composed((noisy, other)).epsilon_proven(1e-5) == pytest.approx(
+        gaussian_epsilon(mu, 1e-5), rel=1e-9
+    )
+    other.add(ObjectivePerturbation(0.1, 1.0, 1.0, 0.25, 1.0, 20, gated=False))
+    both = composed((noisy, other))
+    assert both.rho == pytest.approx(noisy.rho + other.rho, rel=1e-15)
+    assert np.allclose(both.curve, noisy.curve + other.curve, rtol=1e-15)
+    assert both.mu_squared == np.inf
+    assert both.rho_published == pytest.approx((noisy.rho_published or 0) + (other.rho_published or 0))
+    assert composed((noisy, Totals("proven"))).rho_published is None
+
+
+# going on
+
+
+def test_trials_are_not_repeated_and_seeds_may_grow(
+    done: CompareResult, files: dict[str, str], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(done.folder, tmp_path / "grid"))
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/*/summary.json")}
+    (gone,) = (path for path in before if path.parent.name.endswith("published-5-eta=0.01,rounds=3-1000001"))
+    shutil.rmtree(gone.parent)
+    result = tuned(folder, files["train"], files["test"], seeds=(0, 1, 2))
+    assert [choice.values for choice in result.choices] == [choice.values for choice in done.choices]
+    after = {path: path.stat().st_mtime_ns for path in folder.glob("*/*/summary.json")}
+    assert {path for path in before if before[path] != after[path]} == {gone}
+    assert len(after) == len(before) + 4
+    content = json.loads((folder / "compare.json").read_text())
+    assert content["tuning"] == [json.loads(json.dumps(choice.as_dict())) for choice in result.choices]
+    with pytest.raises(RequestError, match="tune of pp-admm was"):
+        tuned(folder, files["train"], files["test"], seeds=(0, 1, 2), tune=("eta=0.01:0.4", TUNE[1]))
+
+
+def test_a_failed_trial_leaves_its_case_without_runs(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from admmnet import RunConfig, run
+    from admmnet.experiments import tasks as work
+
+    def failing(config: RunConfig, **others: Any) -> Any:
+        if config.seed == 1_000_001 and config.epsilon == 5.0 and config.eta == 0.3:
+            raise RunError("no space")
+        return run(config, **others)
+
+    others = {"algorithms": ("pp-admm",), "tune": TUNE[:1]}
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "run", failing)
+        result = tuned(tmp_path / "grid", files["train"], files["test"], **others)
+    assert [failed.words for failed in result.failed] == [
+        "pp-admm at epsilon 5 with eta=0.3, trial 1000001",
+        "pp-admm at epsilon 5",
+    ]
+    assert [row.epsilon_target for row in result.rows] == [50.0, 50.0]
+    result = tuned(tmp_path / "grid", files["train"], files["test"], **others)
+    assert (len(result.failed), len(result.rows), len(result.choices)) == (0, 4, 2)
+
+
+def test_one_value_is_taken_and_nothing_is_tried(files: dict[str, str], tmp_path: Path) -> None:
+    others = {"algorithms": ("admm", "pp-admm"), "seeds": (0,), "tune": ("pp-admm.rounds=2",)}
+    result = tuned(tmp_path / "grid", files["train"], files["test"], **others)
+    assert not (tmp_path / "grid/trials").exists()
+    assert result.choices == ()
+    assert "pp-admm runs with rounds=2" in result.notes
+    releases = {(row.algorithm, row.epsilon_target): row.releases for row in result.rows}
+    assert releases == {("admm", None): 4 * 100, ("pp-admm", 5.0): 4 * 2, ("pp-admm", 50.0): 4 * 2}
+
+
+def test_every_split_is_tuned_by_itself(files: dict[str, str], tmp_path: Path) -> None:
+    settings = SETTINGS | {"data": files["train"]}
+    others = {"algorithms": ("pp-admm", "admm"), "epsilons": (50.0,), "tune": TUNE[:1], "resplit": True}
+    result = compare(
+        Comparison(**(WANTED | {"out": str(tmp_path / "grid"), "settings": settings} | others)), jobs=1
+    )
+    assert [(choice.case.entry.text, choice.case.data_seed) for choice in result.choices] == [
+        *(("pp-admm", 0), ("admm", 0)),
+        *(("pp-admm", 1), ("admm", 1)),
+    ]
+    assert [choice.cost_proven is None for choice in result.choices] == [False, True, False, True]
+    names = {path.name for path in (tmp_path / "grid/trials").iterdir()}
+    assert "pp-admm-proven-proven-50-split1-eta=0.3-1000000" in names
+    assert len(names) == 2 * 2 * 2 * 2

@@ -1,0 +1,354 @@
+"""Simulated trouble: rates and bursts, the same at any time and place, and everything that is refused.
+
+Randomised tests use fixed seeds and compare with a bound of 4.9 standard errors: one in a million right
+implementations would fail. Each shows its power: a rate that is a tenth off fails at the same bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet.config.run_config import RunConfig
+from admmnet.errors import RequestError
+from admmnet.faults.clock import COMPUTE, LATENCY, STRAGGLERS, Delays, trouble_stream
+from admmnet.faults.links import Links
+from admmnet.faults.model import Absence, Losses, Trouble, parse_offline, trouble_of
+from admmnet.faults.schedule import read_schedule
+from admmnet.methods.consensus import Mask
+from admmnet.rng import agent_streams
+
+SIGMAS = 4.9
+RING = nx.cycle_graph(5)
+Lines = Callable[[str], Path]
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Lines:
+    def write(text: str) -> Path:
+        path = tmp_path / "turns.txt"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def history(losses: Losses, rounds: int) -> Mask:
+    return np.array([losses.at(t) for t in range(rounds)])
+
+
+# links
+
+
+def test_links_are_in_the_order_of_senders_and_know_their_opposites() -> None:
+    graph = nx.random_regular_graph(3, 20, seed=1)
+    links = Links(graph)
+    pairs = list(zip(links.sender.tolist(), links.receiver.tolist(), strict=True))
+    assert pairs == sorted((i, j) for i in graph for j in graph[i])
+    assert [pairs[e][::-1] for e in links.back] == pairs
+    for i in graph:
+        assert links.receiver[links.of(i)].tolist() == sorted(graph[i])
+    chosen = [(i, j) for i, j in list(graph.edges())[::4]]
+    mask = links.mask(chosen)
+    assert {pair for pair, there in zip(pairs, mask, strict=True) if there} == {
+        *chosen,
+        *(edge[::-1] for edge in chosen),
+    }
+    assert links.mask([]).sum() == 0
+    assert links.every(mask).tolist() == [all(mask[links.of(i)]) for i in sorted(graph)]
+
+
+# losses
+
+
+def off_by(count: float, size: int, p: float, inflation: float = 1.0) -> float:
+    """Distance of a count from size * p, in standard errors."""
+    return abs(count - size * p) / math.sqrt(size * p * (1 - p) * inflation)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.7])
+def test_independent_losses_have_their_rate(p: float) -> None:
+    found = history(Losses(2000, p, 1.0, seed=3), 60)
+    assert off_by(found.sum(), found.size, p) < SIGMAS
+    assert off_by(found.sum(), found.size, 0.9 * p) > SIGMAS
+    assert off_by(found.sum(), found.size, 1.1 * p) > SIGMAS
+    both, pairs = found[1:] & found[:-1], found[1:].size  # rounds are independent, and so are links
+    assert off_by(both.sum(), pairs, p * p) < 2 * SIGMAS
+    beside = found[:, 1:] & found[:, :-1]
+    assert off_by(beside.sum(), beside.size, p * p) < 2 * SIGMAS
+
+
+@pytest.mark.parametrize(("p", "burst"), [(0.1, 4.0), (0.3, 5.0), (0.5, 2.0), (0.5, 20.0)])
+def test_bursts_have_rate_and_length(p: float, burst: float) -> None:
+    found = history(Losses(4000, p, burst, seed=5), 300)
+    memory = 1 - 1 / burst - p / (burst * (1 - p))
+    inflation = (1 + memory) / (1 - memory)
+    assert off_by(found.sum(), found.size, p, inflation) < SIGMAS
+    assert off_by(found.sum(), found.size, 0.9 * p, inflation) > SIGMAS
+    assert off_by(found[0].sum(), 4000, p) < SIGMAS  # stationary from the first round
+    # a lossy link is lossy again with probability 1 - 1/L: mean length L
+    lossy, again = int(found[:-1].sum()), int((found[:-1] & found[1:]).sum())
+    assert off_by(again, lossy, 1 - 1 / burst) < SIGMAS
+    for wrong in (0.9, 1.1):
+        assert off_by(again, lossy, 1 - 1 / (burst * wrong)) > SIGMAS
+    starts = int((~found[:-1] & found[1:]).sum())
+    assert off_by(starts, found[:-1].size - lossy, p / (burst * (1 - p))) < SIGMAS
+
+
+def test_mean_length_of_whole_bursts() -> None:
+    found = history(Losses(4000, 0.3, 5.0, seed=7), 400)
+    lengths = []
+    for link in found.T:
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], link.astype(int), [0]])))
+        spans = edges.reshape(-1, 2)
+        lengths += [last - first for first, last in spans if first > 0 and first < 300]
+    error = math.sqrt(5.0 * 4.0 / len(lengths))  # geometric: variance L (L - 1)
+    assert abs(np.mean(lengths) - 5.0) < SIGMAS * error
+    assert abs(np.mean(lengths) - 4.5) > SIGMAS * error
+
+
+@pytest.mark.parametrize(("p", "burst"), [(0.3, 1.0), (0.3, 5.0), (0.2, 50.0)])
+def test_any_round_can_be_asked_for_first(p: float, burst: float) -> None:
+    found = history(Losses(300, p, burst, seed=2), 80)
+    for round in (0, 1, 37, 79):
+        np.testing.assert_array_equal(Losses(300, p, burst, seed=2).at(round), found[round])
+    wandering = Losses(300, p, burst, seed=2)
+    for round in (50, 50, 51, 3, 4, 79, 78, 0):
+        np.testing.assert_array_equal(wandering.at(round), found[round])
+    assert (history(Losses(300, p, burst, seed=3), 80) != found).any()
+
+
+def test_trouble_shares_no_random_numbers_with_the_agents() -> None:
+    drawn = [stream.random(4).tobytes() for agent in range(60) for stream in agent_streams(agent, 9).values()]
+    drawn += [
+        trouble_stream(9, kind, round).random(4).tobytes()
+        for kind in (1, STRAGGLERS, COMPUTE, LATENCY)
+        for round in range(60)
+    ]
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_weather_is_the_same_everywhere_and_a_message_over_an_absent_edge_never_arrives() -> None:
+    graph = nx.random_regular_graph(4, 50, seed=0)
+    absences = [Absence(i, i % 7, i % 7 + 3) for i in range(0, 50, 3)]
+    one, two = (Trouble(graph, drop=0.2, burst=4.0, absences=absences, seed=1) for _ in range(2))
+    for round in (0, 5, 3, 12):
+        first, second = one.weather(round), two.weather(round)
+        assert first.arrives.tobytes() == second.arrives.tobytes()
+        away = [a.agent for a in absences if a.first <= round <= (a.last or 0)]
+        assert sorted(np.flatnonzero(~first.online)) == sorted(away)
+        assert not (first.arrives & ~first.present).any()
+        assert first.present.tobytes() == first.present[one.links.back].tobytes()
+
+
+# offline
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3:10-19,4:25-", [Absence(3, 10, 19), Absence(4, 25, None)]),
+        ("0:0", [Absence(0, 0, 0)]),
+        (" 1:2-2 , 1:5- ", [Absence(1, 2, 2), Absence(1, 5, None)]),
+    ],
+)
+def test_offline_is_read(text: str, expected: list[Absence]) -> None:
+    assert list(parse_offline(text, 5, 30)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("5:1-2", "there is no agent 5; they are numbered 0 to 4"),
+        ("1:30-", "there is no round 30; they are numbered 0 to 29"),
+        ("1:9-4", "the last round must be at least the first, 9"),
+        ("1", "'1' is not AGENT:FIRST-LAST"),
+        ("1:2-3,", "'' is not AGENT:FIRST-LAST"),
+        ("1:-3", "'1:-3' is not"),
+        ("-1:2", "'-1:2' is not"),
+        ("1:2-3-4", "is not AGENT:FIRST-LAST; write 3:10-19"),
+        ("1:\u0663", "is not AGENT"),
+    ],
+)
+def test_offline_that_is_refused(text: str, told: str) -> None:
+    with pytest.raises(RequestError) as error:
+        parse_offline(text, 5, 30)
+    assert told in str(error.value)
+
+
+# schedules
+
+
+def test_a_schedule_names_files_specs_edges_and_pauses(lines: Lines) -> None:
+    path = lines("# turns\n0-2 ring:4\n3 none\n\n4-5 part.edges\n6 edges 0-2 # a chord\n7- whole.adjlist\n")
+    (path.parent / "part.edges").write_text("# two of them\n3 2\n", encoding="utf-8")
+    (path.parent / "whole.adjlist").write_text("0 1 3\n1 2\n", encoding="utf-8")
+    schedule = read_schedule(path)
+    assert [str(span) for span in schedule.spans] == ["0-2", "3-3", "4-5", "6-6", "7-"]
+    assert schedule.edges[1:] == ((), ((2, 3),), ((0, 2),), ((0, 1), (0, 3), (1, 2)))
+    assert sorted(schedule.graph.edges()) == [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
+    assert [schedule.at(t) for t in (0, 2, 3, 4, 5, 6, 7, 999)] == [0, 0, 1, 2, 2, 3, 4, 4]
+    schedule.check_rounds(10_000)
+    trouble = Trouble(schedule.graph, schedule=schedule)
+    pairs = list(zip(trouble.links.sender.tolist(), trouble.links.receiver.tolist(), strict=True))
+    for round in range(9):
+        there = {pair for pair, on in zip(pairs, trouble.weather(round).present, strict=True) if on}
+        edges = schedule.edges[schedule.at(round)]
+        assert there == {*edges, *((j, i) for i, j in edges)}
+
+
+def test_a_schedule_may_repeat(lines: Lines) -> None:
+    schedule = read_schedule(lines("repeat 3\n0-1 path:3\n2 edges 2-0\n"))
+    assert [schedule.at(t) for t in range(7)] == [0, 0, 1, 0, 0, 1, 0]
+    schedule.check_rounds(10_000)
+    other = read_schedule(lines("0-1 path:3\n2 edges 0-2\nrepeat 3\n"))
+    assert other.digest == schedule.digest
+    assert read_schedule(lines("0-1 path:3\n2 edges 0-1\nrepeat 3\n")).digest != schedule.digest
+
+
+def test_two_random_graphs_of_a_schedule_differ(lines: Lines) -> None:
+    path = lines("0-4 regular:20:3\n5- regular:20:3\n")
+    schedule = read_schedule(path, seed=4)
+    assert schedule.edges[0] != schedule.edges[1]
+    assert read_schedule(path, seed=4).digest == schedule.digest
+    assert read_schedule(path, seed=5).digest != schedule.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "no graph in it; write lines such as '0-9 ring:5'"),
+        ("1- ring:5", "line 1: rounds 1- leave a gap: expected them to start with 0"),
+        (
+            "0-4 ring:5\n4- ring:5",
+            "line 2: rounds 4- overlap with the line before: expected them to start with 5",
+        ),
+        ("0-4 ring:5\n6- ring:5", "rounds 6- leave a gap"),
+        ("0- ring:5\n5- ring:5", "line 1: rounds 0- have an open end"),
+        ("5-0 ring:5", "leave a gap"),
+        ("0-5 ring:5\n6-4 ring:5", "line 2: rounds 6-4: the last round must be at least the first, 6"),
+        ("0 ring:5 path:5", "line 1: expected one graph"),
+        ("0", "line 1: expected rounds and a graph such as '0-9 ring:5'"),
+        ("x ring:5", "line 1: expected rounds and a graph"),
+        ("0 wheel:5", "line 1: topology 'wheel:5': unknown"),
+        ("0 gone.json", "line 1: "),
+        ("0 gone.edges", "cannot be read"),
+        ("0-3 ring:5\n4- ring:6", "a graph of 5 agents where line 2 has 6"),
+        ("0-3 ring:5\n4- edges 0-7", "agent 7 is beyond the 5 agents"),
+        ("0 edges 0-0", "line 1: self-loop 0-0"),
+        ("0 edges 0-1 1-0", "line 1: parallel edge 1-0"),
+        ("0 edges 0-1 1", "line 1: expected edges such as"),
+        ("0 edges", "line 1: expected edges such as"),
+        ("0 edges 0-1\n1- edges 2-3", "union of its graphs: not connected, it has 2 parts: {0, 1}, {2, 3}"),
+        ("0 edges 0-1\n1- edges 3-1", "union of its graphs: agents are numbered 0..N-1 without gaps"),
+        ("0-3 ring:5\nrepeat 5", "'repeat 5' repeats rounds 0 to 4, but the lines end with round 3"),
+        ("0- ring:5\nrepeat 5", "the lines are open-ended: end them with round 4"),
+        ("0-4 ring:5\nrepeat", "line 2: expected one line 'repeat ROUNDS'"),
+        ("0-4 ring:5\nrepeat 5\nrepeat 5", "line 3: expected one line 'repeat ROUNDS'"),
+        ("0-4 none", "needs at least 2 agents"),
+    ],
+)
+def test_schedules_that_are_refused(text: str, told: str, lines: Lines) -> None:
+    with pytest.raises(RequestError) as error:
+        read_schedule(lines(text))
+    assert told in str(error.value)
+    assert "turns.txt" in str(error.value)
+
+
+def test_schedules_of_another_size_or_too_short(lines: Lines, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="a graph of 5 agents where --agents says 6"):
+        read_schedule(lines("0- ring:5"), agents=6)
+    with pytest.raises(RequestError, match="beyond the 3 agents"):
+        read_schedule(lines("0- edges 0-1 1-2 2-3"), agents=3)
+    with pytest.raises(RequestError, match="not connected"):
+        read_schedule(lines("0- edges 0-1 1-2"), agents=4)
+    with pytest.raises(
+        RequestError, match=r"ends with round 9, the run has rounds 0 to 11: leave .* 'repeat 10'"
+    ):
+        read_schedule(lines("0-9 ring:5")).check_rounds(12)
+    read_schedule(lines("0-9 ring:5")).check_rounds(10)
+    with pytest.raises(RequestError, match="no such file"):
+        read_schedule(tmp_path / "none.txt")
+    with pytest.raises(RequestError, match="cannot be read"):
+        read_schedule(tmp_path)
+    lines("").write_bytes(b"0- \xff")
+    with pytest.raises(RequestError, match="not UTF-8"):
+        read_schedule(tmp_path / "turns.txt")
+
+
+# settings
+
+
+def config_of(**settings: object) -> RunConfig:
+    return RunConfig(**{"algorithm": "admm", "rounds": 30, "seed": 0} | settings)  # type: ignore[arg-type]
+
+
+def test_no_trouble_is_none() -> None:
+    assert trouble_of(config_of(), RING) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"drop": 0.5, "drop_burst": 1.5}, "drop_burst = 1.5 is not allowed with drop = 0.5: .* at least 2"),
+        (
+            {"drop": 0.3, "drop_burst": 1.42857},
+            "drop_burst = 1.42857 .* bursts of 1.42857 .* at least 1.429$",
+        ),
+        ({"offline": "7:1"}, "there is no agent 7"),
+        ({"drop": 0.1, "answer": "gossip"}, "answer = 'gossip' does not go with simulated trouble"),
+        ({"delay": "compute=-1"}, "compute = -1 is not allowed: it must be at least 0"),
+    ],
+)
+def test_settings_that_are_refused(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(RequestError, match=told):
+        trouble_of(config_of(**settings), RING)
+
+
+@pytest.mark.parametrize("drop", [0.1, 0.3, 0.123456, 0.99, 0.999_99])
+def test_the_burst_that_a_refusal_names_is_allowed(drop: float) -> None:
+    with pytest.raises(RequestError) as caught:
+        trouble_of(config_of(drop=drop, drop_burst=1.0 + 1e-9), RING)
+    named = float(str(caught.value).rpartition(" ")[2])
+    assert trouble_of(config_of(drop=drop, drop_burst=named), RING) is not None
+
+
+def test_a_schedule_that_is_not_the_runs_graph_is_refused(lines: Lines) -> None:
+    config = config_of(topology_schedule=str(lines("0- path:5")))
+    assert trouble_of(config, nx.path_graph(5)) is not None
+    with pytest.raises(RequestError, match="the union of its graphs is not the run's graph"):
+        trouble_of(config, RING)
+
+
+def test_notes_say_what_was_simulated(lines: Lines) -> None:
+    path = lines("0- ring:5")
+    trouble = trouble_of(
+        config_of(
+            drop=0.1,
+            drop_burst=3.0,
+            offline="3:10-19,4:25-,1:2",
+            delay="compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=4",
+            straggle=0.2,
+            trouble_seed=7,
+            topology_schedule=str(path),
+        ),
+        RING,
+    )
+    assert trouble is not None
+    assert trouble.notes() == [
+        f"simulated trouble: the graphs of {path} take turns; agent 3 is away in rounds 10 to 19; agent 4 is away from "
+        "round 25 on; agent 1 is away in round 2; 10 % of the messages are lost, in bursts of 3 rounds on average "
+        "(seed 7)",
+        "virtual_seconds are simulated: 0.05 s a round of computing, 0.02 s a message, both with a standard deviation "
+        "of 50 %, 1e+06 bytes a second, 20 % of an agent's rounds 4 times as long (seed 7)",
+    ]
+    still = trouble_of(config_of(delay="compute=1"), RING)
+    assert still is not None
+    assert not still.disturbs
+    assert still.delays == Delays(compute=1.0)
+    assert [note[:15] for note in still.notes()] == ["virtual_seconds"]

@@ -1,0 +1,204 @@
+"""Claims of the papers over rows made by hand: what holds, what does not, and what must not be said to hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.papers import banco_figures, damaskinos2021_batches, damaskinos2021_course, song2013_figures
+from admmnet.papers.ding2020_compared import _idle, _order_findings
+from admmnet.papers.ding2020_effects import _effect_findings
+from admmnet.papers.ding2020_words import PROVEN, PUBLISHED
+from admmnet.papers.report import Finding
+from admmnet.papers.runs import Case, RunJob, _best
+from admmnet.papers.sources import made
+from admmnet.papers.tables import Row
+
+SEEDS = 4
+WIGGLE = (-0.001, 0.001, -0.002, 0.002)
+BETA = 10.0**-3.5
+
+
+def verdicts(found: Sequence[Finding]) -> dict[str, str]:
+    return {finding.claim: finding.verdict for finding in found}
+
+
+def effects(errors: Mapping[float, float], *, epsilon: float = 1.0) -> list[Row]:
+    return [
+        {
+            "reading": PROVEN, "method": "pp-admm", "epsilon": epsilon, "x": x, "seed": seed, "larger_class": 0.24,
+            "test_error": error + WIGGLE[seed], "train_error": error + WIGGLE[seed], "train_loss": error,
+            "releases": 70 + seed,
+        }
+        for x, error in errors.items()
+        for seed in range(SEEDS)
+    ]  # fmt: skip
+
+
+def test_cases_that_have_not_learned_decide_nothing() -> None:
+    # a beta of 0.1 makes it worse than guessing, but at no beta is anything learned
+    unlearned = verdicts(_effect_findings(2, effects({1e-6: 0.239, BETA: 0.24, 0.1: 0.5}), BETA))
+    assert set(unlearned.values()) == {"not decided"}
+    learned = verdicts(_effect_findings(2, effects({1e-6: 0.18, BETA: 0.18, 0.1: 0.5}), BETA))
+    assert learned["too large a beta hurts"] == "holds"
+    rows = effects({1e-6: 0.239, 0.1: 0.239}) + effects({1e-6: 0.18, 0.1: 0.3}, epsilon=10.0)
+    first, _ = _effect_findings(1, rows, 0.001)
+    assert first.verdict == "holds"
+    assert "Left out: 1 of 2 cases" in first.measured
+
+
+def test_the_lowest_error_is_the_lowest() -> None:
+    claim = "beta = 10^-3.5 gives the lowest error"
+    for errors, said in (
+        ({1e-6: 0.17, BETA: 0.18, 0.1: 0.23}, "does not hold"),
+        ({1e-6: 0.18, BETA: 0.17, 0.1: 0.23}, "holds"),
+        ({1e-6: 0.17, BETA: 0.17, 0.1: 0.17}, "not decided"),
+    ):
+        assert verdicts(_effect_findings(2, effects(errors), BETA))[claim] == said
+    # not the lowest, and no other one clearly lower: noise must not make it the best
+    noisy = effects({1e-6: 0.17, BETA: 0.175, 0.1: 0.5})
+    for row in noisy:
+        row["test_error"] += 0.02 * (row["seed"] - 1.5) * (row["x"] == BETA)
+    assert verdicts(_effect_findings(2, noisy, BETA))[claim] == "not decided"
+
+
+def test_identical_models_refute_what_is_said_of_a_parameter() -> None:
+    found = verdicts(_effect_findings(3, effects({0.1: 0.18, 2.0: 0.18, 10.0: 0.18}), 2.0))
+    assert found["too large a C_loss hurts"] == "does not hold"
+    assert found["too small a C_loss hurts"] == "does not hold"
+    assert found["C_loss = 2 is a good trade-off"] == "not decided"
+
+
+def compared(errors: Mapping[str, float]) -> list[Row]:
+    return [
+        {
+            "reading": PUBLISHED, "method": method, "epsilon": None if method == "admm" else 1.0, "seed": seed,
+            "test_error": error + WIGGLE[seed], "larger_class": 0.24,
+        }
+        for method, error in errors.items()
+        for seed in range(SEEDS)
+    ]  # fmt: skip
+
+
+def test_nothing_is_decided_where_the_run_without_privacy_only_guesses() -> None:
+    errors = {"admm": 0.24, "dvp": 0.26, "m-admm": 0.26, "r-admm": 0.26, "pp-admm": 0.24, "ipp-admm": 0.25}
+    rows = compared(errors)
+    assert "guessing the larger class 24.0 %" in _idle(rows, PUBLISHED)
+    assert set(verdicts(_order_findings(rows)).values()) == {"not decided"}
+    learned = compared(errors | {"admm": 0.2})
+    assert _idle(learned, PUBLISHED) == ""
+    assert list(verdicts(_order_findings(learned)).values()) == ["holds", "does not hold"]
+
+
+def course(ends: Mapping[tuple[str, float | None], Sequence[float]]) -> list[Row]:
+    return [
+        {
+            "reading": "r", "method": method, "epsilon": epsilon, "seed": seed, "epoch": epoch,
+            "distance": value * (2.0 if epoch == 1 else 1.0),
+        }
+        for (method, epsilon), values in ends.items()
+        for seed, value in enumerate(values)
+        for epoch in (1, 2)
+    ]  # fmt: skip
+
+
+def test_steadier_and_almost_as_fast_must_be_shown() -> None:
+    calm, wild = (1.0, 1.01, 0.99, 1.0), (3.0, 4.0, 2.0, 3.0)
+    ends = {("SGD", None): (0.9,) * 4, ("DP-SGD", 0.1): wild, ("DP-SGD", 1.0): calm, ("DP-SCD", 1.0): calm}
+    shown = verdicts(damaskinos2021_course._convergence_findings(course(ends | {("DP-SCD", 0.1): wild})))
+    assert shown["less noise makes DP-SCD more stable (r)"] == "holds"
+    assert shown["at epsilon 1 DP-SCD converges almost as fast as SGD without privacy (r)"] == "holds"
+    # a standard deviation half as large over four seeds is chance
+    half = {("DP-SCD", 0.1): (3.0, 3.02, 2.98, 3.0), ("SGD", None): (0.4,) * 4}
+    chance = verdicts(damaskinos2021_course._convergence_findings(course(ends | half)))
+    assert chance["less noise makes DP-SCD more stable (r)"] == "not decided"
+    assert (
+        chance["at epsilon 1 DP-SCD converges almost as fast as SGD without privacy (r)"] == "does not hold"
+    )
+
+
+def batches(curves: Mapping[float, Sequence[float]]) -> list[Row]:
+    return [
+        {"reading": "r", "clip": clip, "batch": batch, "seed": seed, "test_error": value + WIGGLE[seed]}
+        for clip, values in curves.items()
+        for batch, value in zip((10, 100, 1000), values, strict=True)
+        for seed in range(SEEDS)
+    ]
+
+
+def test_a_flat_part_as_wide_as_all_the_others_is_not_narrowed() -> None:
+    flat = batches({0.1: (0.9, 0.9, 0.9), 0.5: (0.8, 0.8, 0.8), 2.0: (0.95, 0.95, 0.95)})
+    found = verdicts(damaskinos2021_batches._batch_findings(flat))
+    assert found["any other C narrows that range (r)"] == "does not hold"
+    assert found["a smaller C moves the minimum to larger batches (r)"] == "does not hold"
+    papers = batches({0.1: (1.2, 1.0, 0.9), 0.5: (0.8, 0.79, 0.8), 2.0: (0.95, 1.2, 1.4)})
+    assert set(verdicts(damaskinos2021_batches._batch_findings(papers)).values()) == {"holds"}
+
+
+def passes(ends: Mapping[tuple[str, int, int], float], noise: float) -> list[Row]:
+    return [
+        {
+            "data": "set", "method": method, "factor": factor, "batch": batch, "seed": seed, "optimum": 0.1,
+            "objective": mean + noise * float(draw),
+        }
+        for (method, factor, batch), mean in ends.items()
+        for seed, draw in enumerate(np.random.default_rng([batch, factor]).standard_normal(3))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("noise", "said"), [(0.001, {"holds"}), (3.0, {"not decided"})])
+def test_what_is_said_of_batches_must_be_clear(noise: float, said: set[str]) -> None:
+    ends = {
+        ("private", factor, batch): value
+        for factor, values in ((1, (1.0, 0.3, 0.5)), (10, (2.0, 0.5, 0.2)))
+        for batch, value in zip((1, 10, 50), values, strict=True)
+    }
+    assert set(verdicts(song2013_figures._batch_findings(passes(ends, noise))).values()) == said
+
+
+def rates(excess: Mapping[str, Mapping[str, float]], zero: float) -> list[Row]:
+    return [
+        {
+            "data": data, "norm": 1.0, "zero": zero, "epsilon": 8.0, "method": method, "rate": rate, "seed": seed,
+            "steps": steps, "excess": value * (1.0 + WIGGLE[seed]) * (1.0 if steps == 100 else 4.0),
+        }
+        for data, by_method in excess.items()
+        for method, value in by_method.items()
+        for rate in ((None,) if method.startswith("BANCO") else (0.1,))
+        for steps in (10, 100)
+        for seed in range(SEEDS)
+    ]  # fmt: skip
+
+
+def test_standing_still_at_zero_is_no_keeping_up() -> None:
+    slow = {"BANCO": 0.5, "BANCO, poster's constant": 0.5, banco_figures.BEST: 0.04}
+    claim = "BANCO's distance from the best rate does not grow with ||w*||"
+
+    def verdict(zero: float) -> str:
+        rows = rates({"w* = 1": slow, "w* = 16": slow}, zero)
+        return verdicts(banco_figures.over_rates(rows, 100, SEEDS, "").findings(rows))[claim]
+
+    assert verdict(zero=0.5) == "not decided"
+    assert verdict(zero=2.0) == "holds"
+
+
+def test_a_hair_less_is_not_ahead() -> None:
+    even = {"BANCO": 0.0999, "BANCO, poster's constant": 0.1, banco_figures.BEST: 0.1}
+    for rival, said in ((0.1, "does not hold"), (0.2, "holds")):
+        rows = rates({"set": even | {banco_figures.UNTUNED: rival, banco_figures.PAID: rival}}, 1.0)
+        found = verdicts(banco_figures._step_findings(rows))
+        assert found["it needs no rate: ahead of SGD with the rate that knows no w*"] == said
+
+
+def test_a_trial_without_an_error_is_taken_last() -> None:
+    case = Case("sgd", made("p", "logistic", records=10), (), ((("clip", 1.0),), (("clip", 2.0),)))
+    errors = {1.0: float("nan"), 2.0: 0.3}
+    results: dict[RunJob, dict[str, Any]] = {
+        job: {"test_error": errors[dict(own)["clip"]]} for own, jobs in case.trials(1).items() for job in jobs
+    }
+    chosen = _best(case, results, 1)
+    assert chosen is not None
+    assert chosen.settings == (("clip", 2.0),)

@@ -1,0 +1,227 @@
+"""Pieces of the reproduction: tables, comparisons of means, pictures, passes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.errors import BudgetError, RunError
+from admmnet.experiments.pool import Pool
+from admmnet.experiments.progress import Watch
+from admmnet.holder import SimulatedHolder
+from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, Problem
+from admmnet.papers.ding2020_compared import _needed, convergence
+from admmnet.papers.ding2020_effects import _apart
+from admmnet.papers.ding2020_words import PAPER, PROVEN, PUBLISHED
+from admmnet.papers.panels import Curve, Look, Panel, Picture, Rule, draw, save
+from admmnet.papers.report import verdict_of
+from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places
+from admmnet.papers.sources import Source, load, made, rows, surveyed
+from admmnet.papers.store import Lab
+from admmnet.papers.tables import Summary, by, read_table, summed_up, write_table
+from admmnet.types import Matrix, Vector
+
+SMALL = made("small", "logistic", records=300, features=3, test=200, norm=5.0)
+
+
+def test_tables_read_back_what_was_written(tmp_path: Path) -> None:
+    written = [{"a": 0.1, "b": 3, "c": "x, y", "d": None}, {"a": 1e-300, "b": -2, "c": "", "d": 1.0}]
+    write_table(tmp_path / "t.csv", written)
+    assert read_table(tmp_path / "t.csv") == [
+        {"a": 0.1, "b": 3, "c": "x, y", "d": None},
+        {"a": 1e-300, "b": -2, "c": None, "d": 1.0},
+    ]
+
+
+def test_sums_leave_out_what_is_undefined() -> None:
+    found = summed_up([1.0, None, 3.0, math.nan])
+    assert found == Summary(2.0, math.sqrt(2.0), 2.0, 2)
+    assert summed_up([None]) is None
+    assert by([{"x": 2, "y": 1.0}, {"x": 1, "y": 4.0}, {"x": None, "y": 9.0}], "x", "y") == {
+        1: Summary(4.0, 0.0, 4.0, 1),
+        2: Summary(1.0, 0.0, 1.0, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("good", "of", "said"),
+    [
+        (3, 3, "holds"),
+        (2, 3, "holds in part"),
+        (1, 2, "holds in part"),
+        (1, 3, "does not hold"),  # more against it than for it
+        (0, 3, "does not hold"),
+        (0, 0, "not decided"),
+    ],
+)
+def test_verdicts(good: int, of: int, said: str) -> None:
+    assert verdict_of(good, of) == said
+
+
+def test_the_epsilon_for_an_error_lies_between_measured_ones() -> None:
+    found = [{"epsilon": e, "test_error": error} for e, error in ((1.0, 0.3), (4.0, 0.1))]
+    assert _needed(found, 0.2) == "2"  # half way down, half way on a log scale
+    assert _needed(found, 0.3) == "≤ 1"
+    assert _needed(found, 0.05) == "-"
+
+
+def test_a_picture_is_the_same_twice_and_has_a_legend_of_all(tmp_path: Path) -> None:
+    curve = Curve("a curve", Look("#0072B2"), ((1.0, 2.0, 0.5), (10.0, 1.0, 0.0)))
+    panels = (
+        Panel("one", "x", "y", (curve,), (Rule("a rule", 1.5),), xlog=True, ticks=(1.0, 10.0)),
+        Panel("two", "x", "y", (Curve("empty", Look("#000000"), ()),), ylog=True),
+    )
+    picture = Picture("A title " * 20, (panels, panels[:1]), "A note. " * 30)
+    figure = draw(picture)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a curve", "empty", "a rule"]
+    for name in ("a.png", "b.png"):
+        save(tmp_path / name, picture)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    with pytest.raises(RunError, match="cannot be written"):
+        save(tmp_path / "no" / "a.png", picture)
+
+
+def test_a_legend_has_the_marks_that_any_panel_has() -> None:
+    look = Look("#0072B2", "s")
+    long = Curve("a curve", look, tuple((float(x), 1.0, 0.0) for x in range(30)))
+    panels = (
+        Panel("long", "x", "y", (long,)),
+        Panel("short", "x", "y", (Curve("a curve", look, long.points[:3]),)),
+    )
+    legend = draw(Picture("A title", (panels,))).legends[0]
+    assert [line.get_marker() for line in legend.get_lines()] == ["s"]
+
+
+def test_titles_of_figure_6_lie_within_the_picture() -> None:
+    rows = [
+        {
+            "reading": reading,
+            "method": "dvp",
+            "epsilon": epsilon,
+            "round": t,
+            "seed": 0,
+            "loss": 0.5,
+            "data": "Adult",
+        }
+        for reading in (PAPER, PUBLISHED, PROVEN)
+        for epsilon in (1.0, 10.0)
+        for t in (1, 2)
+    ]
+    figure = convergence(rows, SMALL, "", 2)
+    assert figure.picture is not None
+    drawn = draw(figure.picture(rows))
+    drawn.canvas.draw()
+    for axes in drawn.axes:
+        box = axes.title.get_window_extent()
+        assert 0.0 <= box.x0 < box.x1 <= drawn.bbox.x1
+
+
+def test_marks_of_an_axis_do_not_run_into_each_other() -> None:
+    assert _apart((0.9, 0.5, 0.1, 0.01)) == (0.01, 0.1, 0.5)
+    assert _apart((1.0, 2.0, 10.0)) == (1.0, 10.0)
+
+
+def test_places_end_with_the_last_step() -> None:
+    assert places(3) == [1, 2, 3]
+    assert len(places(1000)) == 40
+    assert places(1000)[-1] == log_places(1000)[-1] == 1000
+    assert log_places(100) == [100]
+
+
+def logistic(X: Matrix, y: Vector, regularisation: float) -> Problem:
+    return SimulatedHolder(X, y).problem(SINGLE_SITE_LOSSES["logistic"], regularisation)
+
+
+def test_a_songs_pass_is_the_librarys() -> None:
+    job = SongJob(SMALL, 4, 1.0, "sqrt", 10.0, 1e-3, 5)
+    found = job(None)
+    problem = logistic(*rows(SMALL), 1e-3)
+    series = DisjointSteps(1e-3, 4, np.array(1.0), "sqrt", 10.0)
+    ended = series.run(problem, np.random.default_rng([5, 0]), np.random.default_rng([5, 1]))
+    assert found["samples"][-1] == 300
+    assert found["objective"][-1] == problem.primal(ended.theta)
+
+
+def test_the_averages_are_those_of_the_models_before_each_step() -> None:
+    X, y = rows(SMALL)
+    models = [np.zeros(3)]
+    DisjointSteps(1e-12, 1, np.array(2.0), "constant", 0.1).run(
+        logistic(X[:50], y[:50], 1e-12),
+        np.random.default_rng([7, 2]),
+        np.random.default_rng([7, 3]),
+        lambda progress: models.append(progress.theta.copy()),
+    )
+    records = load(SMALL)
+    test = logistic(records.X_test, records.y_test, 1e-12)
+    found = LocalJob(SMALL, "sgd", 2.0, 50, 0.1, 7)(None)
+    assert found["steps"] == [50]
+    assert found["loss"] == [pytest.approx(test.primal(np.mean(models[:50], axis=0)), rel=1e-12)]
+    banco = LocalJob(SMALL, "banco", 2.0, 50, None, 7)(None)
+    assert banco["loss"] != found["loss"]
+
+
+def test_the_optimum_is_one() -> None:
+    found = OptimumJob(SMALL, 1e-3)(None)
+    problem = logistic(*rows(SMALL), 1e-3)
+    for seed in range(20):
+        w = np.random.default_rng(seed).standard_normal(3)
+        assert problem.primal(w) > found["objective"]
+
+
+def test_made_records_are_unit_rows_the_same_for_any_number_of_holders() -> None:
+    for source in (SMALL, made("r", "ridge", records=50, test=10), made("s", "sphere", records=50)):
+        X, y = rows(source)
+        assert np.linalg.norm(X, axis=1) == pytest.approx(1.0)
+        assert np.abs(y).max() <= 1.0
+        five = load(source, 5)
+        assert np.array_equal(np.vstack([five.shards[k][0] for k in range(5)]), X)
+        held = load(source, 5, held=True)
+        assert len(held.y_test) == sum(n // 4 for n in five.counts.values())
+    X, y = rows(made("s", "sphere", records=200))
+    assert X.shape == (200, 5)
+
+
+def test_a_source_is_known_by_its_records_alone() -> None:
+    here = surveyed(Source("a", (("data", "census"), ("data_seed", 1)), data_dir=None))
+    there = surveyed(
+        Source("b", (("data", "census"), ("data_seed", 1)), data_dir="elsewhere", stands_for="c")
+    )
+    other = surveyed(Source("a", (("data", "census"), ("data_seed", 2))))
+    assert here.key() == there.key() != other.key()
+    assert here.digest != other.digest
+
+
+class Odd:
+    """A job that fails, or is refused."""
+
+    def __init__(self, how: str) -> None:
+        self.words = how
+
+    def key(self) -> dict[str, Any]:
+        return {"how": self.words}
+
+    def __call__(self, shelf: Any) -> dict[str, Any]:
+        if self.words == "refused":
+            raise BudgetError("epsilon is too small")
+        if self.words == "broken":
+            raise ZeroDivisionError("oh")
+        return {"fine": True}
+
+
+def test_refusals_are_results_and_failures_are_tried_again(tmp_path: Path) -> None:
+    with Pool(1) as pool:
+        lab = Lab(tmp_path, pool, Watch())
+        jobs = [Odd("refused"), Odd("fine")]
+        assert [*lab.measure("odd", jobs).values()] == [{"refused": "epsilon is too small"}, {"fine": True}]
+        assert lab.made == 2
+        for _ in range(2):
+            with pytest.raises(RunError, match=r"odd: 1 failed, first broken: .*oh"):
+                lab.measure("odd", [Odd("broken"), *jobs])
+        assert lab.made == 2
+        again = Lab(tmp_path, pool, Watch())
+        assert [*again.measure("odd", jobs).values()] == [{"refused": "epsilon is too small"}, {"fine": True}]
+        assert again.made == 0

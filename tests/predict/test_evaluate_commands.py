@@ -1,0 +1,207 @@
+"""The commands evaluate and predict: labels, flags, what they print and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError
+from admmnet.cli import run_command_line
+from admmnet.predict.apply import Model, NewData, evaluate, predict, read_model
+from tests.trained_models import (
+    CAPTURE,
+    OPEN,
+    SCHEMA,
+    Refused,
+    by_hand,
+    people,
+    refusals,
+    table_of,
+    trained_on_people,
+)
+
+
+@pytest.fixture(scope="module")
+def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained_on_people(tmp_path_factory.mktemp("people"), schema=SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def open_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained_on_people(tmp_path_factory.mktemp("open"), schema=OPEN, positive="yes")
+
+
+@pytest.fixture
+def refused(capsys: CAPTURE) -> Refused:
+    return refusals(capsys)
+
+
+# labels
+
+
+def test_labels_are_needed_for_errors_alone(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+    new = people(tmp_path / "new.csv", 20, 5, 30, 70, label=False)
+    assert "new.csv has no column 'sick'" in refused("evaluate", people_run, "--data", new)
+    bare = predict(read_model(people_run), NewData(data=str(new)))
+    odd = tmp_path / "odd.csv"
+    lines = new.read_text(encoding="utf-8").splitlines()
+    odd.write_text(
+        "\n".join([lines[0] + ",sick", *(f"{line},who knows" for line in lines[1:])]), encoding="utf-8"
+    )
+    np.testing.assert_array_equal(predict(read_model(people_run), NewData(data=str(odd))).score, bare.score)
+    message = refused("evaluate", people_run, "--data", odd)
+    assert "odd.csv, line 2, column 'sick': undeclared label 'who knows'" in message
+
+
+def test_the_label_column_may_have_another_name(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+    new = people(tmp_path / "new.csv", 20, 5, 30, 70)
+    model = read_model(people_run)
+    expected = evaluate(model, NewData(data=str(new)))["error"]
+    new.write_text(new.read_text(encoding="utf-8").replace("sick", "state"), encoding="utf-8")
+    assert evaluate(model, NewData(data=str(new), label="state"))["error"] == expected
+    assert len(predict(model, NewData(data=str(new), label="state")).row) == 20
+    assert "has no column 'sick'" in refused("evaluate", people_run, "--data", new)
+
+
+def test_flags_must_not_contradict_the_model(
+    people_run: Path, open_run: Path, tmp_path: Path, refused: Refused
+) -> None:
+    new = people(tmp_path / "new.csv", 20, 5, 30, 70)
+    for folder in (people_run, open_run):
+        model = read_model(folder)
+        same = evaluate(model, NewData(data=str(new), positive="yes", features=4))
+        assert same["error"] == evaluate(model, NewData(data=str(new)))["error"]
+        message = refused("evaluate", folder, "--data", new, "--positive", "no")
+        assert "trained with 'yes' as +1, 'no' as -1" in message
+    assert "--features 9: the model has 4" in refused("predict", people_run, "--data", new, "--features", "9")
+    assert "features = 'x' is not allowed" in refused("predict", people_run, "--data", new, "--features", "x")
+    assert "the model has an intercept" in refused("predict", people_run, "--data", new, "--no-intercept")
+    assert "--label y goes with a csv" in refused("predict", people_run, "--data", "census", "--label", "y")
+
+
+# the commands
+
+
+def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, capsys: CAPTURE) -> None:
+    new = people(tmp_path / "new.csv", 40, 5, 30, 70)
+    words = ["evaluate", str(people_run), "--data", str(new)]
+    assert run_command_line([*words, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert list(facts) == ["run", "data", "error", "majority_error", "log_loss", "confusion", "per_agent"]
+    assert list(facts["error"]) == ["consensus", "mean", "std"]
+    assert facts["data"] == {
+        "name": "new.csv",
+        "part": "all",
+        "rows": 40,
+        "negative": "no",
+        "positive": "yes",
+    }
+    assert [entry["agent"] for entry in facts["per_agent"]] == [0, 1]
+    assert run_command_line(words) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    for shown in (
+        "new.csv: 40 rows",
+        f"{100 * facts['error']['consensus']:.2f}% of the consensus",
+        f"{100 * facts['error']['mean']:.2f}% +- {100 * facts['error']['std']:.2f}% over agents",
+        f"{100 * facts['majority_error']:.2f}%",
+        f"{facts['log_loss']:.4f} nats",
+        f"label 'yes': {facts['confusion']['true_positive']} predicted 'yes', "
+        f"{facts['confusion']['false_negative']} 'no'",
+        f"label 'no': {facts['confusion']['false_positive']} predicted 'yes', "
+        f"{facts['confusion']['true_negative']} 'no'",
+    ):
+        assert shown in said.out
+
+
+def test_predict_writes_one_line_a_row(people_run: Path, tmp_path: Path, capsys: CAPTURE) -> None:
+    new = people(tmp_path / "new.csv", 40, 5, 30, 70, label=False)
+    words = ["predict", str(people_run), "--data", str(new)]
+    assert run_command_line(words) == 0
+    printed = capsys.readouterr().out
+    assert run_command_line([*words, "-o", str(tmp_path / "out.csv")]) == 0
+    assert capsys.readouterr().out == ""
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8") == printed
+    rows = table_of(printed)
+    assert list(rows[0]) == ["row", "score", "probability", "prediction"]
+    assert [int(row["row"]) for row in rows] == list(range(1, 41))
+    found = predict(read_model(people_run), NewData(data=str(new)))
+    assert [float(row["score"]) for row in rows] == found.score.tolist()
+    for row in rows:
+        score = float(row["score"])
+        assert float(row["probability"]) == pytest.approx(1 / (1 + math.exp(-score)), rel=1e-12)
+        assert row["prediction"] == ("yes" if score > 0 else "no")
+    assert {row["prediction"] for row in rows} == {"yes", "no"}
+
+
+def test_one_agents_vector(people_run: Path, tmp_path: Path, refused: Refused, capsys: CAPTURE) -> None:
+    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
+    model = read_model(people_run)
+    words = ["predict", str(people_run), "--data", str(new), "--agent"]
+    for agent in (0, 1):
+        assert run_command_line([*words, str(agent)]) == 0
+        score = [float(row["score"]) for row in table_of(capsys.readouterr().out)]
+        np.testing.assert_allclose(score, by_hand(new, 0, 100, model.theta[agent]), rtol=1e-12)
+    assert not np.allclose(model.theta[0], model.theta[1], rtol=1e-9)
+    for stranger in ("2", "-1"):
+        assert f"--agent {stranger}: the run has the agents 0 to 1" in refused(*words, stranger)
+
+
+def test_predict_leaves_its_input_alone(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
+    before = new.read_bytes()
+    assert "is the file of --data" in refused("predict", people_run, "--data", new, "-o", new)
+    assert new.read_bytes() == before
+    assert "cannot write" in refused("predict", people_run, "--data", new, "-o", tmp_path / "no" / "out.csv")
+
+
+def test_probabilities_of_extreme_scores_are_finite(people_run: Path, tmp_path: Path) -> None:
+    model = read_model(people_run)
+    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
+    huge = Model(model.folder, model.theta, 1e5 * model.consensus, model.feature_names, model.config, None)
+    probability = predict(huge, NewData(data=str(new))).probability
+    assert np.all((probability >= 0) & (probability <= 1))
+    assert {0.0, 1.0} <= set(np.round(probability, 6).tolist())
+
+
+def test_words_of_the_commands(people_run: Path, refused: Refused) -> None:
+    assert "Missing option '--data'" in refused("evaluate", people_run)
+    assert "nothing-here has no model.npz" in refused("evaluate", "nothing-here", "--data", "census")
+    assert "'--part': 'half' is not one of" in refused(
+        "evaluate", people_run, "--data", "census", "--part", "half"
+    )
+
+
+def test_unfinished_and_damaged_folders(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+    new = people(tmp_path / "new.csv", 10, 5, 30, 70)
+    copy = tmp_path / "run"
+    shutil.copytree(people_run, copy)
+    whole = (copy / "model.npz").read_bytes()
+    model = read_model(copy)
+    names = np.array(model.feature_names)
+    for content in (b"", b"PK\x03\x04 not really", whole[:200], whole[:-200]):
+        (copy / "model.npz").write_bytes(content)
+        assert "model.npz is no sound model" in refused("predict", copy, "--data", new)
+    for arrays in (
+        {"theta": model.theta, "consensus": model.consensus},
+        {"theta": model.theta, "consensus": model.consensus, "feature_names": names[1:]},
+        {"theta": model.theta * np.nan, "consensus": model.consensus, "feature_names": names},
+        {"theta": model.theta, "consensus": model.consensus, "feature_names": names.astype(object)},
+    ):
+        np.savez(copy / "model.npz", **arrays)
+        assert "model.npz is no sound model" in refused("predict", copy, "--data", new)
+    (copy / "model.npz").unlink()
+    assert "has no model.npz: name the folder of a finished run" in refused("predict", copy, "--data", new)
+    (copy / "model.npz").write_bytes(whole)
+    (copy / "config.toml").unlink()
+    assert "cannot read the config file" in refused("predict", copy, "--data", new)
+
+
+def test_unknown_agents_of_the_library(people_run: Path) -> None:
+    with pytest.raises(RequestError, match="--agent 5: the run has the agents 0 to 1"):
+        read_model(people_run).vector(5)

@@ -1,0 +1,252 @@
+"""A saved model on new rows: they are encoded as the training records were."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError
+from admmnet.data import census
+from admmnet.predict.apply import NewData, evaluate, predict, read_model
+from tests.trained_models import (
+    CAPTURE,
+    OPEN,
+    SCHEMA,
+    Refused,
+    by_hand,
+    people,
+    refusals,
+    summary_of,
+    table_of,
+    trained,
+    trained_on_people,
+    unseeded_census,
+)
+
+
+@pytest.fixture(scope="module")
+def census_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unseeded_census(tmp_path_factory.mktemp("census"))
+
+
+@pytest.fixture(scope="module")
+def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained_on_people(tmp_path_factory.mktemp("people"), schema=SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def open_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return trained_on_people(tmp_path_factory.mktemp("open"), schema=OPEN, positive="yes")
+
+
+@pytest.fixture
+def refused(capsys: CAPTURE) -> Refused:
+    return refusals(capsys)
+
+
+def test_a_file_of_census_columns_is_encoded_as_census(census_run: Path, tmp_path: Path) -> None:
+    source = census.read_census()
+    names = ("age", "schooling", "hours", "gain", "loss", "employer", "marital", "occupation", "household",
+             "region", "language", "sex", "birthplace", "income")  # fmt: skip
+    columns = [source.column(name) for name in names]
+    lines = [",".join(column.levels[column.codes[row]] for column in columns) for row in range(300)]
+    file = tmp_path / "people.csv"
+    file.write_text("\n".join([",".join(names), *lines]) + "\n", encoding="utf-8")
+    model = read_model(census_run)
+    found, expected = (predict(model, NewData(data=data)) for data in (str(file), "census"))
+    np.testing.assert_allclose(found.score, expected.score[:300], rtol=1e-12, atol=1e-15)
+    assert found.prediction == expected.prediction[:300]
+    assert set(found.prediction) == {"low", "high"}
+    assert evaluate(model, NewData(data=str(file)))["data"]["rows"] == 300
+
+
+def test_a_declared_schema_encodes_new_rows(people_run: Path, tmp_path: Path) -> None:
+    model = read_model(people_run)
+    assert model.encoding is None
+    new = people(tmp_path / "new.csv", 40, 5, 30, 70)
+    found = predict(model, NewData(data=str(new)))
+    np.testing.assert_allclose(found.score, by_hand(new, 0, 100, model.consensus), rtol=1e-12)
+
+
+def test_what_was_discovered_travels_with_the_model(open_run: Path, tmp_path: Path) -> None:
+    model = read_model(open_run)
+    assert model.encoding is not None
+    assert model.encoding["labels"] == ["no", "yes"]
+    new = people(tmp_path / "new.csv", 40, 5, 30, 95)  # other bounds, and one age above the old ones
+    expected = by_hand(new, 20, 90, model.consensus)
+    np.testing.assert_allclose(predict(model, NewData(data=str(new))).score, expected, rtol=1e-12)
+    assert np.abs(by_hand(new, 30, 95, model.consensus) - expected).max() > 1e-3
+    found = evaluate(model, NewData(data=str(new)))
+    truth = np.array([row["sick"] == "yes" for row in table_of(new.read_text(encoding="utf-8"))])
+    assert found["error"]["consensus"] == pytest.approx(np.mean((expected > 0) != truth))
+
+
+def test_one_ward_is_enough(open_run: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("sick,ward,age\nyes,b,50\nno,b,60\n", encoding="utf-8")
+    model = read_model(open_run)
+    found = predict(model, NewData(data=str(new)))
+    np.testing.assert_allclose(found.score, by_hand(new, 20, 90, model.consensus), rtol=1e-12)
+
+
+def test_the_run_folder_says_what_was_discovered(open_run: Path, people_run: Path) -> None:
+    assert not (people_run / "encoding.json").exists()
+    encoding = json.loads((open_run / "encoding.json").read_text(encoding="utf-8"))
+    assert encoding["columns"]["age"] | {"low": 20.0, "high": 90.0} == encoding["columns"]["age"]
+    assert encoding["columns"]["ward"]["categories"] == ["a", "b", "c"]
+    assert any("encoding.json" in note and "no budget" in note for note in summary_of(open_run)["notes"])
+
+
+def test_a_private_run_discovers_with_consent_alone(tmp_path: Path) -> None:
+    data = people(tmp_path / "train.csv", 120, 0, 20, 90)
+    private: dict[str, Any] = {"data": str(data), "schema": OPEN, "positive": "yes", "algorithm": "pp-admm",
+                               "epsilon": 100.0, "rounds": 1, "seed": None, "no_test": True,
+                               "no_account": True}  # fmt: skip
+    with pytest.raises(RequestError, match="--data-dependent"):
+        trained(tmp_path / "refused", **private)
+    assert not (tmp_path / "refused").exists()
+    model = read_model(trained(tmp_path / "run", **private, data_dependent=True))
+    new = people(tmp_path / "new.csv", 40, 5, 30, 70)
+    expected = by_hand(new, 20, 90, model.consensus)
+    np.testing.assert_allclose(predict(model, NewData(data=str(new))).score, expected, rtol=1e-12)
+
+
+def test_without_it_nothing_is_guessed(open_run: Path, tmp_path: Path, refused: Refused) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(open_run, copy)
+    (copy / "encoding.json").unlink()
+    new = people(tmp_path / "new.csv", 40, 5, 30, 70)
+    assert "age.low and .high must be declared" in refused("predict", copy, "--data", new)
+    (copy / "encoding.json").write_text("[1", encoding="utf-8")
+    assert "encoding.json cannot be read as JSON" in refused("predict", copy, "--data", new)
+    (copy / "encoding.json").write_text("[]", encoding="utf-8")
+    assert "encoding.json must hold a table, got []" in refused("predict", copy, "--data", new)
+
+
+def test_another_schema_by_config(open_run: Path, tmp_path: Path, refused: Refused) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text("years,ward,state\n50,a,ill\n60,b,well\n", encoding="utf-8")
+    settings = tmp_path / "other.toml"
+    settings.write_text(
+        """[data]
+label = "state"
+[data.schema]
+labels = ["well", "ill"]
+[data.schema.columns.age]
+column = "years"
+kind = "numeric"
+low = 20
+high = 90
+[data.schema.columns.ward]
+kind = "categorical"
+categories = ["a", "b", "c"]
+""",
+        encoding="utf-8",
+    )
+    model = read_model(open_run)
+    found = predict(model, NewData(data=str(new), config=settings))
+    assert set(found.prediction) <= {"well", "ill"}
+    renamed = tmp_path / "renamed.csv"
+    renamed.write_text(new.read_text(encoding="utf-8").replace("years", "age"), encoding="utf-8")
+    np.testing.assert_allclose(found.score, by_hand(renamed, 20, 90, model.consensus), rtol=1e-12)
+    assert evaluate(model, NewData(data=str(new), config=settings))["data"]["positive"] == "ill"
+    text = settings.read_text(encoding="utf-8").replace('["a", "b", "c"]', '["a", "c", "b"]')
+    settings.write_text(text, encoding="utf-8")
+    message = refused("evaluate", open_run, "--data", new, "--config", settings)
+    assert "feature 3 is 'ward=c', in the model it is 'ward=b' (5 and 5 features)" in message
+
+
+def test_columns_of_a_plain_file_go_by_name(tmp_path: Path, refused: Refused) -> None:
+    train, new = tmp_path / "train.csv", tmp_path / "new.csv"
+    train.write_text(
+        "a,b,y\n" + "".join(f"{k % 7},{1 + k % 5},{k % 2}\n" for k in range(40)), encoding="utf-8"
+    )
+    folder = trained(tmp_path / "run", data=str(train), label="y", no_intercept=True)
+    model = read_model(folder)
+    new.write_text("b,a\n4,3\n12,5\n", encoding="utf-8")
+    found = predict(model, NewData(data=str(new)))
+    np.testing.assert_allclose(found.score, np.array([[0.6, 0.8], [5 / 13, 12 / 13]]) @ model.consensus)
+    assert set(found.prediction) <= {"-1", "+1"}
+    new.write_text("b,a,c\n4,3,1\n", encoding="utf-8")
+    assert "does not declare 'c'" in refused("predict", folder, "--data", new)
+    new.write_text("b\n4\n", encoding="utf-8")
+    assert "new.csv has no column 'a'; it has 'b'" in refused("predict", folder, "--data", new)
+
+
+def test_a_data_set_of_other_features(people_run: Path, census_run: Path, refused: Refused) -> None:
+    message = refused("evaluate", people_run, "--data", "census")
+    assert (
+        "census: feature 2 is 'age-bin=[17,20)', in the model it is 'ward=a' (109 and 5 features)" in message
+    )
+    message = refused("predict", people_run, "--data", "nothing-here")
+    assert "unknown data 'nothing-here'" in message
+    assert "nothing-here.csv does not exist" in refused("predict", people_run, "--data", "nothing-here.csv")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "predict"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,age,ward,sick\n1,30,a,no\n2,nan,a,no\n", "new.csv, line 3, column 'age': 'nan' is not finite"),
+        ("id,age,ward,sick\n1,30,a,no\n2,,a,no\n", "new.csv, line 3, column 'age': '' is no number"),
+        ("id,age,ward,sick\n1,30,q,no\n", "new.csv, line 2, column 'ward': undeclared category 'q'"),
+        ("id,ward,sick\n1,a,no\n", "new.csv has no column 'age'; it has 'id', 'ward', 'sick'"),
+        ("id,age,ward,sick,x\n1,30,a,no,1\n", "new.csv: [data.schema] does not declare 'x'"),
+        ("id,age,ward,sick\n1,30,a\n", "new.csv, line 2: 3 values, expected 4"),
+        ("id,age,ward,sick\n", "new.csv has a header and no records"),
+    ],
+)
+def test_faulty_rows_are_refused_as_in_training(
+    command: str, text: str, words: str, people_run: Path, tmp_path: Path, refused: Refused
+) -> None:
+    new = tmp_path / "new.csv"
+    new.write_text(text, encoding="utf-8")
+    assert words in refused(command, people_run, "--data", new)
+
+
+def test_npz_and_libsvm(tmp_path: Path, refused: Refused) -> None:
+    generator = np.random.default_rng(0)
+    X, y = generator.normal(size=(40, 3)), np.tile([1, -1], 20)
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    folder = trained(tmp_path / "run", data=str(tmp_path / "train.npz"), test=str(tmp_path / "train.npz"))
+    model = read_model(folder)
+    expected = np.column_stack([X, np.ones(40)])
+    score = expected / np.linalg.norm(expected, axis=1)[:, None] @ model.consensus
+    np.savez(tmp_path / "new.npz", X=X)
+    lines = [" ".join(["0", *(f"{k + 1}:{v!r}" for k, v in enumerate(row))]) for row in X.tolist()]
+    (tmp_path / "new.svm").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for name in ("new.npz", "new.svm", "train.npz"):
+        found = predict(model, NewData(data=str(tmp_path / name)))
+        np.testing.assert_allclose(found.score, score, rtol=1e-12)
+    assert "must hold the arrays X and y, its keys are: X" in refused(
+        "evaluate", folder, "--data", tmp_path / "new.npz"
+    )
+    np.savez(tmp_path / "new.npz", X=X[:, :2])
+    assert "X has 2 columns, expected 3" in refused("predict", folder, "--data", tmp_path / "new.npz")
+    np.savez(tmp_path / "new.npz", X=np.where(X[4, 1] == X, np.nan, X))
+    assert "new.npz, row 5, column x2: nan is not finite" in refused(
+        "predict", folder, "--data", tmp_path / "new.npz"
+    )
+    np.savez(tmp_path / "new.npz", y=y)
+    assert "must hold the array X, its keys are: y" in refused(
+        "predict", folder, "--data", tmp_path / "new.npz"
+    )
+    (tmp_path / "new.svm").write_text("1 4:2\n", encoding="utf-8")
+    assert "line 1, index 4: above the width 3" in refused("predict", folder, "--data", tmp_path / "new.svm")
+
+
+def test_a_discovered_width_is_kept(tmp_path: Path) -> None:
+    train, new = tmp_path / "train.svm", tmp_path / "new.svm"
+    train.write_text("".join(f"{k % 2} 1:{k % 3} {4 + k % 2}:1\n" for k in range(20)), encoding="utf-8")
+    folder = trained(tmp_path / "run", data=str(train))
+    new.write_text("x 1:1\n", encoding="utf-8")
+    model = read_model(folder)
+    assert model.encoding == {"features": 5}
+    found = predict(model, NewData(data=str(new)))
+    np.testing.assert_allclose(found.score, (model.consensus[0] + model.consensus[5]) / math.sqrt(2))

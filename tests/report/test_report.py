@@ -1,0 +1,382 @@
+"""The report: what the page says is what the folder says; test_report_faults.py has what is wrong with it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from admmnet.privacy.ledger.audit import read
+from admmnet.report.html import compact, layout, make_report
+from admmnet.report.html.facts import Book, read_facts
+from admmnet.report.html.words import above, certainty, meaning, promise_of, uncovered
+from tests.report_pages import Page, copy, page, rechained, rewrite
+from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("seeded") / "run")
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("private") / "run", seed=None, epsilon=1.0, delta=1e-6)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("published") / "run"
+    return made(folder, algorithm="ipp-admm", method="published", max_releases=3)
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("plain") / "run", algorithm="admm", epsilon=None)
+
+
+def words_of(folder: Path) -> str:
+    return " ".join(f"{name}. {text}" for name, text in meaning(read_facts(folder, "run")))
+
+
+# the page as a file
+
+
+def test_it_needs_nothing_from_outside(seeded: Path, private: Path) -> None:
+    html = make_report([seeded, private]).html
+    found = Page(html)
+    for tag, attributes in found.tags:
+        assert tag not in ("img", "iframe", "object", "embed", "base", "form")
+        assert "src" not in attributes
+        assert not {name for name in attributes if name.startswith("on") or name == "style"}
+        href = attributes.get("href")
+        assert href is None or href.startswith("#") or href == "data:,"
+    for text in (found.style, *(raw for kind, raw in found.scripts if not kind)):
+        assert not re.search(
+            r"\burl\(|@import|fetch\(|XMLHttp|WebSocket|import\(|innerHTML|insertAdjacent|document\.write|eval\(",
+            text,
+        )
+        assert re.findall(r"https?://[^\"\s]*", text) in ([], ["http://www.w3.org/2000/svg"])
+
+
+def test_its_policy_names_its_own_script_and_style_alone(seeded: Path) -> None:
+    found = page(seeded)
+    (policy,) = (a["content"] for _, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    (script,) = (raw for kind, raw in found.scripts if not kind)
+    digest = {
+        "script-src": script,
+        "style-src": found.style,
+    }
+    for name, text in digest.items():
+        assert rules[name] == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+    assert "unsafe" not in policy
+    assert "connect-src" not in rules
+
+
+def test_the_same_folders_give_the_same_bytes(seeded: Path, private: Path) -> None:
+    assert make_report([seeded, private]).html == make_report([seeded, private]).html
+
+
+def test_links_lead_to_parts_of_the_page(seeded: Path, private: Path) -> None:
+    found = page(seeded, private)
+    names = [attributes["id"] for _, attributes in found.tags if "id" in attributes]
+    assert len(names) == len(set(names))
+    links = {str(attributes["href"])[1:] for tag, attributes in found.tags if tag == "a"}
+    labels = {
+        str(attributes["aria-labelledby"]) for _, attributes in found.tags if "aria-labelledby" in attributes
+    }
+    assert links | labels <= set(names)
+    assert len(links) > 15
+
+
+# what it says
+
+
+def test_figures_are_those_of_the_ledgers(published: Path) -> None:
+    found = page(published)
+    (run,) = found.data["runs"]
+    accounts = [read(file) for file in sorted((published / "ledger").iterdir())]
+    for agent, account in enumerate(accounts):
+        total = account.events[-1][2]["total"]
+        assert run["spent"][agent] == pytest.approx(total["epsilon_spent"], rel=1e-6)
+        assert above(total["epsilon_spent"]) in found.text
+        flat = run["ledger"]["rows"][run["ledger"]["of"][f"ledger/agent-{agent:03d}.jsonl"]]
+        assert len(flat) == 5 * len(account.events)
+        for k, (round_, _, line) in enumerate(account.events):
+            first, last, pattern, times, place = flat[5 * k : 5 * k + 5]
+            kind, count = run["ledger"]["patterns"][pattern]
+            mechanism, parameters, rho, xi, claim = run["ledger"]["kinds"][kind]
+            assert (first, last, times, count) == (round_, round_, 1, 1)
+            assert (mechanism, parameters) == (line["mechanism"], line["parameters"])
+            assert (rho, xi, claim) == pytest.approx(
+                (line["rho"], line["xi"], line["rho_published"]), rel=1e-8
+            )
+            sums = line["total"]
+            expected = (sums["rho"], sums["epsilon_spent"], sums["epsilon_published"])
+            assert run["ledger"]["totals"][place] == pytest.approx(expected, rel=1e-6)
+        digest = hashlib.sha256((published / f"ledger/agent-{agent:03d}.jsonl").read_bytes()).hexdigest()
+        assert digest in found.text
+
+
+def test_without_script_tables_and_words_are_there(seeded: Path) -> None:
+    found = page(seeded)
+    for said in (
+        "The ledgers verify",
+        "Epsilon promised",
+        "What that means",
+        "Relation: replace-one",
+        "ledger verified",
+        "pp-admm",
+        "topology",
+        "numpy",
+        "JavaScript, which is off here",
+    ):
+        assert said in found.text
+    rows = [attributes for tag, attributes in found.tags if tag == "tr" and "data-a" in attributes]
+    assert len(rows) == 5
+
+
+def test_promises_by_kind_of_run(seeded: Path, private: Path, published: Path, plain: Path) -> None:
+    text = words_of(seeded)
+    assert "this run protects nothing" in text
+    assert "with epsilon 5 and" in text
+    assert "Of the same run with secret noise" in text
+    assert "figure to quote" not in text
+    text = words_of(private)
+    assert "simulation" not in text
+    assert "This is the figure to quote" in text
+    assert "with epsilon 1 and delta 1e-06" in text
+    assert "at most 73.11 % right guesses" in text
+    assert "odometer" in text
+    text = words_of(published)
+    assert "It is the paper's claim and no proof stands behind it" in text
+    proven = json.loads((published / "summary.json").read_bytes())["privacy"]["epsilon_proven"]
+    assert f"worst case is epsilon {above(proven)}" in text
+    assert "This is the figure to quote" not in text
+    assert promise_of(read_facts(published, "run")).epsilon == proven
+    text = words_of(plain)
+    assert "This run had no privacy" in text
+    assert "promise" not in text
+    assert promise_of(read_facts(plain, "run")).epsilon is None
+    found = page(plain, private)
+    assert "no privacy" in found.text
+    assert "what stands under privacy, such as epsilon, had no effect" in found.text
+    assert "and is within the budget, and every digest" in found.text
+
+
+def test_only_what_was_held_against_a_budget_is_said_to_be_within_it(
+    private: Path, published: Path, plain: Path
+) -> None:
+    claims = {"private": "and is within the budget,", "published": "within the budget by the arithmetic that"}
+    for folder, said in ((private, "private"), (published, "published"), (plain, "plain")):
+        text = page(folder).text
+        assert [kind for kind, words in claims.items() if words in text] == [said] * (said in claims)
+
+
+def test_a_worst_case_that_a_resumed_run_went_beyond(published: Path, tmp_path: Path) -> None:
+    """The paper's filter does not count what the proven accountant charges for rounds computed again."""
+    folder = copy(published, tmp_path / "run")
+    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=0.5))
+    said = words_of(folder)
+    assert "worst case is epsilon 0.5, by summary.json. It does not bound this run" in said
+    assert "right guesses" not in said
+
+
+def test_what_does_not_bound_a_run_is_not_to_be_quoted(tmp_path: Path) -> None:
+    folder = made(tmp_path / "run", method="published", seed=None, delta=1e-6)
+    assert "Quote the promise." in words_of(folder)
+    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=0.5))
+    said = words_of(folder)
+    assert "is spent already. Quote neither." in said  # nothing was computed again
+    assert "Quote the promise." not in said
+    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=None))
+    assert "Quote the promise." not in words_of(folder)
+
+
+def test_scaled_columns_are_no_fault(tmp_path: Path) -> None:
+    """No figure covers them, so the summary claims no spent epsilon where the ledger has one."""
+    from admmnet.cli import run_command_line
+
+    words = ["baseline", "primal-dp-scd", "--method", "published", "--seed", "0", "--epochs", "1", "--quiet"]
+    assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
+    found = make_report([tmp_path / "run"])
+    assert found.faults == ()
+    assert "Nothing is proven of the worst case" in words_of(tmp_path / "run")
+    rewrite(tmp_path / "run", lambda summary: summary["privacy"].update(epsilon_spent=0.01))
+    assert len(make_report([tmp_path / "run"]).faults) == 1
+
+
+def test_a_paper_that_reads_more_than_its_claim(tmp_path: Path) -> None:
+    """Its formula makes 5.0 something of a rho that it calls 5: the page explains, and rounds it up, too."""
+    folder = made(tmp_path / "run", method="published", rounds=2)
+    text = words_of(folder)
+    reading = json.loads((folder / "summary.json").read_bytes())["privacy"]["epsilon_published"]
+    assert reading > 5.0
+    assert f"The paper's own arithmetic reads {above(reading)} for" in text
+    assert "this is more than the claim is no fault of the ledgers" in text
+
+
+def test_nothing_proven_is_said_so(published: Path, tmp_path: Path) -> None:
+    folder = copy(published, tmp_path / "run")
+    rewrite(folder, lambda summary: summary["privacy"].update(epsilon_proven=None))
+    assert "Nothing is proven of the worst case" in words_of(folder)
+
+
+def test_a_baseline_of_zero_out(tmp_path: Path) -> None:
+    from admmnet.cli import run_command_line
+
+    words = ["baseline", "dp-sgd", "--epsilon", "2", "--seed", "0", "--epochs", "1", "--quiet"]
+    assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
+    text = words_of(tmp_path / "run")
+    assert "Relation: zero-out" in text
+    assert "replace-one takes" not in text
+    assert "for every agent" not in text
+    found = page(tmp_path / "run")
+    assert found.data["runs"][0]["graph"] is None
+    assert found.data["runs"][0]["unit"] == "epoch"
+    assert "Many agents" not in found.text
+    assert "1 file " in found.text
+
+
+def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> None:
+    assert any("Test records are taken to be public" in line for line in uncovered(read_facts(seeded, "run")))
+    assert not any("Test records" in line for line in uncovered(read_facts(private, "run")))
+    loose = made(tmp_path / "loose", delta=1e-4)
+    assert any("Delta is above 0.1" in line for line in uncovered(read_facts(loose, "run")))
+    folder = copy(private, tmp_path / "run")
+    for agent in range(5):
+        rechained(folder, agent, lambda header: header.update(preprocessing="data-dependent"))
+    text = " ".join(uncovered(read_facts(folder, "run")))
+    assert "Preprocessing was data-dependent" in text
+    assert "or values decided who holds which record" in text
+    assert "Preprocessing used public bounds" not in text
+
+
+def test_lost_unfinished_and_partial_runs(seeded: Path, tmp_path: Path) -> None:
+    found = page(with_lost(seeded, tmp_path / "lost", agent=3, round=2))
+    assert "Lost on the way: agent 3 in round 2" in found.text
+    assert "lost in round 2, ledger verified, unfinished" in found.text
+    assert found.data["runs"][0]["spent"][3] is not None
+    found = page(unfinished(seeded, tmp_path / "died", rounds=3, agents=5))
+    assert "The run is unfinished" in found.text
+    assert "every digest is" not in found.text
+    assert "but 5 ledgers of unfinished runs or lost agents have none" in found.text
+    found = page(part_of(seeded, tmp_path / "part", agent=2, agents=5))
+    assert "part of agent 2, one of 5" in found.text
+    assert found.data["runs"][0]["agents"] == [2]
+    torn = unfinished(seeded, tmp_path / "torn", rounds=3, agents=5)
+    with (torn / "ledger" / "agent-001.jsonl").open("ab") as file:
+        file.write(b'{"kind":"event","rou')
+    assert "The last line of 1 ledger is cut off" in page(torn).text
+
+
+def test_resumed_ledgers_say_where(private: Path, tmp_path: Path) -> None:
+    folder = unfinished(private, tmp_path / "run", rounds=3, agents=5)
+    file = folder / "ledger" / "agent-001.jsonl"
+    last = file.read_bytes().splitlines()[-1]
+    line = {"kind": "resume", "round": 2, "previous": hashlib.sha256(last).hexdigest()}
+    with file.open("ab") as out:
+        out.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+    found = page(folder)
+    assert "went on from round 2" in found.text
+    events = len(read(file).events)
+    assert found.data["runs"][0]["ledger"]["resumes"] == {"ledger/agent-001.jsonl": [[2, events]]}
+
+
+def test_refused_agents_and_accounts(private: Path, tmp_path: Path) -> None:
+    folder = copy(private, tmp_path / "run")
+    rewrite(folder, lambda summary: summary["per_agent"][4].update(refused_at=3))
+    found = page(folder)
+    assert "The budget refused: agent 4 in round 3" in found.text
+    assert "budget refused from round 3, ledger verified" in found.text
+    account = tmp_path / "account"
+    made(tmp_path / "first", account=str(account), rounds=1)
+    text = words_of(tmp_path / "first")
+    assert "this run's share alone" in text
+    assert "The ledgers begin at zero" not in text
+
+
+def test_comparison(seeded: Path, private: Path, published: Path, plain: Path) -> None:
+    found = page(seeded, private, published, plain)
+    assert "Comparison of 4 runs" in found.text
+    assert "Settings that differ" in found.text
+    assert "different deltas" in found.text
+    assert "paper's arithmetic: compare proven figures" in found.text
+    assert len(found.data["runs"]) == 4
+    assert [name for tag, a in found.tags if tag == "details" and (name := a.get("id"))] == [
+        "r0",
+        "r1",
+        "r2",
+        "r3",
+    ]
+    # folders of one name are told apart
+    assert len({run["name"] for run in found.data["runs"]}) == 4
+    start = found.text.index("Settings that differ")
+    differing = found.text[start : found.text.index("Charts", start)]
+    assert "max_releases" in differing
+    assert "shutdown_deadline" not in differing
+
+
+# words and weight
+
+
+@pytest.mark.parametrize("value", [0.1234, 1.0, 9.999999999509892, 0.0, 3.0000001, 12.3456, 1e-9])
+def test_epsilons_are_rounded_up(value: float) -> None:
+    said = float(above(value))
+    assert value * (1 - 1e-9) <= said <= value + 0.001
+
+
+def test_the_odds_are_those_of_randomised_response() -> None:
+    """At delta = 0 the bound is attained: the true bit is told with probability e^eps / (1 + e^eps)."""
+    assert certainty(1.0, 0.0) == pytest.approx(0.7310585786)
+    assert certainty(0.0, 0.0) == 0.5
+    assert certainty(0.0, 0.2) == pytest.approx(0.6)  # total variation delta
+    assert certainty(700.0, 0.1) == 1.0
+
+
+def test_many_events_share_rows(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted((published / "ledger").iterdir())
+    books = [Book(f"ledger/{file.name}", read(file), None, "", None) for file in files]
+    events = {book.name: len(book.account.events) for book in books if book.account is not None}
+    for limits, form in (((10**6, 10**6), "lines"), ((1, 10**6), "rounds"), ((1, 6), "blocks")):
+        monkeypatch.setattr(compact, "EVENTS", limits[0])
+        monkeypatch.setattr(compact, "ROWS", limits[1])
+        found = compact.ledgers(books)
+        assert found["form"] == form
+        for book in books:
+            assert book.account is not None
+            flat = found["rows"][found["of"][book.name]]
+            counts = 0
+            for k in range(0, len(flat), 5):
+                assert flat[k] <= flat[k + 1] < ROUNDS
+                counts += flat[k + 3] * sum(found["patterns"][flat[k + 2]][1::2])
+            assert counts == events[book.name]
+            last = book.account.events[-1][2]["total"]
+            assert found["totals"][flat[-1]][1] == pytest.approx(last["epsilon_spent"], rel=1e-6)
+    assert len(found["rows"]) <= 5
+
+
+@pytest.mark.parametrize("kind", ["ring", "complete", "scattered", "pair", "many"])
+def test_places_are_in_the_frame_and_apart(kind: str) -> None:
+    edges = {
+        "ring": [(i, (i + 1) % 6) for i in range(6)],
+        "complete": [(i, j) for i in range(6) for j in range(i)],
+        "scattered": [(0, 1), (1, 2), (3, 4)],
+        "pair": [(0, 1)],
+        "many": [(i, j) for i in range(400) for j in (i + 1, i + 20) if j < 400],
+    }[kind]
+    nodes = sorted({end for edge in edges for end in edge})
+    found = layout.graph(edges, nodes)
+    assert found is not None
+    assert found == layout.graph(edges, nodes)
+    places = list(zip(found["xy"][::2], found["xy"][1::2], strict=True))
+    assert len(set(places)) >= 0.98 * len(nodes)
+    assert all(0 <= x <= 1000 and 0 <= y <= 1000 for x, y in places)
+    assert layout.graph([], list(range(layout.MAX_NODES + 1))) is None

@@ -1,0 +1,51 @@
+"""What a checkpoint keeps of an agent, and how it is packed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from admmnet.running.checkpoint.packing import pack, read_archive, unpack, write_archive
+from admmnet.running.checkpoint.state import TABLE, State, taken
+from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import LocalSolver
+
+
+def test_states_survive_packing(tmp_path: Path) -> None:
+    stream = np.random.default_rng(0)
+    square = stream.standard_normal((3, 3))
+    states: dict[str, State] = {
+        "a": {"x": square, "n": np.asarray(3), "f": np.asarray(0.1), "e": np.zeros((0, 2))},
+        "b": {"x": np.asfortranarray(square.T.copy()), "s": np.arange(3, dtype=np.float32)},
+        "c": {"x": square[:2], "y": np.array([True, False]), "u": np.array([2**64 - 1], dtype=np.uint64)},
+    }
+    index, stacks = pack(states)
+    write_archive(tmp_path / "part.npz", {"index": index}, stacks)
+    meta, read = read_archive(tmp_path / "part.npz")
+    again = unpack(meta["index"], read)
+    assert again.keys() == states.keys()
+    for owner, state in states.items():
+        assert again[owner].keys() == state.keys()
+        for name, value in state.items():
+            other = again[owner][name]
+            assert (other.dtype, other.shape) == (value.dtype, value.shape)
+            assert other.flags.c_contiguous == value.flags.c_contiguous
+            assert np.array_equal(other, value)
+    assert [path.name for path in tmp_path.iterdir()] == ["part.npz"]
+
+
+def test_an_attribute_that_the_table_does_not_know_is_an_error() -> None:
+    solver = LocalSolver(np.ones((2, 1)), np.ones(2), get_loss("logistic", "auto"))
+    assert taken(solver, secret=False) == {}
+    assert set(taken(solver, secret=True)) >= {"_theta", "_inverse"}
+    solver._news = 1  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match=r"LocalSolver has _news: say in kept\.TABLE"):
+        taken(solver, secret=True)
+
+
+def test_the_table_calls_no_attribute_twice() -> None:
+    for kinds in TABLE.values():
+        names = [name for kind in kinds for name in kind]
+        assert len(names) == len(set(names))

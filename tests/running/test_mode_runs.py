@@ -1,0 +1,385 @@
+"""What follows from the mode: test records, what is shown, delta, groups, and folders of before there were modes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.cli import run_command_line
+from admmnet.config.defaults import with_delta
+from admmnet.config.run_config import RunConfig as Config
+from admmnet.data import DataSettings, load
+from admmnet.errors import RequestError
+from admmnet.privacy.conversion import group_epsilon
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.account import delta_of
+from admmnet.privacy.ledger.file import Header, encode
+from admmnet.privacy.ledger.lines import digest
+from admmnet.report.html import make_report
+from admmnet.report.run_plot import plot_run
+from admmnet.report.series import read_series
+from admmnet.running.summary import TEST_RECORDS
+from admmnet.transport.local import LocalWorld
+from tests.mode_runs import PRIVATE, small, write_people
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
+
+
+# without test records
+
+
+def test_all_records_train(people: str) -> None:
+    drawn, whole = (load(DataSettings(data=people, no_test=no), 3, range(3)) for no in (False, True))
+    assert (sum(drawn.counts.values()), len(drawn.y_test)) == (90, 30)
+    assert (sum(whole.counts.values()), whole.X_test.shape) == (120, (0, 5))
+    assert any("test records" in note for note in drawn.notes)
+    assert not any("test records" in note for note in whole.notes)
+
+
+@pytest.mark.parametrize("form", ["csv", "npz", "libsvm"])
+def test_the_schema_alone_encodes_files_of_agents(form: str, tmp_path: Path) -> None:
+    """Rows and features are those that a public test file gives."""
+    stream = np.random.default_rng(3)
+    schema: dict[str, Any] = (
+        {"labels": ["no", "yes"]} if form == "csv" else {"labels": ["0", "1"], "features": 3}
+    )
+    if form == "csv":
+        schema |= {"label": "y", "drop": ["id"], "columns": {
+            "size": {"kind": "numeric", "low": 0, "high": 2}, "ward": {"kind": "categorical", "categories": ["a", "b"]},
+        }}  # fmt: skip
+    for name in ("0", "1", "test"):
+        X = np.round(stream.uniform(0.1, 2.0, (20, 3)), 3)
+        y = (X[:, 0] > 1.0).astype(int)
+        path = tmp_path / f"{name}.{form}"
+        if form == "npz":
+            np.savez(path, X=X, y=y)
+        elif form == "libsvm":
+            path.write_text("".join(f"{k} 1:{a} 2:{b} 3:{c}\n" for k, (a, b, c) in zip(y, X, strict=True)))
+        else:
+            rows = [
+                f"{n},{'ab'[n % 2]},{a},{['no', 'yes'][k]}"
+                for n, (k, (a, _, _)) in enumerate(zip(y, X, strict=True))
+            ]
+            path.write_text("\n".join(["id,ward,size,y", *rows]) + "\n")
+    given = DataSettings(data=str(tmp_path / f"{{agent}}.{form}"), schema=schema)
+    tested = load(replace(given, test=str(tmp_path / f"test.{form}")), 2, range(2))
+    alone = load(replace(given, no_test=True), 2, range(2))
+    assert alone.feature_names == tested.feature_names
+    for agent in range(2):
+        for mine, theirs in zip(alone.shards[agent], tested.shards[agent], strict=True):
+            assert mine.tobytes() == theirs.tobytes()
+    assert (alone.X_test.shape, alone.preprocessing) == ((0, len(tested.feature_names)), "public-bounds")
+    undeclared = {"csv": "declare every column", "npz": "--features D", "libsvm": "--features D"}[form]
+    bare = {key: value for key, value in schema.items() if key not in ("columns", "features")}
+    with pytest.raises(RequestError, match=undeclared):
+        load(replace(given, no_test=True, schema=bare), 2, range(2))
+
+
+@pytest.fixture(scope="module")
+def untested(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(small(people, tmp_path_factory.mktemp("untested") / "run", **PRIVATE)).folder
+
+
+def test_errors_are_null_everywhere(untested: Path) -> None:
+    summary = json.loads((untested / "summary.json").read_text())
+    assert summary["test_error"] == dict.fromkeys(("mean", "std", "consensus", "records"))
+    assert {entry["test_error"] for entry in summary["per_agent"]} == {None}
+    for line in (untested / "metrics.csv").read_text().splitlines()[1:]:
+        assert line.split(",")[2] == ""
+    series = read_series(untested)
+    assert np.isnan(series.network.test_error).all()
+    assert np.isnan(series.agents.test_error).all()
+
+
+def test_report_and_picture_cope(untested: Path, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    html = make_report([untested]).html
+    assert "private: what the records decide leaves with noise alone" in html
+    assert "0 for testing" in html
+    assert "NaN" not in html
+    plot_run(untested, file=tmp_path / "run.png")
+    assert (tmp_path / "run.png").is_file()
+
+
+def test_a_baseline_without_test_records(people: str, tmp_path: Path) -> None:
+    pytest.importorskip("dp_accounting")
+    config = RunConfig(algorithm="dp-sgd", data=people, epochs=2, out=str(tmp_path / "run"), **PRIVATE)
+    summary = run(config).summary
+    assert summary["test_error"] == dict.fromkeys(("mean", "std", "consensus", "records"))
+    assert (summary["mode"], summary["per_agent"][0]["test_error"]) == ("private", None)
+    assert "train_loss" not in summary
+
+
+# what is shown follows the mode, the noise follows the seed
+
+
+def test_an_unseeded_simulation(people: str, tmp_path: Path) -> None:
+    """Shows what a seeded one shows; its noise is secret, and its checkpoints are a private run's."""
+    folder = run(small(people, tmp_path / "run", simulate=True, checkpoint_every=1)).folder
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["mode"], summary["seeded"]) == ("simulation", False)
+    assert summary["train_loss"] > 0.0
+    assert "solve" in summary["seconds"]
+    assert summary["test_error"]["records"] == TEST_RECORDS
+    for account in read_run(folder).ledgers.values():
+        assert (account.header["mode"], account.header["noise"]) == ("simulation", "private")
+    again = run(small(people, tmp_path / "again", simulate=True)).theta
+    with np.load(folder / "model.npz") as model:
+        assert (model["theta"] != again).any()
+    for path in folder.glob("checkpoint/*/*.npz"):
+        assert b"streams" not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "last", "privacy"),
+    [
+        (
+            ("--seed", "1"),
+            "simulation: protects nothing, the seed makes the noise again",
+            "with secret noise it would be",
+        ),
+        (("--simulate",), "simulation: the records count as public", "accountant; proven for the worst case"),
+        (
+            ("--no-test", "--no-account"),
+            "private: what the records decide",
+            "accountant; proven for the worst case",
+        ),
+    ],
+)
+def test_the_last_line_says_the_mode(
+    words: tuple[str, ...],
+    last: str,
+    privacy: str,
+    people: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    common = ("run", "--data", people, "--algorithm", "pp-admm", "--topology", "ring:4", "--rounds", "2")
+    assert run_command_line([*common, "--epsilon", "20", *words, "-o", str(tmp_path / "run")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith(f"mode:       {last}")
+    (told,) = (line for line in lines if line.startswith("privacy:"))
+    assert privacy in told
+    html = make_report([tmp_path / "run"]).html
+    assert last in html
+    assert ("would be (epsilon, delta)" in html) is ("--seed" in words)
+
+
+def test_times_are_rounded_before_they_are_gathered(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gathered: list[Any] = []
+    gather = LocalWorld.gather
+
+    def watching(self: LocalWorld, value: Any) -> list[Any]:
+        gathered.append(value)
+        return gather(self, value)
+
+    monkeypatch.setattr(LocalWorld, "gather", watching)
+    for name, settings, digits in (("private", PRIVATE, 0), ("simulated", {"simulate": True}, 3)):
+        gathered.clear()
+        run(small(people, tmp_path / name, **settings))
+        (seconds,) = (
+            value["seconds"] for value in gathered if isinstance(value, dict) and "seconds" in value
+        )
+        assert seconds == [round(value, digits) for value in seconds]
+        assert (seconds[1] == 0.0) is (name == "private")
+
+
+# delta
+
+
+@pytest.mark.parametrize(
+    ("counts", "accounts", "delta", "own"),
+    [
+        ([7000] * 5, {}, 1e-5, {}),
+        ([10**6, 50_000], {}, 2e-6, {}),
+        ([100, 7000], {0: 1e-6, 1: 1e-6}, 1e-6, {}),
+        # one agent's account is its own affair
+        ([100, 7000], {1: 0.5}, 1e-5, {"1": {"delta": 0.5}}),
+        ([100, 7000], {0: 1e-4, 1: 1e-6}, 1e-5, {"0": {"delta": 1e-4}, "1": {"delta": 1e-6}}),
+    ],
+)
+def test_delta_auto(
+    counts: list[int], accounts: dict[int, float], delta: float, own: dict[str, dict[str, float]]
+) -> None:
+    config = with_delta(Config(), counts, accounts)
+    assert config.delta == pytest.approx(delta, rel=1e-12)
+    assert config.budgets == own
+    assert with_delta(Config(delta=1e-3), counts, accounts).delta == 1e-3
+
+
+def test_an_agents_own_delta_wins(people: str, tmp_path: Path) -> None:
+    config = with_delta(Config(budgets={"1": {"delta": 1e-7, "epsilon": 2.0}}), [100, 100], {1: 1e-4})
+    assert config.budgets == {"1": {"delta": 1e-7, "epsilon": 2.0}}
+
+
+def test_the_resolved_delta_is_kept_and_an_account_keeps_its_own(people: str, tmp_path: Path) -> None:
+    account = str(tmp_path / "account")
+    first = run(small(people, tmp_path / "first", seed=0, account=account, delta=1e-6))
+    assert delta_of(tmp_path / "account", 0) == 1e-6
+    assert delta_of(tmp_path / "account", 9) is None
+    second = run(small(people, tmp_path / "second", seed=0, account=account, epsilon=40.0))
+    assert first.summary["privacy"]["delta"] == second.summary["privacy"]["delta"] == 1e-6
+    assert "delta = 1e-06\n" in (second.folder / "config.toml").read_text()
+    plain = run(small(people, tmp_path / "plain", seed=0))
+    assert plain.summary["privacy"]["delta"] == 1e-5
+    assert "delta = 1e-05\n" in (plain.folder / "config.toml").read_text()
+    assert not any("delta is above" in note for note in plain.summary["notes"])
+
+
+# a person with several records
+
+
+@pytest.mark.parametrize("size", [2, 7])
+def test_the_group_figure(size: int, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = run(small(people, tmp_path / "run", group_size=size, budgets={"2": {"epsilon": 5.0}}, **PRIVATE))
+    privacy = result.summary["privacy"]
+    most = max(entry["rho_proven"] for entry in result.summary["per_agent"])
+    assert privacy["group_size"] == size
+    assert privacy["epsilon_group"] == group_epsilon(most, privacy["delta"], size) > privacy["epsilon_proven"]
+    told = str(result.summary())
+    assert f"a person with {size} records, wherever they are held, is promised epsilon" in told
+    assert f"With {size} records that is epsilon" in make_report([result.folder]).html
+
+
+def test_where_there_is_no_group_figure(people: str, tmp_path: Path) -> None:
+    assert run(small(people, tmp_path / "one", **PRIVATE)).summary["privacy"]["epsilon_group"] is None
+    plain = run(small(people, tmp_path / "plain", algorithm="admm", seed=0, group_size=3)).summary
+    assert plain["privacy"]["epsilon_group"] is None
+
+    class Stop(Exception):
+        pass
+
+    def stop(round: int, error: float) -> None:
+        raise Stop
+
+    config = small(people, tmp_path / "cut", group_size=3, checkpoint_every=1, **PRIVATE)
+    with pytest.raises(Stop):
+        run(config, on_round=stop)
+    resumed = run(RunConfig(resume=str(tmp_path / "cut"))).summary
+    assert resumed["privacy"]["epsilon_group"] is None
+    assert any("no epsilon is proven for a person with 3 records" in note for note in resumed["notes"])
+
+
+# what is older
+
+
+def older_ledger(path: Path) -> None:
+    """Take the mode out of a ledger, as schema 1 has it, and chain it anew."""
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    lines[0] = {key: value for key, value in lines[0].items() if key != "mode"} | {"schema": 1}
+    raw = [encode(lines[0])]
+    for line in lines[1:]:
+        raw.append(encode({**line, "previous": digest(raw[-1])}))
+    path.write_bytes(b"\n".join(raw) + b"\n")
+
+
+def test_ledgers_and_folders_of_before_are_read(people: str, tmp_path: Path) -> None:
+    folder = run(small(people, tmp_path / "run", seed=0)).folder
+    config, summary = folder / "config.toml", json.loads((folder / "summary.json").read_text())
+    new = re.compile(r"^(no_test|no_account|group_size|simulate|private) = .*\n", re.MULTILINE)
+    config.write_text(new.sub("", config.read_text()))
+    for path in (folder / "ledger").iterdir():
+        older_ledger(path)
+        assert audit.read(path).header["schema"] == 1
+        del summary["ledgers"][f"ledger/{path.name}"]
+    (folder / "summary.json").write_text(json.dumps({**summary, "ledgers": {}}))
+    with pytest.raises(Exception, match="do not match"):
+        read_run(folder)
+    digests = {
+        f"ledger/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest() for p in (folder / "ledger").iterdir()
+    }
+    del summary["mode"]
+    (folder / "summary.json").write_text(json.dumps({**summary, "ledgers": digests}))
+    read_run(folder)
+    assert run_command_line(["ledger", "verify", str(folder)]) == 0
+    report = make_report([folder])
+    assert report.faults == ()
+    assert "simulation: protects nothing" in report.html
+    assert read_series(folder).seeded
+
+
+def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
+    header = Header(
+        0, (1,), 9, 1.0, 1e-5, "proven", "proven", "pp-admm", "seeded", "p", "0", mode="simulation"
+    )
+    path = tmp_path / "agent-000.jsonl"
+    good = header.line()
+    for wrong in (
+        {**good, "schema": 1},
+        {k: v for k, v in good.items() if k != "mode"},
+        good | {"mode": "public"},
+    ):
+        path.write_bytes(encode(wrong) + b"\n")
+        with pytest.raises(Exception, match="line 1: "):
+            audit.read(path)
+    path.write_bytes(encode(good) + b"\n")
+    assert audit.read(path).header["mode"] == "simulation"
+
+
+@pytest.mark.parametrize(
+    ("older", "refused"),
+    [
+        ({"noise": "seeded"}, True),
+        ({"noise": "private"}, False),
+        ({"noise": "private", "test": "elsewhere.npz"}, False),
+        ({"noise": "private", "test": None}, True),  # a quarter was drawn then
+    ],
+)
+def test_accounts_of_before(older: dict[str, Any], refused: bool, people: str, tmp_path: Path) -> None:
+    account = tmp_path / "account"
+    account.mkdir()
+    base = {
+        "data": people,
+        "data_seed": 0,
+        "split": "iid",
+        "test": people,
+        "test_fraction": None,
+        "agents": 4,
+    }
+    (account / "records.json").write_text(json.dumps(base | older))
+    config = small(people, tmp_path / "run", no_test=True, account=str(account))
+    if refused:
+        with pytest.raises(RequestError, match=r"was opened with (mode = 'simulation'|test = None)"):
+            run(config)
+    else:
+        run(config)
+
+
+def test_an_account_file_knows_its_mode(people: str, tmp_path: Path) -> None:
+    """Also where records.json, which says it for all agents, was removed."""
+    account = tmp_path / "account"
+    run(small(people, tmp_path / "first", no_test=True, account=str(account)))
+    (account / "records.json").unlink()
+    before = (account / "agent-000.jsonl").read_bytes()
+    with pytest.raises(RequestError, match="is of private runs, this one is simulation"):
+        run(
+            small(
+                people, tmp_path / "second", simulate=True, no_test=True, account=str(account), epsilon=40.0
+            )
+        )
+    assert (account / "agent-000.jsonl").read_bytes() == before
+
+
+def test_calibrate_says_the_group_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["calibrate", "--records", "7000", "--algorithm", "pp-admm", "--group-size", "3"]
+    assert run_command_line(words) == 0
+    told = re.search(
+        r"^a person with 3 records, wherever they are held: epsilon (\S+)$", capsys.readouterr().out, re.M
+    )
+    assert told is not None
+    assert run_command_line([*words, "--json"]) == 0
+    most = max(agent["worst_case"]["rho"] for agent in json.loads(capsys.readouterr().out)["agents"])
+    assert float(told[1]) == pytest.approx(group_epsilon(most, 1e-5, 3), rel=1e-5)

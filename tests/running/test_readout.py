@@ -1,0 +1,227 @@
+"""What a run answers with: the last released vectors, their tail mean, or gossip over them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.running.readout import AGREEMENT, Tail, gossip
+from admmnet.transport.local import LocalTransport, LocalWorld
+from admmnet.types import Matrix
+from tests.methods.recording import RecordingWorld, play, write_problem
+from tests.processes.launch import admmnet
+
+GRAPHS = {
+    "ring": nx.cycle_graph(9),
+    "even ring": nx.cycle_graph(4),
+    "path": nx.path_graph(7),
+    "pair": nx.path_graph(2),
+    "star": nx.star_graph(6),
+    "complete": nx.complete_graph(5),
+    "petersen": nx.petersen_graph(),
+    "two hubs": nx.barbell_graph(4, 1),
+}
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_problem(tmp_path_factory.mktemp("problem"), records=301, features=4)
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 5, 8])
+def test_tail_is_the_mean_over_the_last_half(rounds: int) -> None:
+    vectors = np.random.default_rng(1).standard_normal((rounds, 3, 4))
+    tail, before = Tail(rounds), vectors.copy()
+    for round, theta in enumerate(vectors):
+        tail.add(round, theta)
+    np.testing.assert_allclose(tail.mean(), before[rounds // 2 :].mean(axis=0), rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(vectors, before)
+
+
+def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: Path) -> None:
+    words = {
+        "method": "proven",
+        "gate": "above-threshold",
+        "gate_threshold": 0.2,
+        "epsilon": 20.0,
+        "rounds": 7,
+    }
+    result, said = play(problem, tmp_path / "run", answer="tail", **words)
+    last, history = np.zeros_like(result.theta), []
+    for spoken in said:
+        last = np.array([last[i] if (v := spoken[i]) is None else v for i in range(5)])
+        history.append(last)
+    assert any(v is None for spoken in said for v in spoken.values())
+    np.testing.assert_allclose(result.theta, np.mean(history[3:], axis=0), rtol=0, atol=1e-13)
+    assert np.abs(result.theta - last).max() > 1e-3
+
+
+def mixed(graph: nx.Graph, theta: Matrix) -> tuple[Matrix, int]:
+    world = RecordingWorld()
+    transport = world.connect(graph)
+    answer, steps = gossip(transport, graph, theta, 0)
+    assert len(world.said) == steps
+    return answer, steps
+
+
+def spread(theta: Matrix) -> float:
+    return float(np.linalg.norm(theta - theta.mean(axis=0)))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_gossip_keeps_the_mean_and_ends_in_agreement(name: str) -> None:
+    graph, stream = GRAPHS[name], np.random.default_rng(2)
+    for _ in range(5):
+        theta = stream.standard_normal((len(graph), 3)) + 10.0
+        before = theta.copy()
+        answer, _ = mixed(graph, theta)
+        np.testing.assert_array_equal(theta, before)
+        np.testing.assert_allclose(answer.mean(axis=0), theta.mean(axis=0), rtol=1e-13)
+        assert spread(answer) <= AGREEMENT * spread(theta) * (1.0 + 1e-9)
+    assert AGREEMENT == 1e-3
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_gossip_ends_as_soon_as_every_start_agrees(name: str) -> None:
+    """From the slowest start, one step fewer would not do."""
+    graph = GRAPHS[name]
+    degree = dict(graph.degree())
+    weights = np.array(
+        [
+            [1 / (1 + max(degree[i], degree[j])) if graph.has_edge(i, j) else 0.0 for j in range(len(graph))]
+            for i in range(len(graph))
+        ]
+    )
+    weights += np.diag(1.0 - weights.sum(axis=1))
+    values, vectors = np.linalg.eigh(weights)
+    slowest = int(np.argsort(np.abs(values))[-2])
+    theta = vectors[:, [slowest]] + 1.0
+    answer, steps = mixed(graph, theta)
+    np.testing.assert_allclose(answer, np.linalg.matrix_power(weights, steps) @ theta, rtol=0, atol=1e-12)
+    if steps > 1:
+        assert abs(values[slowest]) ** (steps - 1) > AGREEMENT
+
+
+def test_agents_that_agree_stay_where_they_are() -> None:
+    theta = np.tile([1.5, -0.25, 3e8], (9, 1))
+    np.testing.assert_array_equal(mixed(GRAPHS["ring"], theta)[0], theta)
+
+
+def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
+    """Rows of agents elsewhere are wrong here: they must not matter."""
+
+    class Half(LocalTransport):
+        def __init__(self) -> None:
+            super().__init__(LocalWorld(), nx.path_graph(3))
+
+        def exchange(self, spoken: Any, round: int) -> Any:
+            assert set(spoken) == {0}
+            return {0: {1: np.array([4.0])}}
+
+        def collect(self, rows: Matrix) -> Matrix:
+            return rows
+
+    half = Half()
+    half.agents = (0,)
+    answer, steps = gossip(half, nx.path_graph(3), np.array([[1.0], [np.nan], [np.nan]]), 0)
+    assert answer[0, 0] == pytest.approx(4.0 + (1.0 - 4.0) * (2 / 3) ** steps, rel=1e-12)
+
+
+def test_gossip_in_a_run(problem: Path, tmp_path: Path) -> None:
+    words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
+    last, _ = play(problem, tmp_path / "last", **words)
+    result, said = play(problem, tmp_path / "gossip", answer="gossip", **words)
+    extra = len(said) - 4
+    assert extra > 1
+    for i in range(5):
+        np.testing.assert_array_equal(said[4][i], last.theta[i])
+    np.testing.assert_allclose(result.theta.mean(axis=0), last.theta.mean(axis=0), rtol=0, atol=1e-13)
+    assert spread(result.theta) <= AGREEMENT * spread(last.theta)
+    assert spread(last.theta) > 1e-3
+    # neighbours of all agents, bytes of a vector
+    assert last.summary["bytes_sent"] == 4 * 10 * 8 * 5
+    assert result.summary["bytes_sent"] == (4 + extra) * 10 * 8 * 5
+    # it is post-processing: nothing is charged, nothing released
+    for name in ("releases", "rho", "epsilon_spent"):
+        one, two = ([entry[name] for entry in r.summary["per_agent"]] for r in (last, result))
+        assert one == two
+    books = [(tmp_path / name / "ledger" / "agent-002.jsonl").read_bytes() for name in ("last", "gossip")]
+    assert books[0] == books[1]
+
+
+@pytest.mark.parametrize("answer", ["last", "tail", "gossip"])
+def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, tmp_path: Path) -> None:
+    from admmnet.data import DataSettings, load
+
+    words = {"method": "proven", "epsilon": 5.0, "rounds": 6, "answer": answer}
+    result, _ = play(problem, tmp_path / "run", **words)
+    with np.load(tmp_path / "run" / "model.npz") as archive:
+        theta, consensus = archive["theta"], archive["consensus"]
+    np.testing.assert_array_equal(theta, result.theta)
+    np.testing.assert_allclose(consensus, theta.mean(axis=0), rtol=0, atol=1e-14)
+    data = load(DataSettings(data=str(problem)), 5, range(5))
+
+    def wrong(vector: Any) -> float:
+        return float(np.mean((data.X_test @ vector > 0) != (data.y_test > 0)))
+
+    assert [entry["test_error"] for entry in result.summary["per_agent"]] == [wrong(v) for v in theta]
+    assert result.summary["test_error"]["consensus"] == wrong(consensus)
+    X, y = (np.concatenate([data.shards[i][k] for i in range(5)]) for k in (0, 1))
+    loss = float(np.logaddexp(0.0, -y * (X @ consensus)).mean())
+    assert result.summary["train_loss"] == pytest.approx(loss, rel=1e-12)
+
+
+def test_gossip_of_a_silent_network(problem: Path, tmp_path: Path) -> None:
+    config = RunConfig(
+        data=str(problem),
+        topology="ring:5",
+        rounds=2,
+        gate="gaussian",
+        gate_threshold=1e9,
+        answer="gossip",
+        seed=1,
+        out=str(tmp_path / "run"),
+    )
+    assert not run(config).theta.any()
+    assert {row["releases"] for row in rows(tmp_path / "run")} == {"0"}
+
+
+@pytest.mark.processes
+def test_two_ranks_answer_like_one(problem: Path, tmp_path: Path) -> None:
+    words = (
+        "run",
+        "--data",
+        str(problem),
+        "--rounds",
+        "4",
+        "--topology",
+        "star:5",
+        "--epsilon",
+        "20",
+        "--quiet",
+    )
+    found = []
+    for ranks in (0, 2):
+        folder = tmp_path / f"ranks{ranks}"
+        ended = admmnet(ranks, *words, "--seed", "3", "--answer", "gossip", "-o", str(folder))
+        assert ended.code == 0, ended.err
+        with np.load(folder / "model.npz") as archive:
+            theta = archive["theta"]
+        found.append((theta, json.loads((folder / "summary.json").read_text())))
+    (one, first), (two, second) = found
+    np.testing.assert_allclose(two, one, rtol=0, atol=1e-12)
+    assert np.abs(one).max() > 1e-3
+    for name in ("bytes_sent", "test_error", "train_loss"):
+        assert first[name] == second[name], name

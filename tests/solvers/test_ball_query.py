@@ -1,0 +1,193 @@
+"""The gate's query: how far the mean loss falls within a ball, against SLSQP."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from admmnet.errors import RunError
+from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.batch import Steps
+from admmnet.solvers.losses import get_loss
+from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.types import Vector
+
+LOGISTIC = get_loss("logistic")
+TIGHT = 1e-7  # certified gap of most tests; SLSQP is closer still
+
+
+def problem(n: int = 300, d: int = 5, noise: float = 1.0, seed: int = 3) -> LocalSolver:
+    stream = np.random.default_rng(seed)
+    X = stream.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.where(X @ stream.standard_normal(d) + noise * stream.standard_normal(n) > 0.0, 1.0, -1.0)
+    return LocalSolver(X, y, LOGISTIC)
+
+
+def exact(solver: LocalSolver, center: Vector, radius: float) -> tuple[float, Vector]:
+    """Fall and minimiser by SLSQP, the better of two starts."""
+    X, y = solver.X, solver.y
+    best: tuple[float, Vector] = (-math.inf, center)
+    for start in (center, center - 0.9 * radius * solver.data_gradient(center)):
+        found = minimize(
+            lambda t: float(np.logaddexp(0.0, -y * (X @ t)).mean()),
+            start,
+            jac=lambda t: X.T @ (-y / (1.0 + np.exp(y * (X @ t)))) / len(y),
+            method="SLSQP",
+            constraints=[
+                {
+                    "type": "ineq",
+                    "fun": lambda t: radius**2 - (t - center) @ (t - center),
+                    "jac": lambda t: -2.0 * (t - center),
+                }
+            ],
+            options={"ftol": 1e-12, "maxiter": 500},
+        )
+        theta: Vector = found.x
+        distance = float(np.linalg.norm(theta - center))
+        theta = center + (theta - center) * min(1.0, radius / max(distance, 1e-300))
+        best = max(
+            best, (solver.mean_loss(center) - solver.mean_loss(theta), theta), key=lambda pair: pair[0]
+        )
+    return best
+
+
+CENTERS = [np.zeros(5), np.array([1.0, -2.0, 0.5, 0.0, 3.0]), np.full(5, -8.0), np.array([40.0, 0, 0, 0, 0])]
+
+
+@pytest.mark.parametrize("center", CENTERS, ids=["zero", "near", "far", "very-far"])
+@pytest.mark.parametrize("radius", [0.05, 0.7, 5.0, 60.0])
+def test_against_slsqp(radius: float, center: Vector) -> None:
+    solver = problem()
+    ours, (theirs, _) = BallQuery(solver, radius, TIGHT).fall(center), exact(solver, center, radius)
+    # SLSQP never finds more than q, the query never more than q and never less than q - gap
+    assert theirs - TIGHT <= ours <= theirs + 1e-6
+    assert ours > 0.0
+
+
+def test_both_cases_occur() -> None:
+    solver = problem()
+    _, inside = exact(solver, np.zeros(5), 60.0)
+    _, edge = exact(solver, np.zeros(5), 0.7)
+    assert np.linalg.norm(inside) < 30.0
+    assert np.linalg.norm(edge) == pytest.approx(0.7, rel=1e-6)
+
+
+def test_no_minimum_but_at_the_boundary() -> None:
+    solver = problem(noise=0.0)  # separable: the loss falls for ever
+    for radius in (1.0, 5.0, 50.0):
+        ours, (theirs, theta) = (
+            BallQuery(solver, radius, TIGHT).fall(np.zeros(5)),
+            exact(solver, np.zeros(5), radius),
+        )
+        assert np.linalg.norm(theta) == pytest.approx(radius, rel=1e-3)
+        assert theirs - TIGHT <= ours <= theirs + 1e-6
+
+
+def test_at_the_minimum_nothing_falls() -> None:
+    solver = problem()
+    _, best = exact(solver, np.zeros(5), 60.0)
+    fall = BallQuery(solver, 5.0, TIGHT).fall(best)
+    assert -TIGHT <= fall <= 1e-6
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("radius", [0.3, 5.0])
+def test_the_certificate_holds(gap: float, radius: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer belongs to a point of the ball and lies within the gap; bound recomputed from the gradient."""
+    points: list[tuple[Vector, float]] = []
+    real = LocalSolver.solve
+
+    def solve(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
+        solution = real(self, g, m, beta)
+        points.append((solution.theta.copy(), m))
+        return solution
+
+    monkeypatch.setattr(LocalSolver, "solve", solve)
+    solver, stream = problem(n=120), np.random.default_rng(8)
+    query = BallQuery(solver, radius, gap)
+    for scale in (0.0, 0.1, 3.0, 30.0):
+        center = scale * stream.standard_normal(5)
+        ours, (theirs, _) = query.fall(center), exact(solver, center, radius)
+        theta, _ = points[-1]
+        away = theta - center
+        assert np.linalg.norm(away) <= radius
+        assert ours == float(np.mean(solver.losses(center) - solver.losses(theta)))
+        assert theirs - gap <= ours <= theirs + 1e-6
+        # f is convex: f(theta) - min over the ball <= max over the ball of grad f . (theta - theta')
+        gradient = solver.data_gradient(theta)
+        assert float(gradient @ away) + radius * float(np.linalg.norm(gradient)) <= gap * (1.0 + 1e-9)
+
+
+def test_warm_starts_repeat_and_agree_with_cold_ones() -> None:
+    solver, stream = problem(), np.random.default_rng(4)
+    centers = [scale * stream.standard_normal(5) for scale in (0.0, 5.0, 0.2, 0.2, 20.0, 0.0)]
+
+    def answers() -> list[float]:
+        query = BallQuery(solver, 5.0, 1e-4)
+        return [query.fall(center) for center in centers]
+
+    first = answers()
+    assert first == answers()
+    for warm, center in zip(first, centers, strict=True):
+        assert warm == pytest.approx(BallQuery(solver, 5.0, 1e-4).fall(center), abs=1e-4)
+
+
+def test_warm_starts_save_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, real = 0, LocalSolver.solve
+
+    def solve(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
+        nonlocal calls
+        calls += 1
+        return real(self, g, m, beta)
+
+    monkeypatch.setattr(LocalSolver, "solve", solve)
+    query, center = BallQuery(problem(noise=0.3), 5.0, 1e-4), np.zeros(5)
+    query.fall(center)
+    cold = calls
+    query.fall(center + 1e-6)
+    assert calls - cold == 1
+    assert 1 < cold <= 30
+
+
+def test_the_agents_own_solver_is_left_alone() -> None:
+    one, two = problem(), problem()
+    BallQuery(one, 5.0, 1e-4).fall(np.ones(5))
+    g = np.linspace(-0.1, 0.1, 5)
+    assert one.solve(g, 0.3, 1e-9).theta.tobytes() == two.solve(g, 0.3, 1e-9).theta.tobytes()
+
+
+def test_one_record_moves_the_answer_by_no_more_than_its_sensitivity() -> None:
+    """Theorem 8: 2 G R / n, and the gap."""
+    solver, stream = problem(n=40), np.random.default_rng(6)
+    radius, gap, largest = 2.0, 1e-3, 0.0
+    for _ in range(25):
+        center = stream.standard_normal(5) * stream.choice([0.1, 1.0, 5.0])
+        base = BallQuery(solver, radius, gap).fall(center)
+        X, y = solver.X.copy(), solver.y.copy()
+        X[0], y[0] = -y[0] * X[0], stream.choice([-1.0, 1.0])
+        moved = BallQuery(LocalSolver(X, y, LOGISTIC), radius, gap).fall(center)
+        largest = max(largest, abs(base - moved))
+        assert abs(base - moved) <= 2.0 * radius / 40 + gap
+    assert largest > 0.1 * 2.0 * radius / 40
+
+
+def test_failure_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = BallQuery(problem(), 5.0, 1e-4)
+
+    def outside(self: BallQuery, center: Vector, mu: float) -> Steps[tuple[Vector, float]]:
+        yield from ()
+        return center, 7.0  # always
+
+    monkeypatch.setattr(BallQuery, "_minimise", outside)
+    with pytest.raises(RunError, match=r"no certified point within 5; raise gate_radius") as caught:
+        query.fall(np.zeros(5))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_gap_below_rounding_is_refused_not_ignored() -> None:
+    with pytest.raises(RunError, match="the local solve stopped"):
+        BallQuery(problem(), 5.0, 1e-17).fall(np.zeros(5))

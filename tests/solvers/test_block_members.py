@@ -1,0 +1,250 @@
+"""Blocks as their users see them: members, twins, checkpoints, memory, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admmnet.errors import CertificateError, RequestError
+from admmnet.running.checkpoint.state import block_state, restore_block
+from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.blocks import records as block_records
+from admmnet.solvers.blocks.curvature import Curvature
+from admmnet.solvers.blocks.group import Group
+from admmnet.solvers.blocks.records import Rows, Stack, groups
+from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.losses import SmoothedHinge
+from admmnet.solvers.newton import LocalSolver, hessian, met_curvature, rounding_margin
+from admmnet.types import Matrix
+from tests.solvers.test_block_solve import LOSS, every_shape, fill, pull, rounds, shards, solved
+from tests.solvers.test_newton import Kinked, check, linear_term, problem
+
+
+@every_shape
+def test_scores_are_the_bits_of_a_lone_product(shape: tuple[list[int], int]) -> None:
+    """The margin with the curvature met relies on it: it computes the scores again, one member at a time."""
+    stack = Stack(shards(shape), LOSS)
+    theta = np.array([linear_term(shape[1], 3.0, seed=i) for i in range(len(shape[0]))])
+    everyone = stack.scores(Rows.of(np.arange(len(theta))), theta)
+    for i in range(len(theta)):
+        np.testing.assert_array_equal(everyone[i], stack.X[i] @ theta[i])
+    some = np.arange(len(theta))[::2]
+    np.testing.assert_array_equal(stack.scores(Rows.of(some), theta[some]), everyone[some])
+
+
+@every_shape
+def test_members_look_like_local_solvers(shape: tuple[list[int], int]) -> None:
+    records, count = shards(shape), len(shape[0])
+    block, theta = BlockSolver(records, LOSS), linear_term(shape[1], 1.0)
+    thetas = np.array([linear_term(shape[1], 1.0, seed=i) for i in range(count)])
+    for i, (member, (X, y)) in enumerate(zip(block.members, records, strict=True)):
+        solver = LocalSolver(X, y, LOSS)
+        np.testing.assert_array_equal(member.X, X)
+        np.testing.assert_array_equal(member.y, y)
+        assert (member.block, member.index, member.loss) == (block, i, LOSS)
+        assert member.row_norm == pytest.approx(solver.row_norm, rel=1e-15)
+        np.testing.assert_array_equal(member.losses(theta), solver.losses(theta))
+        assert member.mean_loss(theta) == solver.mean_loss(theta)
+        np.testing.assert_array_equal(member.data_gradient(theta), solver.data_gradient(theta))
+        assert block.mean_losses(theta)[i] == pytest.approx(solver.mean_loss(theta), rel=1e-12)
+        assert block.mean_losses(thetas)[i] == pytest.approx(solver.mean_loss(thetas[i]), rel=1e-12)
+        check(X, y, 0.1 * theta, 0.1, 1e-8, member.solve(0.1 * theta, 0.1, 1e-8))
+    with pytest.raises(CertificateError):
+        block.members[0].solve(0.1 * theta, 0.1, 1e-20)
+
+
+def test_a_twin_shares_the_records_and_not_the_history() -> None:
+    records = shards(([30, 31, 2000], 60))
+    block = BlockSolver(records, LOSS)
+    twins = [member.fresh() for member in block.members]
+    assert len({id(twin.block) for twin in twins}) == 1
+    g = linear_term(60, 0.1)
+    for member, twin in zip(block.members, twins, strict=True):
+        assert np.shares_memory(member.X, twin.X)
+        first = member.solve(g, 0.1, 1e-8)
+        assert twin.solve(g, 0.1, 1e-8).passes == first.passes
+        assert member.solve(g, 0.1, 1e-8).passes == 0
+
+
+def test_the_gates_query_works_on_a_member() -> None:
+    """Its falls agree with a local solver's within the gap, multipliers moving over decades."""
+    records = shards(([40, 40], 8))
+    block = BlockSolver(records, LOSS)
+    gap = 1e-5
+    for member, (X, y) in zip(block.members, records, strict=True):
+        query = BallQuery(LocalSolver(X, y, LOSS), 0.5, gap)
+        twin = BallQuery(LocalSolver(X, y, LOSS), 0.5, gap)
+        twin._solver = member.fresh()
+        for t in range(4):
+            center = linear_term(8, 2.0, seed=t)
+            assert twin.fall(center) == pytest.approx(query.fall(center), abs=gap)
+
+
+@every_shape
+@pytest.mark.parametrize("m", [2e-4, 0.1])
+def test_a_restored_block_goes_on_with_the_same_bits(shape: tuple[list[int], int], m: float) -> None:
+    records, everyone = shards(shape), list(range(len(shape[0])))
+    block = BlockSolver(records, LOSS)
+    for _ in rounds(block, everyone, everyone, m=m):
+        pass
+    g = linear_term(shape[1], 0.1)
+    block.members[0].fresh().solve(g, 0.3, 1e-8)
+    stored = block_state(block)
+    other = BlockSolver(records, LOSS)
+    restore_block(other, stored)
+    for one, two in zip(
+        rounds(block, everyone, everyone, m=m), rounds(other, everyone, everyone, m=m), strict=True
+    ):
+        for a, b in zip(one, two, strict=True):
+            assert a.theta.tobytes() == b.theta.tobytes()
+            assert a[1:] == b[1:]
+    first, second = (each.members[0].fresh().solve(2 * g, 0.3, 1e-8) for each in (block, other))
+    assert first.theta.tobytes() == second.theta.tobytes()
+    assert first[1:] == second[1:]
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=40), st.integers(1, 500))
+@settings(max_examples=100, deadline=None)
+def test_groups_hold_everyone_once_and_pad_little(sizes: list[int], d: int) -> None:
+    found = list(groups([(n, d) for n in sizes]))
+    assert sorted(i for group in found for i in group) == list(range(len(sizes)))
+    for group in found:
+        assert group == sorted(group)
+        held = [sizes[i] for i in group]
+        assert max(held) <= min(held) * 9 / 8
+        assert len(group) == 1 or max(held) * d <= block_records.LARGE
+
+
+def test_the_stack_is_the_only_copy_of_the_records() -> None:
+    """Handed over block by block, records and state stay within 1.5 times the records; a cache within half."""
+    n = d = 64
+    count, blocks = 8, 12
+    tracemalloc.start()
+    try:
+        start = tracemalloc.get_traced_memory()[0]
+        made = [
+            BlockSolver([problem(n, d, seed=count * k + i) for i in range(count)], LOSS)
+            for k in range(blocks)
+        ]
+        gc.collect()
+        size = 8 * n * d * count * blocks
+        for t in range(3):
+            for block in made:
+                solved(block.solve(range(count), pull(count, d, 0.1, t), fill(count, 0.1), fill(count, 1e-8)))
+        held = tracemalloc.get_traced_memory()[0] - start
+        peak = tracemalloc.get_traced_memory()[1] - start
+        assert held <= 1.2 * size
+        assert peak <= 1.5 * size
+        for block in made:
+            group = block._groups[0]
+            rows = Rows.of(np.arange(count))
+            group.curve.refresh(rows, group.theta, fill(count, 0.1), fill(count, 0.0))
+        cached = tracemalloc.get_traced_memory()[0] - start
+        assert 4 * d * d * count * blocks <= cached - held <= 1.02 * 4 * d * d * count * blocks
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_shard_does_not_keep_a_larger_array_alive() -> None:
+    X, y = problem(4000, 50)
+    block = BlockSolver([(X[:2500], y[:2500]), (X[2500:2510], y[2500:2510])], LOSS)
+    assert not np.shares_memory(block.members[0].X, X)
+    own, labels = problem(2500, 50)
+    assert np.shares_memory(BlockSolver([(own, labels)], LOSS).members[0].X, own)
+
+
+def test_unusable_records_and_calls_are_refused() -> None:
+    X, y = problem(50, 3)
+    for rows, labels in ((X[:0], y[:0]), (X, y[1:]), (X[0], y[:1]), (X[:, :2], y)):
+        with pytest.raises(RequestError, match="shapes"):
+            BlockSolver([(X, y), (rows, labels)], LOSS)
+    for bad in (np.nan, np.inf, 1e200):
+        broken = X.copy()
+        broken[3, 1] = bad
+        with pytest.raises(RequestError, match="member 1 hold a number that is not finite"):
+            BlockSolver([(X, y), (broken, y)], LOSS)
+    with pytest.raises(RequestError, match="'kinked' has kinks"):
+        BlockSolver([(X, y)], Kinked())
+    with pytest.raises(RequestError, match="got none"):
+        BlockSolver([], LOSS)
+    with pytest.raises(RequestError, match="once a call"):
+        BlockSolver([(X, y)], LOSS).solve([0, 0], np.zeros((2, 3)), fill(2, 1.0), fill(2, 1e-6))
+
+
+@pytest.mark.parametrize(("n", "d"), [(40, 12), (12, 40)])
+def test_curvature_is_the_inverse_hessian(n: int, d: int) -> None:
+    """Refreshed, moved to another m, and with secant terms kept and folded: single precision's 1e-4 at most."""
+    stack = Stack(shards(([n] * 3, d)), LOSS)
+    rows, curve = Rows.of(np.arange(3)), Curvature(stack, fill(3, 0.01))
+    theta, r, m = pull(3, d, 1.0, 0), pull(3, d, 1.0, 1), 0.03
+
+    def expected(m: float, right: Matrix) -> Matrix:
+        found = []
+        for X, y, point, side in zip(stack.X, stack.y, theta, right, strict=True):
+            found.append(np.linalg.solve(hessian(X, y, point, LOSS) + m * np.eye(d), side))
+        return np.array(found)
+
+    curve.refresh(rows, theta, fill(3, m), fill(3, 0.0))
+    np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), expected(m, r), rtol=1e-4, atol=1e-4)
+    for m in (0.4, 0.02):
+        curve.move(rows, fill(3, m))
+        assert curve.cached.all()
+        np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), expected(m, r), rtol=1e-4, atol=1e-4)
+    for t in range(2):  # the second pair is learnt by an inverse that the first has changed, if there is room
+        if curve.full(rows).any():
+            break
+        s, change = pull(3, d, 1.0, 2 + t), pull(3, d, 0.05, 4 + t)
+        change += s * 0.1
+        q = curve.base(rows, change, fill(3, m)) + curve.correction(rows, change)
+        curve.learn(rows, s, change, q, fill(3, m))
+        assert (curve.used > t).all()
+        learnt = curve.base(rows, change, fill(3, m)) + curve.correction(rows, change)
+        np.testing.assert_allclose(learnt, s, rtol=1e-3, atol=1e-3)
+    before = curve.base(rows, r, fill(3, m)) + curve.correction(rows, r)
+    if curve.foldable(rows).all():
+        curve.fold(rows.members)
+        assert not curve.used.any()
+        np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), before, rtol=1e-3, atol=1e-3)
+    else:
+        assert n < d
+
+
+def test_the_curvature_met_in_a_padded_stack_is_that_of_the_records() -> None:
+    """Zero rows are flat for this loss: the mean over the member's own records must not be thinned out by them."""
+    records, loss = shards(([160, 180], 10)), SmoothedHinge(1e-2)
+    group = Group(Stack(records, loss), fill(2, 1.0))
+    X, y = records[0]
+    g, m, theta = linear_term(10, 0.1), 0.01, linear_term(10, 3.0)
+    group.theta[0] = theta
+    front = group._start(Rows.of(np.array([0])), np.array([0]), g[None, :], fill(1, m), fill(1, 1.0))
+    front.beta = front.norm.copy()  # so that the margin decides
+    R, linear = float(group.stack.row_norm[0]), m * 3.0 + 0.1
+    met = met_curvature(X, y, theta, loss, R, 3.0)
+    assert 0.0 < met < 0.5 * loss.curvature_bound()
+    least = rounding_margin((180, 10), R, met, float(front.rms[0]), 3.0, linear, float(front.norm[0]))
+    found = float(group._margin(front)[0])
+    assert least * (1 - 1e-9) <= found <= 1.03 * least
+
+
+@pytest.mark.parametrize("flip", [0.0, 0.5])
+def test_rounds_after_a_member_was_handed_over_are_certified_anew(flip: float) -> None:
+    X, y = problem(300, 10, flip=flip)
+    block = BlockSolver([(X, y), (X[:299], y[:299])], LOSS)
+    group, handed = block._groups[0], 0
+    for m in (1e-9, 1e-9, 1e-2, 1e-9):
+        for size in (0.0, 1e-5):
+            G = np.array([linear_term(10, size)] * 2) if size else np.zeros((2, 10))
+            first, second = solved(block.solve([0, 1], G, fill(2, m), fill(2, 1e-7)))
+            check(X, y, G[0], m, 1e-7, first)
+            check(X[:299], y[:299], G[1], m, 1e-7, second)
+            known = np.flatnonzero(group.known)  # what the next round starts from belongs to its point
+            data, rms = group.stack.gradient(Rows.of(known), group.theta[known])
+            np.testing.assert_array_equal(group.data[known], data)
+            np.testing.assert_array_equal(group.rms[known], rms)
+            handed += 2 - len(known)
+    assert handed > 0

@@ -1,0 +1,368 @@
+"""Batched local solves: the certificates, minimisers and refusals of the local solver, bit for bit one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from admmnet.errors import CertificateError, RunError
+from admmnet.running.checkpoint.state import block_state
+from admmnet.solvers.blocks import group as block_group
+from admmnet.solvers.blocks.curvature import Curvature
+from admmnet.solvers.blocks.group import Group
+from admmnet.solvers.blocks.records import Rows, Stack
+from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.losses import Logistic, Loss, SmoothedHinge, Squared
+from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.types import Matrix, Vector
+from tests.solvers.test_newton import EVERY, HARD, check, every_loss, exact_norm, linear_term, problem
+
+LOSS = Logistic()
+Shards = list[tuple[Matrix, Vector]]
+SHAPES: dict[str, tuple[list[int], int]] = {
+    "ragged by one": ([30, 31, 30, 31, 31, 30], 105),
+    "square": ([40] * 5, 40),
+    "n < d": ([20, 20, 21], 90),
+    "low": ([200, 210, 205, 220], 6),
+    "one record": ([1, 1, 1], 9),
+    "one number": ([1, 2], 1),
+    "dirichlet": ([5, 9, 40, 2000, 44, 700], 60),
+}
+every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+
+
+def shards(shape: tuple[list[int], int], seed: int = 0) -> Shards:
+    return [problem(n, shape[1], seed=seed + 100 * i) for i, n in enumerate(shape[0])]
+
+
+def pull(count: int, d: int, size: float, round: int) -> Matrix:
+    return np.array([linear_term(d, size, seed=1000 * round + i) for i in range(count)])
+
+
+def fill(count: int, value: float) -> Vector:
+    return np.full(count, value)
+
+
+def solved(answers: list[Solution | RunError]) -> list[Solution]:
+    for answer in answers:
+        if isinstance(answer, RunError):
+            raise answer
+    return [answer for answer in answers if isinstance(answer, Solution)]
+
+
+def rounds(
+    block: BlockSolver, members: list[int], ids: list[int], count: int = 6, m: float = 0.02
+) -> Iterator[list[Solution]]:
+    """Rounds of linear terms that depend on the ids alone."""
+    d = block.members[0].X.shape[1]
+    for t in range(count):
+        G = np.array([linear_term(d, 0.2, seed=1000 * t + i) for i in ids])
+        yield solved(block.solve(members, G, fill(len(ids), m * 1.2**t), fill(len(ids), 1e-8)))
+
+
+@every_loss
+@every_shape
+@pytest.mark.parametrize("m", [1e-3, 0.3])
+def test_certificates_are_honest_round_after_round(
+    m: float, shape: tuple[list[int], int], loss: Loss
+) -> None:
+    records, count = shards(shape), len(shape[0])
+    block = BlockSolver(records, loss)
+    for t in range(4):
+        G = pull(count, shape[1], 0.1, t)
+        found = solved(block.solve(range(count), G, fill(count, m), fill(count, 1e-7)))
+        for (X, y), g, answer in zip(records, G, found, strict=True):
+            check(X, y, g, m, 1e-7, answer, loss)
+
+
+@every_loss
+def test_minimisers_are_the_local_solvers(loss: Loss) -> None:
+    shape = [50, 53, 51, 5, 300], 20
+    records = shards(shape)
+    block, alone = BlockSolver(records, loss), [LocalSolver(X, y, loss) for X, y in records]
+    for t, m in enumerate((0.01, 0.01, 1.0, 0.3)):
+        G, beta = pull(5, 20, 0.1, t), 1e-6
+        for i, answer in enumerate(solved(block.solve(range(5), G, fill(5, m), fill(5, beta)))):
+            other = alone[i].solve(G[i], m, beta)
+            assert np.linalg.norm(answer.theta - other.theta) <= 2.0 * beta / m
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    d=st.integers(1, 40),
+    loss=st.sampled_from(list(EVERY.values())),
+    scale=st.floats(-3.0, 3.0),
+    bend=st.floats(-6.0, 2.0),
+    size=st.floats(-4.0, 1.0),
+    seed=st.integers(0, 10**6),
+)
+def test_any_shape_and_scale(
+    sizes: list[int], d: int, loss: Loss, scale: float, bend: float, size: float, seed: int
+) -> None:
+    """With m against the curvature from 1e-6 to 100, slopes of g against the losses' from 1e-4 to 10."""
+    rng = np.random.default_rng(seed)
+    records = [(10.0**scale * rng.standard_normal((n, d)), rng.choice([-1.0, 1.0], n)) for n in sizes]
+    R = max(float(np.linalg.norm(X, axis=1).max()) for X, _ in records)
+    m = 10.0**bend * loss.curvature_bound(R)
+    slope = min(loss.lipschitz(R), R)
+    block = BlockSolver(records, loss)
+    for t in range(3):
+        G = pull(len(sizes), d, 10.0**size * slope, t + seed)
+        beta = 1e-6 * slope
+        for (X, y), g, answer in zip(
+            records,
+            G,
+            block.solve(range(len(sizes)), G, fill(len(sizes), m), fill(len(sizes), beta)),
+            strict=True,
+        ):
+            if isinstance(answer, RunError):  # then rounding does not allow it: the local solver refuses, too
+                with pytest.raises(CertificateError):
+                    LocalSolver(X, y, loss).solve(g, m, beta)
+            else:
+                true = exact_norm(X, y, answer.theta, g, m, loss)
+                assert true <= answer.gradient_norm <= beta
+
+
+@every_shape
+@pytest.mark.parametrize("loss", [LOSS, SmoothedHinge(0.1)], ids=str)
+def test_no_bit_depends_on_the_others(shape: tuple[list[int], int], loss: Loss) -> None:
+    """Solved in another order, in halves, or beside others that hold something else: same bits."""
+    records, count = shards(shape), len(shape[0])
+    everyone = list(range(count))
+    whole = list(rounds(BlockSolver(records, loss), everyone, everyone))
+    backwards = BlockSolver(records[::-1], loss)
+    halves = BlockSolver(records, loss)
+    even, odd = everyone[::2], everyone[1::2]
+    for t, (turned, first, second) in enumerate(
+        zip(
+            rounds(backwards, everyone, everyone[::-1]),
+            rounds(halves, even[::-1], even[::-1]),
+            rounds(halves, odd, odd),
+            strict=True,
+        )
+    ):
+        split = dict(zip(even[::-1], first, strict=True)) | dict(zip(odd, second, strict=True))
+        for i in everyone:
+            for other in (turned[count - 1 - i], split[i]):
+                assert whole[t][i].theta.tobytes() == other.theta.tobytes()
+                assert whole[t][i][1:] == other[1:]
+    strangers = [records[0], *(problem(len(y), shape[1], seed=7 + i) for i, (_, y) in enumerate(records[1:]))]
+    for t, beside in enumerate(rounds(BlockSolver(strangers, loss), everyone, everyone)):
+        assert whole[t][0].theta.tobytes() == beside[0].theta.tobytes()
+
+
+def test_a_members_bits_survive_any_place_in_memory() -> None:
+    """100 places of one member in a stack, most of them not aligned to a cache line."""
+    X, y = problem(13, 11)
+    others = [problem(13, 11, seed=i) for i in range(99)]
+    answers = set()
+    for place in range(0, 100, 7):
+        block = BlockSolver([*others[:place], (X, y), *others[place:]], LOSS)
+        G = pull(100, 11, 0.1, 1)
+        G[place] = linear_term(11, 0.1)
+        answers.add(
+            solved(block.solve(range(100), G, fill(100, 0.01), fill(100, 1e-9)))[place].theta.tobytes()
+        )
+    assert len(answers) == 1
+
+
+def test_padding_changes_neither_norms_nor_margins() -> None:
+    """A short member in a padded stack: the root mean square is over its own records."""
+    X, y = problem(30, 8)
+    stack = Stack([(X, y), problem(33, 8)], LOSS)
+    theta = np.array([linear_term(8, 2.0), linear_term(8, 1.0)])
+    data, rms = stack.gradient(Rows.of(np.arange(2)), theta)
+    slopes = LOSS.derivative(X @ theta[0], y)
+    np.testing.assert_allclose(data[0], slopes @ X / 30, rtol=1e-13)
+    assert rms[0] == pytest.approx(float(np.sqrt(np.mean(slopes**2))), rel=1e-13)
+    losses = stack.mean_losses(Rows.of(np.arange(2)), theta)
+    assert losses[0] == pytest.approx(float(LOSS.value(X @ theta[0], y).mean()), rel=1e-13)
+
+
+def test_a_beta_near_rounding_is_met_in_a_padded_stack() -> None:
+    """The margin with the curvature met there decides, and stays honest."""
+    shape = [100, 108, 112], 20
+    for loss in (LOSS, SmoothedHinge(1e-2)):
+        records, refused = shards(shape), 0
+        G, m = pull(3, 20, 0.1, 0), 0.01
+        for beta in (1e-12, 1e-13, 3e-14, 1e-15):
+            block = BlockSolver(records, loss)
+            for (X, y), g, answer in zip(
+                records, G, block.solve(range(3), G, fill(3, m), fill(3, beta)), strict=True
+            ):
+                if isinstance(answer, Solution):
+                    check(X, y, g, m, beta, answer, loss)
+                else:  # the local solver, whose margin is for fewer rows, is at its end, too
+                    with pytest.raises(CertificateError):
+                        LocalSolver(X, y, loss).solve(g, m, beta)
+                    refused += 1
+        assert 0 < refused < 12
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_hard_problems_meet_the_certificate(kind: str) -> None:
+    loss = EVERY[kind]
+    for X, y, size, m, beta in HARD.values():
+        block, alone = BlockSolver([(X, y)], loss), LocalSolver(X, y, loss)
+        for sign in (1.0, -0.5, 0.0):
+            g = sign * linear_term(X.shape[1], size) if size else np.zeros(X.shape[1])
+            try:
+                alone.solve(g, m, beta)
+            except CertificateError:  # beyond rounding, see BEYOND_ROUNDING of the local solver's tests
+                with pytest.raises(CertificateError, match="rounding margin"):
+                    block.members[0].solve(g, m, beta)
+                continue
+            check(X, y, g, m, beta, block.members[0].solve(g, m, beta), loss)
+
+
+def test_members_that_fail_do_not_disturb_the_rest() -> None:
+    records = shards(([30] * 7, 12))
+    usual, G = fill(7, 0.1), pull(7, 12, 0.1, 0)
+    expected = solved(BlockSolver(records, LOSS).solve(range(7), G, usual, fill(7, 1e-8)))
+    broken, m, beta = G.copy(), usual.copy(), fill(7, 1e-8)
+    broken[1, 3], broken[2, 0], m[3], m[4], beta[5] = np.nan, np.inf, 0.0, -1.0, 1e-17
+    block = BlockSolver(records, LOSS)
+    answers = block.solve(range(7), broken, m, beta)
+    words = {1: "12 finite numbers", 2: "12 finite numbers", 3: "m=0, beta", 4: "m=-1, beta"}
+    for i, word in words.items():
+        assert isinstance(answers[i], RunError)
+        assert not isinstance(answers[i], CertificateError)
+        assert word in str(answers[i])
+    assert isinstance(answers[5], CertificateError)
+    for word in ("stopped at gradient norm", "rounding margin", "above beta=1e-17: raise beta", "m=0.1"):
+        assert word in str(answers[5])
+    for i in (0, 6):
+        answer = answers[i]
+        assert isinstance(answer, Solution)
+        assert answer.theta.tobytes() == expected[i].theta.tobytes()
+    for i, answer in enumerate(solved(block.solve(range(7), G, usual, fill(7, 1e-8)))):  # all of them survive
+        check(*records[i], G[i], 0.1, 1e-8, answer)
+
+
+def test_faults_of_one_members_arithmetic_reach_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = shards(([40, 41, 42], 10))
+    block, G = BlockSolver(records, LOSS), pull(3, 10, 0.1, 0)
+
+    def fail(*_: object) -> None:
+        raise np.linalg.LinAlgError("depends on the records")
+
+    for t, broken in enumerate((False, True, False)):
+        with monkeypatch.context() as patch:
+            if broken:
+                patch.setattr(Curvature, "learn", fail)
+                patch.setattr(Curvature, "base", fail)
+            beta = np.array([1e-9, 1e-17 if broken else 1e-9, 1e-9])
+            found = block.solve(range(3), G * (1 + t), fill(3, 0.01 * (1 + t)), beta)
+        for i, ((X, y), answer) in enumerate(zip(records, found, strict=True)):
+            if broken and i == 1:
+                assert isinstance(answer, CertificateError)
+            else:
+                assert isinstance(answer, Solution)
+                check(X, y, G[i] * (1 + t), 0.01 * (1 + t), 1e-9, answer)
+
+
+@pytest.mark.parametrize("bad", [1e150, 1e300])
+def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(bad: float) -> None:
+    records = shards(([30] * 2, 3))
+    G = np.array([[bad] * 3, [0.1] * 3])
+    block = BlockSolver(records, LOSS)
+    answers = block.solve(range(2), G, np.array([1e-9, 0.1]), fill(2, 1e-6))
+    assert isinstance(answers[0], CertificateError)
+    assert isinstance(answers[1], Solution)
+    G = pull(2, 3, 0.1, 1)
+    after = solved(block.solve(range(2), G, fill(2, 0.1), fill(2, 1e-9)))
+    for (X, y), g, answer in zip(records, G, after, strict=True):
+        check(X, y, g, 0.1, 1e-9, answer)
+        assert answer.passes <= 10
+    assert all(np.isfinite(array).all() for name, array in block_state(block).items() if name != "curve0.m")
+
+
+def test_single_precision_hands_over_what_it_cannot_carry(monkeypatch: pytest.MonkeyPatch) -> None:
+    handed: list[int] = []
+    hand_over = Group._hand_over
+
+    def counted(self: Group, front: block_group._Front, k: int) -> Solution | RunError:
+        handed.append(k)
+        return hand_over(self, front, k)
+
+    monkeypatch.setattr(Group, "_hand_over", counted)
+    X, y = problem(300, 10, flip=0.0)
+    for m, expected in ((1e-9, True), (1e-2, False)):
+        handed.clear()
+        block = BlockSolver([(X, y)], LOSS)
+        check(X, y, np.zeros(10), m, 1e-8, block.members[0].solve(np.zeros(10), m, 1e-8))
+        assert bool(handed) is expected
+
+
+@pytest.mark.parametrize("loss", [LOSS, SmoothedHinge(0.05)], ids=str)
+def test_every_way_to_a_step_is_walked(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches, Hessians of both kinds, folded terms and moved m, each counted; and searched steps lower J."""
+    seen: dict[str, int] = {}
+    for owner, name in (
+        (Group, "_search"),
+        (Group, "_learn_from_failure"),
+        (Curvature, "refresh"),
+        (Curvature, "fold"),
+    ):
+
+        def counted(*given: object, _name: str = name, _old: object = getattr(owner, name)) -> object:
+            seen[_name] = seen.get(_name, 0) + 1
+            return _old(*given)  # type: ignore[operator]
+
+        monkeypatch.setattr(owner, name, counted)
+    for n, d in ((60, 12), (12, 60)):
+        records = shards(([n] * 4, d))
+        block = BlockSolver(records, loss)
+        for t in range(10):
+            m, G = (1e-3, 1e-3, 2e-3, 10.0, 1e-4)[t % 5], pull(4, d, 0.3, t)
+            for i, answer in enumerate(solved(block.solve(range(4), G, fill(4, m), fill(4, 1e-8)))):
+                check(*records[i], G[i], m, 1e-8, answer, loss)
+    assert set(seen) == {"_search", "_learn_from_failure", "refresh", "fold"}
+
+
+def test_a_hessian_is_worth_its_passes() -> None:
+    """Fresh noise every round on a problem with a long tail of curvatures: passes fall once it is there."""
+    rng = np.random.default_rng(3)
+    shape = np.geomspace(1.0, 0.01, 40)
+    records = []
+    for _ in range(8):
+        X = rng.standard_normal((80, 40)) * shape
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        records.append((X, rng.choice([-1.0, 1.0], 80)))
+    block, passes, refreshes = BlockSolver(records, LOSS), [], []
+    for t in range(40):
+        found = solved(block.solve(range(8), pull(8, 40, 0.01, t), fill(8, 1e-3), fill(8, 1e-7)))
+        passes.append(np.mean([answer.passes for answer in found]))
+        refreshes.append(np.mean([answer.refreshes for answer in found]))
+    assert 0.0 < sum(refreshes) <= 5.0
+    assert np.mean(passes[-10:]) <= 0.7 * np.mean(passes[:2])
+
+
+def test_squared_loss_has_the_closed_form() -> None:
+    records = shards(([50] * 3, 6))
+    G = pull(3, 6, 1.0, 0)
+    for (X, y), g, answer in zip(
+        records,
+        G,
+        solved(BlockSolver(records, Squared()).solve(range(3), G, fill(3, 0.1), fill(3, 1e-12))),
+        strict=True,
+    ):
+        closed = np.linalg.solve(X.T @ X / 50 + 0.1 * np.eye(6), X.T @ y / 50 - g)
+        np.testing.assert_allclose(answer.theta, closed, atol=1e-10)
+
+
+def test_warm_rounds_are_cheap() -> None:
+    block, G = BlockSolver(shards(([60] * 3, 10)), LOSS), pull(3, 10, 0.1, 0)
+    first = solved(block.solve(range(3), G, fill(3, 0.1), fill(3, 1e-8)))
+    again = solved(block.solve(range(3), G, fill(3, 0.1), fill(3, 1e-8)))
+    for one, two in zip(first, again, strict=True):
+        assert two[1:] == (one.gradient_norm, 0, 0)
+        np.testing.assert_array_equal(one.theta, two.theta)
+    kept = first[0].theta.copy()
+    again[0].theta[:] = 7.0  # the caller's own
+    np.testing.assert_array_equal(solved(block.solve([0], G[:1], fill(1, 0.1), fill(1, 1e-8)))[0].theta, kept)

@@ -1,0 +1,321 @@
+"""Losses: values against extended precision, derivatives, conjugates, and the constants privacy rests on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.config import run_config as config
+from admmnet.errors import RequestError
+from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared, get_loss
+from admmnet.types import Vector
+
+UNIT = 2.0**-53
+SCORES = np.concatenate(
+    [np.linspace(-700.0, 700.0, 2801), np.linspace(-3.0, 3.0, 601), [-1e-12, 0.0, 1e-300]]
+)
+EXTREME = np.array([-np.inf, -1e308, -750.0, -710.0, 710.0, 750.0, 1e308, np.inf])
+every_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=list(LOSSES))
+both_labels = pytest.mark.parametrize("label", [-1.0, 1.0])
+
+
+WIDTHS = [1e-6, 1e-3, 0.1, 1.0 / 3.0, 0.5, 0.7, 1.0, 3.7, 1e6]
+every_width = pytest.mark.parametrize("width", WIDTHS)
+
+
+def labels(label: float, u: Vector) -> Vector:
+    return np.full_like(u, label)
+
+
+@both_labels
+def test_logistic_matches_extended_precision(label: float) -> None:
+    y = labels(label, SCORES)
+    margin = (y * SCORES).astype(np.longdouble)
+    tail = np.exp(-np.abs(margin))
+    value = np.log1p(tail) + np.maximum(-margin, 0)
+    derivative = -y / (1 + np.exp(margin))
+    curvature = tail / (1 + tail) ** 2
+    loss = Logistic()
+    np.testing.assert_allclose(loss.value(SCORES, y), value.astype(float), rtol=8 * UNIT)
+    np.testing.assert_allclose(loss.derivative(SCORES, y), derivative.astype(float), rtol=8 * UNIT)
+    np.testing.assert_allclose(loss.curvature(SCORES, y), curvature.astype(float), rtol=8 * UNIT)
+
+
+@both_labels
+def test_logistic_at_extreme_scores(label: float) -> None:
+    y, loss = labels(label, EXTREME), Logistic()
+    margin = y * EXTREME
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        value, derivative, curvature = (
+            loss.value(EXTREME, y),
+            loss.derivative(EXTREME, y),
+            loss.curvature(EXTREME, y),
+        )
+    np.testing.assert_allclose(value, np.maximum(-margin, 0.0), atol=1e-300)
+    np.testing.assert_allclose(derivative, np.where(margin < 0, -y, 0.0), atol=1e-300)
+    np.testing.assert_allclose(curvature, 0.0, atol=1e-300)
+
+
+@every_loss
+@both_labels
+def test_derivatives_match_finite_differences(loss: Loss, label: float) -> None:
+    u = np.linspace(-20.0, 20.0, 401) + 0.031  # clear of the scores where curvatures jump
+    y, h = labels(label, u), 1e-4
+    slope = (loss.value(u + h, y) - loss.value(u - h, y)) / (2 * h)
+    bend = (loss.derivative(u + h, y) - loss.derivative(u - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.derivative(u, y), slope, atol=1e-9)
+    np.testing.assert_allclose(loss.curvature(u, y), bend, atol=1e-9)
+
+
+@every_loss
+@both_labels
+def test_arguments_are_left_alone(loss: Loss, label: float) -> None:
+    u = np.linspace(-5.0, 5.0, 11)
+    y = labels(label, u)
+    for function in (loss.value, loss.derivative, loss.curvature, loss.conjugate):
+        function(u, y)
+    np.testing.assert_array_equal(u, np.linspace(-5.0, 5.0, 11))
+    np.testing.assert_array_equal(y, label)
+
+
+@every_loss
+@both_labels
+def test_conjugate_is_the_supremum(loss: Loss, label: float) -> None:
+    slopes = -label * np.linspace(0.001, 0.999, 60)
+    grid = np.linspace(-12.0, 12.0, 240_001)  # the logistic's maximiser ln(a / (1 - a)) is the largest, 6.9
+    value = loss.value(grid, labels(label, grid))
+    supremum = np.array([np.max(s * grid - value) for s in slopes])
+    np.testing.assert_allclose(loss.conjugate(slopes, labels(label, slopes)), supremum, rtol=0, atol=1e-8)
+
+
+@every_loss
+@both_labels
+def test_conjugate_attains_equality_at_the_derivative(loss: Loss, label: float) -> None:
+    u = np.linspace(-25.0, 25.0, 501)
+    y = labels(label, u)
+    s = loss.derivative(u, y)
+    np.testing.assert_allclose(loss.conjugate(s, y), s * u - loss.value(u, y), rtol=1e-13, atol=1e-13)
+
+
+@both_labels
+def test_logistic_conjugate_at_the_ends_and_outside(label: float) -> None:
+    s = -label * np.array([0.0, 1.0, 0.5, 1e-300, -1e-9, 1.0 + 1e-9, 5.0, -5.0])
+    expected = np.array([0.0, 0.0, -np.log(2.0), 0.0, np.inf, np.inf, np.inf, np.inf])
+    np.testing.assert_allclose(Logistic().conjugate(s, labels(label, s)), expected, atol=1e-290)
+
+
+@every_loss
+@pytest.mark.parametrize("row_norm", [0.3, 1.0, 4.0])
+def test_constants_bound_every_record_and_are_tight(loss: Loss, row_norm: float) -> None:
+    u = np.concatenate([np.linspace(-60.0, 60.0, 12_001), EXTREME])
+    steepest = max(float(np.abs(loss.derivative(u, labels(y, u))).max()) for y in (-1.0, 1.0)) * row_norm
+    sharpest = max(float(loss.curvature(u, labels(y, u)).max()) for y in (-1.0, 1.0)) * row_norm**2
+    assert 0.999 * loss.lipschitz(row_norm) <= steepest <= loss.lipschitz(row_norm)
+    assert 0.999 * loss.curvature_bound(row_norm) <= sharpest <= loss.curvature_bound(row_norm)
+
+
+def test_constants_on_unit_rows() -> None:
+    constants = {name: (loss.lipschitz(), loss.curvature_bound()) for name, loss in LOSSES.items()}
+    assert constants == {
+        "logistic": (1.0, 0.25),
+        "smoothed-hinge": (1.0, 1.0),
+        "huber": (1.0, 1.0),
+        "squared": (math.inf, 1.0),
+    }
+    assert (SmoothedHinge(0.1).lipschitz(2.0), SmoothedHinge(0.1).curvature_bound(2.0)) == (2.0, 20.0)
+    assert (Huber(3.0).lipschitz(2.0), Huber(3.0).curvature_bound(2.0)) == (6.0, 4.0)
+
+
+def around(*centres: float) -> Vector:
+    """Scores on both sides of the centres, from neighbours in float64 to far away, and the centres."""
+    found = [*centres]
+    for centre in centres:
+        for side in (-math.inf, math.inf):
+            at = centre
+            for _ in range(12):
+                at = math.nextafter(at, side)
+                found.append(at)
+        away = np.geomspace(1e-15, 1e5, 60)
+        found += [*(centre + away), *(centre - away)]
+    return np.array(found)
+
+
+def hinge_slope(u: float, y: float, h: float) -> Fraction:
+    """Exact first derivative of the smoothed hinge at float64 arguments."""
+    inside = (1 + Fraction(h) - Fraction(y) * Fraction(u)) / (2 * Fraction(h))
+    return -Fraction(y) * min(Fraction(1), max(Fraction(0), inside))
+
+
+def huber_slope(u: float, y: float, width: float) -> Fraction:
+    """Exact clipped residual at float64 arguments."""
+    return min(Fraction(width), max(-Fraction(width), Fraction(u) - Fraction(y)))
+
+
+def units(found: Vector, exact: list[Fraction]) -> float:
+    """Largest relative error in units of 2^-53; inf where one of the two alone is zero."""
+    errors = [0.0]
+    for a, b in zip(found.tolist(), exact, strict=True):
+        errors.append(float(abs(Fraction(a) - b) / abs(b)) / UNIT if b else (math.inf if a else 0.0))
+    return max(errors)
+
+
+@every_width
+@both_labels
+def test_hinge_derivative_is_exact_to_three_units(width: float, label: float) -> None:
+    """The contract of `Loss` allows 8; the formula as it is usually written misses it at the zone's edge."""
+    u = label * np.concatenate([around(1.0 + width, 1.0 - width, 1.0, 0.5 * (1.0 + width)), SCORES[::20]])
+    y = labels(label, u)
+    exact = [hinge_slope(*pair, width) for pair in zip(u.tolist(), y.tolist(), strict=True)]
+    assert units(SmoothedHinge(width).derivative(u, y), exact) <= 3.0
+    plain = -y * np.clip((1.0 + width - y * u) / (2.0 * width), 0.0, 1.0)
+    if Fraction(1.0 + width) != 1 + Fraction(width):
+        assert units(plain, exact) > 1e6
+
+
+@every_width
+@pytest.mark.parametrize("label", [-1.0, 1.0, 0.1, -3.3e4])
+def test_huber_and_squared_derivatives_are_exact_to_one_unit(width: float, label: float) -> None:
+    u = np.concatenate([around(label + width, label - width, label), SCORES[::20]])
+    y = labels(label, u)
+    exact = [huber_slope(*pair, width) for pair in zip(u.tolist(), y.tolist(), strict=True)]
+    assert units(Huber(width).derivative(u, y), exact) <= 1.0
+    residuals = [Fraction(a) - Fraction(b) for a, b in zip(u.tolist(), y.tolist(), strict=True)]
+    assert units(Squared().derivative(u, y), residuals) <= 1.0
+
+
+@every_width
+@both_labels
+def test_values_of_the_piecewise_losses(width: float, label: float) -> None:
+    margin = np.concatenate([around(1.0 + width, 1.0 - width, 1.0), np.linspace(-50.0, 50.0, 1001)])
+    t, h = margin.astype(np.longdouble), np.longdouble(width)
+    parabola = (1 + h - t) ** 2 / (4 * h)
+    hinge = np.where(t >= 1 + h, 0, np.where(t <= 1 - h, 1 - t, parabola)).astype(float)
+    y = labels(label, margin)
+    found = SmoothedHinge(width).value(label * margin, y)
+    np.testing.assert_allclose(found, hinge, rtol=8 * UNIT, atol=1e-17)
+    above, rounding = found - np.maximum(1.0 - margin, 0.0), 8 * UNIT * (1.0 + width + np.abs(margin))
+    assert np.all((above >= -rounding) & (above <= 0.25 * width + rounding))
+    r = np.abs(margin.astype(np.longdouble) - label)
+    squares = np.where(r <= h, r * r / 2, h * r - h * h / 2).astype(float)
+    np.testing.assert_allclose(Huber(width).value(margin, y), squares, rtol=8 * UNIT, atol=1e-17)
+
+
+@every_loss
+@both_labels
+def test_extreme_scores_raise_no_warning(loss: Loss, label: float) -> None:
+    y = labels(label, EXTREME)
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        for function in (loss.value, loss.derivative, loss.curvature):
+            assert not np.isnan(function(EXTREME, y)).any()
+        loss.conjugate(EXTREME, y)
+    assert np.isfinite(loss.curvature(EXTREME, y)).all()
+    assert np.all(np.diff(loss.derivative(EXTREME, y)) >= 0.0)
+
+
+@every_width
+@both_labels
+@pytest.mark.parametrize("kind", [SmoothedHinge, Huber])
+def test_conjugates_of_any_width(kind: Any, width: float, label: float) -> None:
+    loss = kind(width)
+    if kind is SmoothedHinge:
+        slopes, ends = -label * np.linspace(0.0, 1.0, 41), label * np.array([1e-9, -1.0 - 1e-9, 5.0])
+    else:
+        slopes, ends = width * np.linspace(-1.0, 1.0, 41), width * np.array([-1.0 - 1e-9, 1.0 + 1e-9, 7.0])
+    y = labels(label, slopes)
+    grid = label + 2.0 * width * np.linspace(-1.0, 1.0, 20_001)  # holds every maximiser
+    value = loss.value(grid, labels(label, grid))
+    supremum = np.array([np.max(s * grid - value) for s in slopes])
+    bound = loss.curvature_bound() * (2e-4 * width) ** 2 / 8.0  # what a grid of this step can miss
+    found = loss.conjugate(slopes, y)
+    assert np.all(found >= supremum - 1e-13 * (1.0 + width * width))
+    assert np.all(found <= supremum + bound + 1e-13 * (1.0 + width * width))
+    np.testing.assert_array_equal(loss.conjugate(ends, labels(label, ends)), np.inf)
+
+
+def test_squared_conjugate_has_no_ends() -> None:
+    s, y = np.array([-1e3, -2.0, 0.0, 3.0, 1e200]), np.array([1.0, -1.0, 1.0, 0.5, 1.0])
+    np.testing.assert_allclose(Squared().conjugate(s, y), [5e5 - 1e3, 4.0, 0.0, 6.0, np.inf])
+
+
+@both_labels
+def test_a_wide_huber_is_the_squared_loss(label: float) -> None:
+    u = np.linspace(-40.0, 40.0, 801)
+    y = labels(label, u)
+    for function in ("value", "derivative", "curvature"):
+        np.testing.assert_array_equal(
+            getattr(Huber(50.0), function)(u, y), getattr(Squared(), function)(u, y)
+        )
+
+
+@every_loss
+@both_labels
+def test_smooth_says_whether_the_curvature_jumps(loss: Loss, label: float) -> None:
+    u = np.linspace(-6.0, 6.0, 1_200_001)
+    bend = loss.curvature(u, labels(label, u))
+    assert bool(np.max(np.abs(np.diff(bend))) < 1e-3) == loss.smooth
+    slope = loss.derivative(u, labels(label, u))
+    assert np.max(np.abs(np.diff(slope))) <= 1e-5 * loss.curvature_bound() * (1 + 1e-6)  # phi' never jumps
+
+
+@pytest.mark.parametrize(
+    ("name", "width"),
+    [
+        ("smoothed-hinge", 0.5),
+        ("smoothed-hinge", 1.0),
+        ("huber", 1.0),
+        ("huber", 0.5),
+        ("huber", 1.5),
+        ("huber", 2.0),
+    ],
+)
+@pytest.mark.parametrize("share", [0.5, 0.55, 0.7, 0.9, 1.0])
+def test_the_best_constant_score_is_on_the_side_of_the_majority(
+    name: str, width: float, share: float
+) -> None:
+    """docs/losses.md, What the losses estimate: the minimiser for labels that are +1 with probability share."""
+    loss, u = get_loss(name, width), np.linspace(-3.0, 3.0, 600_001)
+    mean = share * loss.value(u, labels(1.0, u)) + (1.0 - share) * loss.value(u, labels(-1.0, u))
+    least = u[mean <= mean.min() + 1e-14]
+    assert least.min() > 1e-4 if share > 0.5 else least.min() - 1e-9 <= 0.0 <= least.max() + 1e-9
+    if name == "huber" and share < 1.0:
+        inner, outer = 2.0 * share - 1.0, 1.0 - width * (1.0 - share) / share
+        expected = inner if share <= width / 2.0 else outer
+        assert least.min() - 1e-4 <= expected <= least.max() + 1e-4
+    if name == "smoothed-hinge" and share < 1.0:
+        assert least.min() - 1e-4 <= 1.0 + width - 2.0 * width * (1.0 - share) / share <= least.max() + 1e-4
+
+
+def test_registry() -> None:
+    assert tuple(LOSSES) == config.LOSSES
+    for name, loss in LOSSES.items():
+        assert get_loss(name) is loss
+        assert get_loss(name, "auto") is loss
+        assert loss.name == name
+    with pytest.raises(RequestError, match=r"'hubble'.*huber, logistic, smoothed-hinge, squared"):
+        get_loss("hubble")
+
+
+def test_widths() -> None:
+    assert get_loss("smoothed-hinge", 0.1) == SmoothedHinge(0.1)
+    assert get_loss("huber", 2) == Huber(2.0)
+    assert get_loss("smoothed-hinge") == SmoothedHinge(0.5)
+    assert get_loss("huber") == Huber(1.0)
+    for name in ("logistic", "squared"):
+        with pytest.raises(RequestError, match=rf"loss_width = 0\.5 .*the {name} loss has no width"):
+            get_loss(name, 0.5)
+    bad: list[Any] = [0.0, -1.0, 1e-7, 1e7, math.nan, math.inf, "wide", None, True]
+    for width in bad:
+        for name in ("smoothed-hinge", "huber"):
+            with pytest.raises(RequestError, match=r"loss_width = .* at least 1e-06 and at most 1e\+06"):
+                get_loss(name, width)
+
+
+def test_losses_are_frozen() -> None:
+    for loss in LOSSES.values():
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            loss.name = "other"  # type: ignore[misc]

@@ -1,0 +1,428 @@
+"""The local solver: certificates checked in extended precision, hard problems, histories, and refusals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from admmnet.errors import CertificateError, RequestError, RunError
+from admmnet.solvers import accurate
+from admmnet.solvers import newton as module
+from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared
+from admmnet.solvers.newton import LocalSolver, Solution, gradient, hessian, met_curvature, rounding_margin
+from admmnet.types import Matrix, Vector
+
+LOSS = Logistic()
+EVERY: dict[str, Loss] = {
+    **LOSSES,
+    "hinge, 0.05": SmoothedHinge(0.05),
+    "hinge, 1e-3": SmoothedHinge(1e-3),
+    "hinge, 20": SmoothedHinge(20.0),
+    "huber, 0.1": Huber(0.1),
+    "huber, 1e-3": Huber(1e-3),
+    "huber, 20": Huber(20.0),
+}
+every_loss = pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY.keys())
+
+
+def problem(n: int, d: int, seed: int = 0, flip: float = 0.5) -> tuple[Matrix, Vector]:
+    """Draw unit rows labelled by a hyperplane with noise `flip` on the margin (0: separable)."""
+    rng = np.random.default_rng([seed, n, d])
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    noise = flip * rng.standard_normal(n)
+    return X, np.where(X @ rng.standard_normal(d) + noise >= 0, 1.0, -1.0)
+
+
+def linear_term(d: int, size: float, seed: int = 0) -> Vector:
+    g = np.random.default_rng([77, seed, d]).standard_normal(d)
+    return np.asarray(g * (size / np.linalg.norm(g)))
+
+
+Wide = NDArray[np.longdouble]
+
+
+def wide_slope(loss: Loss, u: Wide, y: Wide) -> Wide:
+    """First derivative in extended precision."""
+    if isinstance(loss, Logistic):
+        return np.asarray(-y / (1 + np.exp(np.minimum(y * u, 11_000))))
+    if isinstance(loss, SmoothedHinge):
+        h = np.longdouble(loss.width)
+        return np.asarray(-y * np.clip((1 + h - y * u) / (2 * h), 0, 1))
+    reach = loss.width if isinstance(loss, Huber) else np.inf
+    return np.asarray(np.clip(u - y, -reach, reach))
+
+
+def exact_norm(X: Matrix, y: Vector, theta: Vector, g: Vector, m: float, loss: Loss = LOSS) -> float:
+    """||grad J||_2 in extended precision."""
+    assert np.finfo(np.longdouble).eps < 1e-18, "this test needs an extended long double"
+    wide, labels, point = X.astype(np.longdouble), y.astype(np.longdouble), theta.astype(np.longdouble)
+    weights = wide_slope(loss, (wide * point).sum(axis=1), labels)
+    full = (wide * weights[:, None]).sum(axis=0) / len(y) + np.longdouble(m) * point + g.astype(np.longdouble)
+    return float(np.sqrt((full * full).sum()))
+
+
+def check(X: Matrix, y: Vector, g: Vector, m: float, beta: float, found: Solution, loss: Loss = LOSS) -> None:
+    true = exact_norm(X, y, found.theta, g, m, loss)
+    assert true <= found.gradient_norm <= beta
+
+
+@dataclass(frozen=True)
+class Kinked(Logistic):
+    name: str = "kinked"
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        return np.inf
+
+
+@pytest.mark.parametrize("block", [7, 60, 10_000])
+def test_gradient_and_hessian_match_differences(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accurate, "_BLOCK", block)  # 1, 8 or all rows at once
+    X, y = problem(101, 7)
+    theta, h = linear_term(7, 3.0), 1e-5
+    steps = h * np.eye(7)
+
+    def mean(point: Vector) -> float:
+        return float(LOSS.value(X @ point, y).mean())
+
+    slopes = [(mean(theta + e) - mean(theta - e)) / (2 * h) for e in steps]
+    bends = [
+        (gradient(X, y, theta + e, LOSS)[0] - gradient(X, y, theta - e, LOSS)[0]) / (2 * h) for e in steps
+    ]
+    found, rms = gradient(X, y, theta, LOSS)
+    np.testing.assert_allclose(found, slopes, atol=1e-9)
+    assert rms == pytest.approx(float(np.sqrt(np.mean(LOSS.derivative(X @ theta, y) ** 2))), rel=1e-12)
+    np.testing.assert_allclose(hessian(X, y, theta, LOSS), bends, atol=1e-9)
+    np.testing.assert_allclose(hessian(X, y, theta, LOSS, single=True), bends, atol=1e-6)
+
+
+@every_loss
+@pytest.mark.parametrize("size", [0.0, 1.0, 1e3])
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (50, 200), (3000, 4), (2500, 60)])
+def test_rounding_margin_covers_the_error_and_is_small(n: int, d: int, size: float, loss: Loss) -> None:
+    X, y = problem(n, d)
+    theta, g, m = linear_term(d, size, seed=1), linear_term(d, 0.1), 0.01
+    data, rms = gradient(X, y, theta, loss)
+    norm = float(np.linalg.norm(data + m * theta + g))
+    row_norm, c = float(np.linalg.norm(X, axis=1).max()), loss.curvature_bound()
+    met = met_curvature(X, y, theta, loss, row_norm, size)
+    error = abs(norm - exact_norm(X, y, theta, g, m, loss))
+    for curvature in (c, min(c, met)):
+        margin = rounding_margin(X.shape, row_norm, curvature, rms, size, m * size + 0.1, norm)
+        assert error <= margin
+        assert margin <= 2.0**-53 * (n + d + 20) * (1 + 4 * c * size + norm + rms)
+
+
+def test_met_curvature_counts_the_records_that_rounding_can_bend() -> None:
+    X, y = problem(2000, 10)
+    theta, loss = linear_term(10, 3.0), SmoothedHinge(1e-2)
+    mean = float(np.mean(loss.curvature(X @ theta, y)))
+    assert 0.0 < mean < 0.1 * loss.curvature_bound()
+    # besides mean: (d + 1)/d and two roundings of 1 %; 18 units of slopes up to 1 against d ||theta|| = 30 units
+    assert mean <= met_curvature(X, y, theta, loss, 1.0, 3.0) <= 1.2 * mean + 0.7
+    assert met_curvature(X, y, 0.0 * theta, loss, 1.0, 0.0) == 0.0
+    # at 2000 records times 2 % of the scores' range, few records make the difference to none
+    assert met_curvature(X, y, 1e6 * theta, loss, 1.0, 3e6) < 1.0
+
+
+@every_loss
+@pytest.mark.parametrize("spread", [1e-6, 0.03, 4.0])
+def test_a_spread_hessian_lies_between_the_bounds_of_the_curvature(loss: Loss, spread: float) -> None:
+    X, y = problem(300, 6)
+    found = np.linalg.eigvalsh(hessian(X, y, linear_term(6, 2.0), loss, spread=spread))
+    most = np.linalg.eigvalsh(X.T @ X / 300)[-1] * loss.curvature_bound()
+    assert -1e-12 <= found[0] <= found[-1] <= most * (1 + 1e-6)
+    if loss.smooth and spread == 1e-6:
+        exact = np.linalg.eigvalsh(hessian(X, y, linear_term(6, 2.0), loss))
+        np.testing.assert_allclose(found, exact, rtol=1e-8)
+
+
+@every_loss
+@pytest.mark.parametrize("beta", [1e-3, 1e-6, 1e-10])
+@pytest.mark.parametrize("m", [1e-4, 1e-2, 2.0])
+def test_certificate_is_honest_round_after_round(m: float, beta: float, loss: Loss) -> None:
+    X, y = problem(1500, 12)
+    solver = LocalSolver(X, y, loss)
+    for seed in range(12):
+        g = linear_term(12, 0.05, seed)
+        check(X, y, g, m, beta, solver.solve(g, m, beta), loss)
+
+
+@every_loss
+def test_agrees_with_an_independent_optimiser(loss: Loss) -> None:
+    X, y = problem(400, 9)
+    g, m = linear_term(9, 0.2), 0.01
+
+    def objective(theta: Vector) -> tuple[float, Vector]:
+        value = loss.value(X @ theta, y).mean() + 0.5 * m * theta @ theta + g @ theta
+        return float(value), X.T @ loss.derivative(X @ theta, y) / len(y) + m * theta + g
+
+    expected = minimize(objective, np.zeros(9), jac=True, method="BFGS", options={"gtol": 1e-10}).x
+    atol = 1e-7 if loss.smooth else 1e-5  # the reference, not ours, ends early where curvatures jump
+    np.testing.assert_allclose(LocalSolver(X, y, loss).solve(g, m, 1e-11).theta, expected, atol=atol)
+
+
+def test_squared_loss_has_the_closed_form() -> None:
+    X, y = problem(300, 6)
+    g, m = linear_term(6, 1.0), 0.1
+    found = LocalSolver(X, y, Squared()).solve(g, m, 1e-12)
+    np.testing.assert_allclose(
+        found.theta, np.linalg.solve(X.T @ X / 300 + m * np.eye(6), X.T @ y / 300 - g), atol=1e-10
+    )
+    assert found.passes <= 3
+
+
+wide = problem(5, 50)
+base, split = problem(500, 20, flip=0.0)
+one, shift = (np.array([[0.6, 0.8]]), np.array([1.0])), np.full((500, 1), 0.8)
+HARD: dict[str, tuple[Matrix, Vector, float, float, float]] = {  # X, y, ||g||, m, beta
+    "separable": (base, split, 0.0, 1e-9, 1e-8),
+    "separable, pulled": (base, split, 1e-5, 1e-7, 1e-8),
+    "separable, pulled far": (base, split, 0.05, 1e-9, 1e-7),
+    "huge g": (base, split, 1e6, 1.0, 1e-7),
+    "g beyond the losses' reach": (base, split, 2.0, 1e-4, 1e-8),
+    "n < d": (*wide, 0.0, 1e-9, 1e-9),
+    "n < d, pulled": (*wide, 1e-2, 1e-6, 1e-9),
+    "one record": (*one, 0.0, 1e-9, 1e-9),
+    "one record, pulled": (*one, 3.0, 1e-3, 1e-9),
+    "d = 1": (np.ones((1000, 1)), np.where(np.arange(1000) % 3 == 0, 1.0, -1.0), 0.1, 1e-9, 1e-10),
+    "n = d = 1": (np.ones((1, 1)), np.ones(1), 1.0 - 1e-6, 1e-9, 1e-7),
+    "duplicated columns": (np.hstack([base, base, base]), split, 0.0, 1e-9, 1e-8),
+    "all labels equal": (base, np.ones(500), 0.1, 1e-4, 1e-9),
+    "all labels equal, intercept": (np.hstack([0.6 * base, shift]), np.ones(500), 0.0, 1e-9, 1e-8),
+    "large rows": (1e4 * base, split, 1e-3, 1e-2, 1e-7),
+    "tiny rows": (1e-20 * base, split, 1.0, 1e-4, 1e-8),
+    "zero rows": (0.0 * base, split, 1.0, 1e-4, 1e-8),
+}
+
+
+BEYOND_ROUNDING = {("separable, pulled far", "hinge, 1e-3"), ("n < d, pulled", "hinge, 1e-3")}
+
+
+@pytest.mark.parametrize("kind", EVERY)
+@pytest.mark.parametrize("name", HARD)
+def test_hard_problems_meet_the_certificate(name: str, kind: str) -> None:
+    X, y, pull, m, beta = HARD[name]
+    solver, sharp = LocalSolver(X, y, EVERY[kind]), (name, kind) in BEYOND_ROUNDING
+    for sign in (1.0, -0.5, 0.0):  # the later rounds start far from their solution
+        g = sign * linear_term(X.shape[1], pull) if pull else np.zeros(X.shape[1])
+        if sharp and sign == 1.0:  # ||theta|| is 1e4 and more, c1 = 500: no float64 certificate says less
+            with pytest.raises(CertificateError, match="rounding margin"):
+                solver.solve(g, m, beta)
+        reached = 30.0 * beta if sharp else beta
+        check(X, y, g, m, reached, solver.solve(g, m, reached), EVERY[kind])
+
+
+@pytest.mark.parametrize("loss", [SmoothedHinge(0.5), SmoothedHinge(1e-3), Huber(1.0), Huber(1e-3)], ids=str)
+@pytest.mark.parametrize("m", [1e-5, 1.0])
+def test_records_that_are_all_in_a_flat_zone(m: float, loss: Loss) -> None:
+    """A pull that puts every score where the slope is constant: the minimiser is -(slopes + g) / m."""
+    X, y = problem(600, 8, flip=0.0)
+    X, y = np.abs(X) * y[:, None], y  # every margin grows along the positive directions
+    for sign in (1.0, -1.0):
+        g = np.full(8, -sign * 40.0 * max(1.0, m))
+        found = LocalSolver(X, y, loss).solve(g, m, 1e-8 * max(1.0, loss.curvature_bound() / 100.0))
+        assert not loss.curvature(X @ found.theta, y).any()
+        slopes = loss.derivative(X @ found.theta, y) @ X / 600
+        np.testing.assert_allclose(found.theta, -(slopes + g) / m, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [LOSS, SmoothedHinge(), SmoothedHinge(1e-2), Huber(0.1)], ids=str)
+def test_hard_problems_need_the_search(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+    search = LocalSolver._search
+
+    def counted(
+        self: LocalSolver, step: Vector, theta: Vector, r: Vector, m: float, g: Vector
+    ) -> float | None:
+        before = self.mean_loss(theta) + 0.5 * m * theta @ theta + g @ theta
+        found = search(self, step, theta, r, m, g)
+        after = theta + step
+        calls.append(float(before - self.mean_loss(after) - 0.5 * m * after @ after - g @ after))
+        return found
+
+    monkeypatch.setattr(LocalSolver, "_search", counted)
+    X, y, pull, m, beta = HARD["separable, pulled far"]
+    LocalSolver(X, y, loss).solve(linear_term(20, pull), m, beta)
+    assert len(calls) > 3
+    assert min(calls) > -1e-9 * max(calls)  # every searched step lowers J, up to rounding
+
+
+def test_averaged_curvature_saves_steps_where_zones_are_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hessians() -> float:
+        X, y = problem(3000, 25)
+        solver, found = LocalSolver(X, y, SmoothedHinge(1e-3)), []
+        for seed in range(4):
+            g = linear_term(25, 0.01, seed)
+            found.append(solver.solve(g, 1e-5, 1e-8))
+            check(X, y, g, 1e-5, 1e-8, found[-1], solver.loss)
+        return float(np.mean([solution.refreshes for solution in found]))
+
+    averaged = hessians()
+    monkeypatch.setattr(module, "_bend", lambda u, y, loss, spread: loss.curvature(u, y))
+    assert averaged < 0.5 * hessians()
+
+
+def test_convexity_may_change_between_rounds() -> None:
+    X, y = problem(500, 20, flip=0.2)
+    solver, g = LocalSolver(X, y, LOSS), linear_term(20, 0.01)
+    for m in (1e-3, 1.0, 1e-6, 1e3, 1e-3, 1.05e-3, 1.1e-3):
+        check(X, y, g, m, 1e-8, solver.solve(g, m, 1e-8))
+    assert solver.solve(g, 1.15e-3, 1e-8).refreshes == 0
+
+
+def test_warm_rounds_are_cheap() -> None:
+    X, y = problem(4000, 30)
+    solver = LocalSolver(X, y, LOSS)
+    first = solver.solve(linear_term(30, 0.01), 0.01, 1e-8)
+    again = solver.solve(linear_term(30, 0.01), 0.01, 1e-8)
+    assert (again.passes, again.refreshes, again.gradient_norm) == (0, 0, first.gradient_norm)
+    np.testing.assert_array_equal(again.theta, first.theta)
+    drift = [solver.solve(linear_term(30, 0.01 * 0.9**t), 0.01, 1e-6).passes for t in range(20)]
+    assert np.mean(drift) <= 2.0
+
+
+@every_loss
+def test_the_answer_depends_on_the_history_only_within_the_certificate(loss: Loss) -> None:
+    X, y = problem(800, 15)
+    target, m, beta = linear_term(15, 0.1), 0.02, 1e-5
+    cold = LocalSolver(X, y, loss).solve(target, m, beta).theta
+    for seed in range(5):
+        solver = LocalSolver(X, y, loss)
+        for t in range(seed + 1):
+            solver.solve(linear_term(15, 10.0**-t, seed), m * (1 + t), beta)
+        assert np.linalg.norm(solver.solve(target, m, beta).theta - cold) <= 2 * beta / m
+
+
+@every_loss
+def test_same_history_same_bits(loss: Loss) -> None:
+    X, y = problem(2000, 25)
+    runs = []
+    for _ in range(2):
+        solver = LocalSolver(X, y, loss)
+        runs.append([solver.solve(linear_term(25, 0.1, t), 0.01 * 1.1**t, 1e-9) for t in range(8)])
+    for a, b in zip(*runs, strict=True):
+        assert a.theta.tobytes() == b.theta.tobytes()
+        assert a[1:] == b[1:]
+
+
+def test_the_returned_point_is_the_callers_own() -> None:
+    X, y = problem(300, 5)
+    solver, g = LocalSolver(X, y, LOSS), linear_term(5, 0.1)
+    kept = g.copy()
+    found = solver.solve(g, 0.1, 1e-8)
+    np.testing.assert_array_equal(g, kept)
+    before = found.theta.copy()
+    found.theta[:] = 7.0
+    np.testing.assert_array_equal(solver.solve(g, 0.1, 1e-8).theta, before)
+
+
+def test_loss_helpers() -> None:
+    X, y = problem(120, 5)
+    theta, solver = linear_term(5, 2.0), LocalSolver(X, y, LOSS)
+    np.testing.assert_array_equal(solver.losses(theta), LOSS.value(X @ theta, y))
+    assert solver.mean_loss(theta) == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
+    np.testing.assert_array_equal(solver.data_gradient(theta), gradient(X, y, theta, LOSS)[0])
+    assert solver.row_norm == pytest.approx(1.0)
+
+
+def test_beta_just_above_rounding_is_met() -> None:
+    X, y = problem(500, 20)
+    g, m = linear_term(20, 0.1), 0.01
+    theta = LocalSolver(X, y, LOSS).solve(g, m, 1e-10).theta
+    size = float(np.linalg.norm(theta))
+    margin = rounding_margin(X.shape, 1.0, 0.25, gradient(X, y, theta, LOSS)[1], size, m * size + 0.1, 0.0)
+    check(X, y, g, m, 1.5 * margin, LocalSolver(X, y, LOSS).solve(g, m, 1.5 * margin))
+
+
+@pytest.mark.parametrize("beta", [1e-14, 1e-16, 1e-200])
+def test_beta_below_rounding_is_refused(beta: float) -> None:
+    X, y = problem(500, 20)
+    with pytest.raises(RunError, match=rf"gradient norm .* rounding margin .* beta={beta:.3g}: raise beta"):
+        LocalSolver(X, y, LOSS).solve(linear_term(20, 0.1), 0.01, beta)
+
+
+def test_outside_of_the_radius_the_sure_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem(200, 20)
+    monkeypatch.setattr(LocalSolver, "_quickly", lambda *_: (1.0, 1.0, 0))
+    monkeypatch.setattr(module, "_SURE_STEPS", 2)
+    g = linear_term(20, 0.1)
+    check(X, y, g, 0.01, 1e-9, LocalSolver(X, y, LOSS).solve(g, 0.01, 1e-9))
+    for rows, m in ((1.01 * X, 0.01), (X, 1e-9)):  # a row that is too long, an m that is too small
+        with pytest.raises(RunError, match="raise beta"):
+            LocalSolver(rows, y, LOSS).solve(g, m, 1e-9)
+
+
+def test_where_the_fast_steps_stop_the_sure_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = problem(500, 20)
+    solver, g = LocalSolver(X, y, LOSS), linear_term(20, 0.1)
+    monkeypatch.setattr(module, "_MAX_STEPS", 2)
+    check(X, y, g, 0.01, 1e-10, solver.solve(g, 0.01, 1e-10))
+    monkeypatch.undo()
+    check(X, y, g, 0.01, 1e-10, solver.solve(g, 0.01, 1e-10))
+    assert solver.solve(1.01 * g, 0.02, 1e-10).passes <= 12
+
+
+@pytest.mark.parametrize("fault", [np.linalg.LinAlgError, FloatingPointError, ZeroDivisionError])
+def test_faults_of_the_arithmetic_do_not_come_out(
+    fault: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = problem(200, 5)
+    solver, g = LocalSolver(X, y, LOSS), linear_term(5, 0.1)
+
+    def fail(*_: object) -> None:
+        raise fault("depends on the records")
+
+    monkeypatch.setattr(LocalSolver, "_learn", fail)
+    check(X, y, g, 0.01, 1e-9, solver.solve(g, 0.01, 1e-9))
+    with pytest.raises(RunError, match=r"the local solve stopped .*beta=1e-17: raise beta"):
+        solver.solve(g, 0.01, 1e-17)
+    monkeypatch.undo()
+    check(X, y, -g, 0.03, 1e-9, solver.solve(-g, 0.03, 1e-9))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_linear_terms_that_diverged_are_refused(bad: float) -> None:
+    X, y = problem(50, 3)
+    with pytest.raises(RunError, match="finite"):
+        LocalSolver(X, y, LOSS).solve(np.array([0.0, bad, 1.0]), 0.1, 1e-6)
+    with pytest.raises(RunError, match="3 finite numbers"):
+        LocalSolver(X, y, LOSS).solve(np.zeros(2), 0.1, 1e-6)
+
+
+@pytest.mark.parametrize("size", [1e150, 1e300])
+def test_linear_terms_that_overflow_are_refused(size: float) -> None:
+    X, y = problem(50, 3)
+    solver = LocalSolver(X, y, LOSS)
+    with pytest.raises(RunError, match="raise beta"):
+        solver.solve(np.full(3, size), 1e-9, 1e-6)
+    check(X, y, np.ones(3), 0.1, 1e-9, solver.solve(np.ones(3), 0.1, 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("m", "beta"), [(0.0, 1e-6), (-1.0, 1e-6), (np.nan, 1e-6), (0.1, 0.0), (0.1, np.nan), (np.inf, 1.0)]
+)
+def test_unusable_settings_are_refused(m: float, beta: float) -> None:
+    X, y = problem(50, 3)
+    with pytest.raises(RunError, match=rf"m={m:.3g}, beta={beta:.3g}"):
+        LocalSolver(X, y, LOSS).solve(np.zeros(3), m, beta)
+
+
+def test_unusable_records_are_refused() -> None:
+    X, y = problem(50, 3)
+    for rows, labels in ((X[:0], y[:0]), (X, y[1:]), (X[0], y[:1]), (X, X)):
+        with pytest.raises(RequestError, match="shapes"):
+            LocalSolver(rows, labels, LOSS)
+    for bad in (np.nan, np.inf, 1e200):
+        broken = X.copy()
+        broken[3, 1] = bad
+        with pytest.raises(RequestError, match="not finite"):
+            LocalSolver(broken, y, LOSS)
+    with pytest.raises(RequestError, match="not finite"):
+        LocalSolver(X, np.where(y > 0, np.nan, y), LOSS)
+    with pytest.raises(RequestError, match="'kinked' has kinks"):
+        LocalSolver(X, y, Kinked())

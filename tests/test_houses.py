@@ -1,0 +1,98 @@
+"""The house: a package imports from those before it in the list, never from those behind; no circles."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
+FOUNDATION = {"errors", "types", "rng", "version", "settings"}
+ORDER = (
+    *("solvers", "privacy", "graph", "data", "holder", "methods", "config", "transport", "faults"),
+    *("running", "baselines", "auditing", "predict", "experiments", "report", "papers", "cli"),
+)
+"""Lowest first, as docs/contributing.md lists them."""
+AGAINST: set[tuple[str, str]] = {
+    ("experiments", "report"),
+    ("faults", "running"),
+    ("methods", "config"),
+    ("running", "baselines"),
+    ("running", "cli"),
+    ("running", "report"),
+    ("transport", "faults"),
+}
+"""Arrows against the order that are still there."""
+CIRCLES = {"solvers", "privacy", "holder", "methods", "config", "faults", "cli"}
+"""Packages whose modules still import each other in circles."""
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Modules of the package that a file imports, anywhere in it, also for types alone."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.startswith("admmnet."):
+                yield name
+
+
+def module_of(name: str) -> str:
+    """The module that an imported name is or lies in."""
+    parts = name.split(".")
+    while len(parts) > 1:
+        path = PACKAGE.joinpath(*parts[1:])
+        if path.with_suffix(".py").exists() or (path / "__init__.py").exists():
+            return ".".join(parts)
+        parts.pop()
+    return "admmnet"
+
+
+FILES = {
+    module_of("admmnet." + ".".join(path.relative_to(PACKAGE).with_suffix("").parts)): path
+    for path in PACKAGE.rglob("*.py")
+    if path.name not in ("__init__.py", "__main__.py") or path.parent != PACKAGE
+}
+
+
+def room(module: str) -> str:
+    """The part of the house that a module lies in."""
+    return module.split(".")[1]
+
+
+def test_every_package_has_its_place() -> None:
+    assert {room(name) for name in FILES if "." in name} == FOUNDATION | set(ORDER)
+
+
+def test_imports_follow_the_order() -> None:
+    rank = {name: place for place, name in enumerate(ORDER)} | dict.fromkeys(FOUNDATION, -1)
+    against = {
+        (room(module), room(name)): f"{path.relative_to(PACKAGE)} imports {name}"
+        for module, path in FILES.items()
+        for name in imported(path)
+        if rank[room(name)] > rank[room(module)]
+    }
+    assert against.keys() == AGAINST, list(against.values())
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_no_circle_among_modules(package: str) -> None:
+    inside = {name: path for name, path in FILES.items() if room(name) == package}
+    graph = {
+        name: {module_of(found) for found in imported(path)} & inside.keys() - {name}
+        for name, path in inside.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+        circle = ""
+    except CycleError as fault:
+        circle = " -> ".join(fault.args[1])
+    assert bool(circle) == (package in CIRCLES), circle

@@ -1,0 +1,246 @@
+"""The network file, its addresses and the key files: checked where they are read."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+from hypothesis import given
+from hypothesis import strategies as st
+
+from admmnet import RequestError, load_topology
+from admmnet.transport.hosts.keys import Z85, Keys, check_key, read_keys, write_keys
+from admmnet.transport.hosts.network import (
+    Network,
+    Peer,
+    check_address,
+    is_loopback,
+    make_network,
+    read_network,
+    write_network,
+)
+
+PUBLIC = [Keys.fresh().public for _ in range(4)]
+
+
+def plain(agents: int = 3, topology: str = "path:3") -> Network:
+    peers = [Peer(i, f"tcp://127.0.0.1:{5570 + i}") for i in range(agents)]
+    return make_network(topology, load_topology(topology).edges(), peers, curve=False)
+
+
+def with_keys() -> Network:
+    peers = [Peer(i, f"tcp://node-{i}.example:5570", PUBLIC[i]) for i in (2, 0, 1)]
+    return make_network("star.edges", [[2, 0], [0, 1]], peers, curve=True, topology_seed=7)
+
+
+@pytest.mark.parametrize("network", [plain(), with_keys()], ids=["plain", "curve"])
+def test_a_network_is_read_as_it_was_written(network: Network, tmp_path: Path) -> None:
+    write_network(network, tmp_path / "network.toml")
+    again = read_network(tmp_path / "network.toml")
+    assert again == network
+    assert again.digest() == network.digest()
+
+
+def test_order_and_comments_do_not_matter(tmp_path: Path) -> None:
+    network = with_keys()
+    assert [peer.agent for peer in network.peers] == [0, 1, 2]
+    assert network.edges == ((0, 1), (0, 2))
+    assert [network.neighbours(i) for i in range(3)] == [(1, 2), (0,), (0,)]
+    assert sorted(network.graph().edges()) == [(0, 1), (0, 2)]
+    write_network(network, tmp_path / "network.toml")
+    head, *agents = (tmp_path / "network.toml").read_text().split("[[agents]]")
+    (tmp_path / "network.toml").write_text(
+        "# ours\n"
+        + head.replace("[0, 1], [0, 2]", "[2, 0], [1, 0]")
+        + "[[agents]]"
+        + "\n[[agents]]".join(agents[::-1])
+    )
+    assert read_network(tmp_path / "network.toml").digest() == network.digest()
+
+
+def test_the_digest_sees_every_field() -> None:
+    digests = {plain().digest(), with_keys().digest(), plain(topology="complete:3").digest()}
+    digests.add(
+        make_network("path:3", [[0, 1], [1, 2]], plain().peers, curve=False, topology_seed=1).digest()
+    )
+    moved = [*plain().peers[:2], Peer(2, "tcp://127.0.0.1:9999")]
+    digests.add(make_network("path:3", [[0, 1], [1, 2]], moved, curve=False).digest())
+    assert len(digests) == 5
+
+
+GOOD = """
+[network]
+topology = "path:2"
+curve = true
+edges = [[0, 1]]
+
+[[agents]]
+agent = 0
+address = "tcp://a:5570"
+public_key = "{}"
+
+[[agents]]
+agent = 1
+address = "tcp://b:5570"
+public_key = "{}"
+""".format(*PUBLIC[:2])
+
+FAULTS = {
+    "no toml": ("[network]", "[network", "is not a TOML file"),
+    "no network": ("[network]", "[else]", "unknown key else; known: network, agents"),
+    "no curve": ("curve = true\n", "", "curve = None must be true or false"),
+    "unknown key": ("curve =", "curves = 1\ncurve =", "[network] unknown key curves"),
+    "unknown agent key": ("agent = 1\n", "agent = 1\nport = 3\n", "[[agents]] number 1: unknown key port"),
+    "no address": ('address = "tcp://b:5570"\n', "", "agent 1 has no address"),
+    "no port": ("tcp://b:5570", "tcp://b", "'tcp://b' is no address"),
+    "port 0": ("tcp://b:5570", "tcp://b:0", "port 1 to 65535"),
+    "port too large": ("tcp://b:5570", "tcp://b:65536", "port 1 to 65535"),
+    "wildcard": ("tcp://b:5570", "tcp://0.0.0.0:5570", "is no host"),
+    "same address": ("tcp://b:5570", "tcp://a:5570", "agents 0 and 1 have the same address"),
+    "same agent": ("agent = 1", "agent = 0", "agent 0 is listed twice"),
+    "gap": ("agent = 1", "agent = 2", "edge 0-1: agent 1 has no address"),
+    "negative": ("agent = 1", "agent = -1", "agent = -1 must be a whole number"),
+    "same key": (PUBLIC[1], PUBLIC[0], "agents 0 and 1 have the same public_key"),
+    "no key": (f'public_key = "{PUBLIC[1]}"', "", "agent 1 has no public_key"),
+    "short key": (PUBLIC[1], PUBLIC[1][:-1], "is no key"),
+    "key too large": (PUBLIC[1], "#" * 40, "is no key"),
+    "key without curve": ("curve = true", "curve = false", "would not be used"),
+    "ipc": ("tcp://b:5570", "ipc:///run/b", "curve = true is for tcp"),
+    "self-loop": ("[[0, 1]]", "[[0, 1], [1, 1]]", "self-loop 1-1"),
+    "parallel": ("[[0, 1]]", "[[0, 1], [1, 0]]", "parallel edge 1-0"),
+    "stranger": ("[[0, 1]]", "[[0, 1], [1, 2]]", "agent 2 has no address"),
+    "unconnected": ("[[0, 1]]", "[]", "not connected"),
+    "no pair": ("[[0, 1]]", "[[0, 1, 2]]", "expected two agents"),
+    "text": ("[[0, 1]]", '[["a", "b"]]', "got 'a'"),
+    "flat": ("[[0, 1]]", "[0, 1]", "must be a list of pairs"),
+    "name": ('"path:2"', "3", "topology = 3"),
+}
+
+
+def test_the_file_that_the_faults_start_from_is_right(tmp_path: Path) -> None:
+    (tmp_path / "network.toml").write_text(GOOD)
+    assert len(read_network(tmp_path / "network.toml").peers) == 2
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_wrong_network_file_is_refused(fault: str, tmp_path: Path) -> None:
+    old, new, message = FAULTS[fault]
+    path = tmp_path / "network.toml"
+    assert GOOD.count(old) == 1
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(RequestError) as caught:
+        read_network(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_network_file(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="there is no network file"):
+        read_network(tmp_path / "network.toml")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    with pytest.raises(RequestError, match="not UTF-8"):
+        read_network(tmp_path / "bytes")
+
+
+@pytest.mark.parametrize(
+    ("address", "good", "leaves"),
+    [
+        ("tcp://127.0.0.1:1", True, False),
+        ("tcp://localhost:65535", True, False),
+        ("tcp://[::1]:5570", True, False),
+        ("tcp://10.1.2.3:5570", True, True),
+        ("tcp://node-b.example:5570", True, True),
+        ("tcp://[fe80::1]:5570", True, True),
+        ("ipc:///run/user/x", True, False),
+        ("ipc://", False, False),
+        ("tcp://*:5570", False, False),
+        ("tcp://[::]:5570", False, False),
+        ("tcp://[zz]:5570", False, False),
+        ("tcp://a b:5570", False, False),
+        ("udp://a:5570", False, False),
+        ("", False, False),
+    ],
+)
+def test_addresses(address: str, good: bool, leaves: bool) -> None:
+    if not good:
+        with pytest.raises(RequestError, match=r"^here: "):
+            check_address(address, "here")
+        return
+    assert check_address(address, "here") == address
+    assert Peer(0, address).exposed is leaves
+
+
+def test_an_address_to_bind_is_a_number() -> None:
+    assert Peer(0, "tcp://10.1.2.3:5570").listens_at() == "tcp://10.1.2.3:5570"
+    assert Peer(0, "tcp://[::1]:5570").listens_at() == "tcp://[::1]:5570"
+    assert Peer(0, "ipc:///run/x").listens_at() == "ipc:///run/x"
+    host = Peer(0, "tcp://localhost:5570").listens_at().removeprefix("tcp://").rpartition(":")[0]
+    assert is_loopback(host)
+    assert host != "localhost"
+    with pytest.raises(RequestError, match=r"agent 3: .* cannot be resolved"):
+        Peer(3, "tcp://no-such-host.invalid:5570").listens_at()
+
+
+@given(st.binary(min_size=32, max_size=32))
+def test_every_key_of_32_bytes_is_one(key: bytes) -> None:
+    from zmq.utils import z85
+
+    text = z85.encode(key).decode()
+    assert check_key(text, "key") == text
+    assert set(text) <= set(Z85)
+
+
+@pytest.mark.parametrize("key", [None, 3, "", "a" * 39, "a" * 41, "a" * 39 + " ", "~" * 40, "#" * 40])
+def test_what_is_no_key(key: Any) -> None:
+    with pytest.raises(RequestError, match=r"^it is no key") as caught:
+        check_key(key, "it")
+    assert not isinstance(key, str) or len(key) < 10 or key not in str(caught.value)
+
+
+# key files
+
+
+def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
+    path, keys = tmp_path / "a.toml", Keys.fresh()
+    write_keys(path, 3, keys)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert read_keys(path, 3) == keys
+    assert keys.secret not in repr(keys)
+    assert zmq.curve_public(keys.secret.encode()).decode() == keys.public
+    with pytest.raises(RequestError, match="cannot write the key file"):
+        write_keys(path, 3, Keys.fresh())
+    assert read_keys(path, 3) == keys
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o610])
+def test_a_key_file_open_to_others_is_refused(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    write_keys(path, 3, Keys.fresh())
+    path.chmod(mode)
+    with pytest.raises(RequestError, match=rf"open to other users \(mode {mode:04o}\): chmod 600"):
+        read_keys(path, 3)
+    path.chmod(0o400)
+    read_keys(path, 3)
+
+
+def test_wrong_key_files(tmp_path: Path) -> None:
+    keys, other = Keys.fresh(), Keys.fresh()
+    write_keys(tmp_path / "good", 3, keys)
+    with pytest.raises(RequestError, match="key file of agent 3, not of agent 4"):
+        read_keys(tmp_path / "good", 4)
+    write_keys(tmp_path / "mixed", 3, Keys(keys.public, other.secret))
+    with pytest.raises(RequestError, match="does not belong to the secret") as caught:
+        read_keys(tmp_path / "mixed", 3)
+    assert other.secret not in str(caught.value)
+    with pytest.raises(RequestError, match="cannot read the key file"):
+        read_keys(tmp_path / "none", 3)
+    write_keys(tmp_path / "cut", 3, keys)
+    text = (tmp_path / "cut").read_text()
+    for content in (text[:-10], text.replace("[key]", "[keys]"), text.replace(keys.secret, keys.secret[1:])):
+        (tmp_path / "cut").write_text(content)
+        with pytest.raises(RequestError) as caught:
+            read_keys(tmp_path / "cut", 3)
+        assert keys.secret[1:-10] not in str(caught.value)

@@ -4,7 +4,7 @@ What other agents send enters a local problem as its linear term, or as the cent
 enough, rounding alone can keep a gradient norm above beta, and whether it does depends on the records. So public
 inputs are scaled back to a radius that follows from public numbers alone, which is post-processing of what is known
 anyway, and noise beyond a norm that it never reaches is scaled back, too. Derivation and proofs: docs/privacy.md,
-"The public radius", whose numbers (V1) to (V10) stand in this file. Rows have norm at most 1 + max(1e-12, 4 d u).
+"The public radius", whose numbers (V1) to (V11) stand in this file. Rows have norm at most 1 + max(1e-12, 4 d u).
 """
 
 from __future__ import annotations
@@ -135,6 +135,30 @@ def least_beta(facts: LossFacts, m: float, tail: float = 0.0) -> float:
     needed = (a + 6.0) * most + (a + summands(facts.n, facts.d) + 15) * _R * facts.G
     room = 1.0 / (4.04 * _U) - (a + 3.0) - (facts.d + 2)
     return max(needed / room, _accurate(facts)) * (1.0 + 1e-8) if room > 0.0 else math.inf
+
+
+def gradient_error(facts: LossFacts, size: float) -> float:
+    """Bound on the rounding error of the mean loss's gradient at a point of norm `size`, for all records: (V11)."""
+    data = _R * (_R * facts.c * facts.d * size + (summands(facts.n, facts.d) + 9) * facts.G)
+    return 1.01 * _U * data + 1e-150
+
+
+def point_radius(facts: LossFacts, error: float) -> float:
+    """Norm up to which `gradient_error` is at most `error`.
+
+    Raises
+    ------
+    RequestError
+        If it is not even at zero.
+    """
+    least = gradient_error(facts, 0.0)
+    if not least < error:
+        raise RequestError(
+            f"the gradient over n = {facts.n:,} records of d = {facts.d:,} features can be off by {least:.2g}, "
+            f"which exceeds the {error:.2g} that its sensitivity leaves room for: take fewer records a holder"
+        )
+    slope = 1.01 * _U * _R * _R * facts.c * facts.d
+    return min(MOST, (error - least) / slope * (1.0 - 1e-9))
 
 
 def centre_radius(facts: LossFacts, radius: float, gap: float) -> float:

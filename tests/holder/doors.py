@@ -13,6 +13,7 @@ from admmnet.holder.measurements import (
     GammaMinimiser,
     HeldFall,
     NoisyFall,
+    NoisyGradient,
     PerturbedMinimiser,
     PublishedComparison,
 )
@@ -47,6 +48,7 @@ ASKED: dict[str, Any] = {
     "objective": PerturbedMinimiser(LINEAR, 0.5, 1e-8, 0.05, 1e-6),
     "output": PerturbedMinimiser(LINEAR, 0.5, 1e-8, None, 0.05),
     "gamma": GammaMinimiser(LINEAR, 0.5, 1e-8, 40.0, 1e-6, scale=-0.4),
+    "gradient": NoisyGradient(CENTRE, 0.05),
     "gaussian gate": NoisyFall(CENTRE, 5.0, 1e-5, -1e3, 0.1),
     "held gate": HeldFall(CENTRE, 5.0, 1e-5, -1e3, 0.5, 0.5),
     "comparison": PublishedComparison(
@@ -115,6 +117,7 @@ COSTS: dict[str, tuple[Event, ...]] = {
     ),
     "output": (Gaussian(2.0 / (N * 0.5) + INEXACT, 0.05),),
     "gamma": (GammaNorm(2.0 / N, 40.0, D, 0.25, 0.5, N, None, logistic=True), Gaussian(INEXACT, 1e-6)),
+    "gradient": (Gaussian(2.0 / N * (1.0 + 1e-9 + 2e-5), 0.05),),
     "gaussian gate": (Gaussian(2.0 * 5.0 / N + 1e-5, 0.1),),
     "held gate": (AboveThreshold(2.0 * 5.0 / N + 1e-5, 0.5, 0.5),),
     "comparison": (

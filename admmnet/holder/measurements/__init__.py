@@ -1,6 +1,7 @@
 """The measurements: each a function of records with its noise, its cost and the theorem that joins the two."""
 
 from admmnet.holder.measurements.gate import HeldFall, NoisyFall, PublishedComparison
+from admmnet.holder.measurements.gradient import NoisyGradient
 from admmnet.holder.measurements.minimiser import ExactMinimiser, GammaMinimiser, PerturbedMinimiser
 
 __all__ = [
@@ -8,6 +9,7 @@ __all__ = [
     "GammaMinimiser",
     "HeldFall",
     "NoisyFall",
+    "NoisyGradient",
     "PerturbedMinimiser",
     "PublishedComparison",
 ]

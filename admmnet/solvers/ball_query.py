@@ -6,7 +6,8 @@ q = f(c) - min over ||theta - c|| <= R of f(theta), f the average loss alone (do
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,13 @@ class _Tried(NamedTuple):
     mu: float
     theta: Vector
     distance: float
+
+
+@dataclass(slots=True)
+class BallState:
+    """The multiplier that the last query ended with; computed from records, and never released."""
+
+    mu: float
 
 
 class BallQuery:
@@ -56,7 +64,12 @@ class BallQuery:
         self.radius = radius
         self.gap = gap
         self._least = query_settings(radius, gap)[1]  # mu s (R - s) <= mu R^2 / 4 = 7 gap / 16
-        self._mu = self._least
+        self.state = BallState(self._least)
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """All state by name, as `LocalSolver.states`; without a block's, which is its own."""
+        return {"query": self.state} | self._solver.states
 
     def fall(self, center: Vector) -> float:
         """Carry out ``asks`` by this agent alone."""
@@ -70,14 +83,14 @@ class BallQuery:
         RunError
             If no certified point is found.
         """
-        mu = self._mu
+        mu = self.state.mu
         outside: _Tried | None = None
         inside: _Tried | None = None
         for turn in range(_TURNS):
             theta, distance = yield from self._minimise(center, mu)
             slack = self.radius - distance
             if slack >= 0.0 and (mu <= self._least or mu * distance * slack <= _PART * self.gap):
-                self._mu = mu
+                self.state.mu = mu
                 return self._fall(center, theta)
             if slack < 0.0:
                 outside = _Tried(mu, theta, distance)
@@ -86,7 +99,7 @@ class BallQuery:
             if turn >= _ORDINARY and outside and inside:
                 between = self._between(outside, inside)
                 if between is not None:
-                    self._mu = inside.mu
+                    self.state.mu = inside.mu
                     return self._fall(center, between)
             mu = self._next(mu, distance, outside, inside, turn)
         raise RunError(f"the gate's query found no certified point within {self.radius:g}; raise gate_radius")

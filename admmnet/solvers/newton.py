@@ -11,6 +11,7 @@ with the curvature of regulariser and penalty in m, and the duals, the neighbour
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,39 @@ class Solution(NamedTuple):
     gradient_norm: float  # computed norm plus `rounding_margin`, at most the beta asked for
     passes: int  # gradients
     refreshes: int  # Hessians
+
+
+@dataclass(slots=True, eq=False)
+class SolverState:
+    """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (d,)
+        Where the next solve starts.
+    inverse : ndarray, shape (d, d)
+        Approximate inverse Hessian.
+    patience : float
+        Wasted passes that a new Hessian is worth.
+    data : ndarray, shape (d,), or None
+        Gradient of the mean loss at theta, where it is known; ``rms`` belongs to it.
+    m : float
+        Coefficient within the inverse; nan before the first Hessian.
+    waste : int
+        Passes beyond one a solve since the last Hessian.
+    passes, before : int
+        Passes of the last solve, and of the one before the last Hessian.
+    """
+
+    theta: Vector
+    inverse: Matrix = field(repr=False)
+    patience: float
+    data: Vector | None = None
+    rms: float = 0.0
+    m: float = math.nan
+    waste: int = 0
+    passes: int = 0
+    before: int = 0
 
 
 def _block_rows(n: int, d: int) -> int:
@@ -194,14 +228,13 @@ class LocalSolver:
         if not (math.isfinite(self.row_norm) and np.isfinite(self.y).all()):
             raise RequestError("records hold a number that is not finite or too large to square: clean them")
         d = X.shape[1]
-        self._theta = np.zeros(d)
-        self._data: tuple[Vector, float] | None = None  # gradient(X, y, theta, loss) at self._theta
-        self._inverse = np.eye(d)
-        self._m = math.nan  # within the inverse; nan before the first Hessian
         self._cost = 1.0 + d / 20.0  # of a Hessian in passes, measured at d = 6 and 104
-        self._patience = self._cost
-        self._waste = 0  # passes beyond one a round since the last Hessian
-        self._passes = self._before = 0  # of the last solve, and of the one before the last Hessian
+        self.state = SolverState(np.zeros(d), np.eye(d), patience=self._cost)
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """All state by name, each a dataclass that may be read and set field by field."""
+        return {"solver": self.state}
 
     def fresh(self) -> LocalSolver:
         """Return another solver of the same records that has learnt nothing."""
@@ -232,10 +265,9 @@ class LocalSolver:
             g, m or beta is unusable, or the certificate cannot be met; the message names the norm reached,
             beta and the remedy.
         """
-        if g.shape != self._theta.shape or not np.isfinite(g).all():
-            raise RunError(
-                f"the linear term is not {len(self._theta)} finite numbers: a step before diverged"
-            )
+        d = self.X.shape[1]
+        if g.shape != (d,) or not np.isfinite(g).all():
+            raise RunError(f"the linear term is not {d} finite numbers: a step before diverged")
         if not (0 < m < math.inf and 0 < beta < math.inf):
             raise RunError(f"m and beta must be positive and finite, got m={m:.3g}, beta={beta:.3g}")
         try:
@@ -251,8 +283,9 @@ class LocalSolver:
                 f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
                 f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
             )
-        self._theta, self._data, self._passes = found.theta.copy(), None, 0
-        self._inverse, self._m = np.eye(len(g)), math.nan
+        state = self.state
+        state.theta, state.data, state.passes = found.theta.copy(), None, 0
+        state.inverse, state.m = np.eye(d), math.nan
         return found._replace(passes=before + passes)
 
     def _surely(self, g: Vector, m: float, beta: float) -> tuple[Solution | None, int]:
@@ -282,10 +315,11 @@ class LocalSolver:
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
         """Solve by quasi-Newton steps; else return the gradient norm reached, its margin, and the passes spent."""
-        passes = refreshes = 0
-        if self._data is None:
-            self._data, passes = gradient(self.X, self.y, self._theta, self.loss), 1
-        theta, (data, rms) = self._theta, self._data
+        passes, refreshes, state = 0, 0, self.state
+        if state.data is None:
+            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss)
+            passes = 1
+        theta, data, rms = state.theta, state.data, state.rms
         r = data + m * theta + g
         norm = least = _norm(r)
         g_norm, known = _norm(g), (self.X.shape, self.row_norm, self.loss.curvature_bound())
@@ -297,18 +331,18 @@ class LocalSolver:
                 met = min(known[2], met_curvature(self.X, self.y, theta, self.loss, self.row_norm, size))
                 margin = rounding_margin(*known[:2], met, rms, size, m * size + g_norm, norm)
             if norm + margin <= beta:
-                self._theta, self._data, self._passes = theta, (data, rms), passes
-                if passes < self._before:
-                    self._patience = 2.0 * self._cost
+                state.theta, state.data, state.rms, state.passes = theta, data, rms, passes
+                if passes < state.before:
+                    state.patience = 2.0 * self._cost
                 return Solution(theta.copy(), norm + margin, passes, refreshes)
             if norm <= margin >= beta or not math.isfinite(norm + margin):
                 break
-            if math.isnan(self._m) or ((search or self._waste > self._patience) and not fresh):
+            if math.isnan(state.m) or ((search or state.waste > state.patience) and not fresh):
                 self._refresh(theta, m, spread if spread > 1e-9 * self.row_norm * size else 0.0)
                 refreshes, fresh = refreshes + 1, True
-            elif m != self._m:
+            elif m != state.m:
                 self._shift(m)
-            step = -(self._inverse @ r)
+            step = -(state.inverse @ r)
             moved = self._search(step, theta, r, m, g) if search else 0.0
             if moved is None:
                 break
@@ -316,7 +350,7 @@ class LocalSolver:
             trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss)
             trial_r = trial_data + m * trial + g
             trial_norm = _norm(trial_r)
-            passes, self._waste = passes + 1, self._waste + (passes > 0)
+            passes, state.waste = passes + 1, state.waste + (passes > 0)
             if search or trial_norm <= _CONTRACTION * least:
                 self._learn(step, trial_r - r)
                 theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, trial_norm
@@ -333,28 +367,31 @@ class LocalSolver:
         single = m >= (_block_rows(*self.X.shape) + 4) * 2.0**-23 * bound and 1e-15 < self.row_norm < 1e15
         H = hessian(self.X, self.y, theta, self.loss, single=single, spread=spread)
         H.flat[:: len(H) + 1] += m + 4 * len(H) * _UNIT * bound
-        self._inverse, self._m = np.asarray(np.linalg.inv(H)), m
-        self._patience, self._before, self._waste = 2 * self._patience, self._passes, 0
+        state = self.state
+        state.inverse, state.m = np.asarray(np.linalg.inv(H)), m
+        state.patience, state.before, state.waste = 2 * state.patience, state.passes, 0
 
     def _shift(self, m: float) -> None:
         """Change the m within the inverse: (B^-1 + c I)^-1 = (I + c B)^-1 B."""
-        mixed = (m - self._m) * self._inverse
+        state = self.state
+        mixed = (m - state.m) * state.inverse
         mixed.flat[:: len(mixed) + 1] += 1.0
-        self._inverse, self._m = np.asarray(np.linalg.solve(mixed, self._inverse)), m
+        state.inverse, state.m = np.asarray(np.linalg.solve(mixed, state.inverse)), m
 
     def _learn(self, s: Vector, change: Vector) -> None:
         """Make the inverse map a change of the gradient to the step s that caused it."""
         slope = float(s @ change)
         if slope <= 1e-12 * _norm(s) * _norm(change):
             return
-        q = self._inverse @ change
+        state = self.state
+        q = state.inverse @ change
         v = s - q
         gain = float(v @ change)
-        if gain > 0.0 and gain >= self._m * float(v @ v):  # holds where B is below the true inverse <= I/m
-            self._inverse += np.outer(v / gain, v)
+        if gain > 0.0 and gain >= state.m * float(v @ v):  # holds where B is below the true inverse <= I/m
+            state.inverse += np.outer(v / gain, v)
         else:
             q /= slope
-            self._inverse += np.outer(s, (1.0 + float(change @ q)) / slope * s - q) - np.outer(q, s)
+            state.inverse += np.outer(s, (1.0 + float(change @ q)) / slope * s - q) - np.outer(q, s)
 
     def _search(self, step: Vector, theta: Vector, r: Vector, m: float, g: Vector) -> float | None:
         """Scale a descent step in place so that J's slope along it has at least halved and not turned.

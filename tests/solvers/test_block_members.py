@@ -143,7 +143,7 @@ def test_the_stack_is_the_only_copy_of_the_records() -> None:
         for block in made:
             group = block._groups[0]
             rows = Rows.of(np.arange(count))
-            group.curve.refresh(rows, group.theta, fill(count, 0.1), fill(count, 0.0))
+            group.curve.refresh(rows, group.state.theta, fill(count, 0.1), fill(count, 0.0))
         cached = tracemalloc.get_traced_memory()[0] - start
         assert 4 * d * d * count * blocks <= cached - held <= 1.02 * 4 * d * d * count * blocks
     finally:
@@ -193,7 +193,7 @@ def test_curvature_is_the_inverse_hessian(n: int, d: int) -> None:
     np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), expected(m, r), rtol=1e-4, atol=1e-4)
     for m in (0.4, 0.02):
         curve.move(rows, fill(3, m))
-        assert curve.cached.all()
+        assert curve.state.cached.all()
         np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), expected(m, r), rtol=1e-4, atol=1e-4)
     for t in range(2):  # the second pair is learnt by an inverse that the first has changed, if there is room
         if curve.full(rows).any():
@@ -202,13 +202,13 @@ def test_curvature_is_the_inverse_hessian(n: int, d: int) -> None:
         change += s * 0.1
         q = curve.base(rows, change, fill(3, m)) + curve.correction(rows, change)
         curve.learn(rows, s, change, q, fill(3, m))
-        assert (curve.used > t).all()
+        assert (curve.state.used > t).all()
         learnt = curve.base(rows, change, fill(3, m)) + curve.correction(rows, change)
         np.testing.assert_allclose(learnt, s, rtol=1e-3, atol=1e-3)
     before = curve.base(rows, r, fill(3, m)) + curve.correction(rows, r)
     if curve.foldable(rows).all():
         curve.fold(rows.members)
-        assert not curve.used.any()
+        assert not curve.state.used.any()
         np.testing.assert_allclose(curve.base(rows, r, fill(3, m)), before, rtol=1e-3, atol=1e-3)
     else:
         assert n < d
@@ -220,7 +220,7 @@ def test_the_curvature_met_in_a_padded_stack_is_that_of_the_records() -> None:
     group = Group(Stack(records, loss), fill(2, 1.0))
     X, y = records[0]
     g, m, theta = linear_term(10, 0.1), 0.01, linear_term(10, 3.0)
-    group.theta[0] = theta
+    group.state.theta[0] = theta
     front = group._start(Rows.of(np.array([0])), np.array([0]), g[None, :], fill(1, m), fill(1, 1.0))
     front.beta = front.norm.copy()  # so that the margin decides
     R, linear = float(group.stack.row_norm[0]), m * 3.0 + 0.1
@@ -242,9 +242,9 @@ def test_rounds_after_a_member_was_handed_over_are_certified_anew(flip: float) -
             first, second = solved(block.solve([0, 1], G, fill(2, m), fill(2, 1e-7)))
             check(X, y, G[0], m, 1e-7, first)
             check(X[:299], y[:299], G[1], m, 1e-7, second)
-            known = np.flatnonzero(group.known)  # what the next round starts from belongs to its point
-            data, rms = group.stack.gradient(Rows.of(known), group.theta[known])
-            np.testing.assert_array_equal(group.data[known], data)
-            np.testing.assert_array_equal(group.rms[known], rms)
+            known = np.flatnonzero(group.state.known)  # what the next round starts from belongs to its point
+            data, rms = group.stack.gradient(Rows.of(known), group.state.theta[known])
+            np.testing.assert_array_equal(group.state.data[known], data)
+            np.testing.assert_array_equal(group.state.rms[known], rms)
             handed += 2 - len(known)
     assert handed > 0

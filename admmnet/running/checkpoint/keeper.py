@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
-SCHEMA = 2
+SCHEMA = 3
 FREE = (
     "transport",
     "on_loss",
@@ -270,7 +270,7 @@ class Keeper:
             except (KeyError, TypeError, ValueError) as error:
                 raise RequestError(
                     f"the checkpoint {path} is damaged ({error!r}): remove its folder {path.parent} to resume from "
-                    "the checkpoint before it, or run anew"
+                    "the one before it, or run anew"
                 ) from None
             kept = {f"{kind} {i}" for kind in ("agent", "block") for i in wanted}
             self._states |= {owner: state for owner, state in states.items() if owner in kept}

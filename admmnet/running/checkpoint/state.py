@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.solvers.ball_query import BallQuery
-from admmnet.solvers.newton import LocalSolver
 
 if TYPE_CHECKING:
     from admmnet.running.node import Node
@@ -35,26 +34,10 @@ class Kinds(NamedTuple):
     fixed: tuple[str, ...] = ()
 
 
-_POINT = ("theta", "data", "rms", "known", "patience", "waste", "passes", "before")
 TABLE: Mapping[str, Kinds] = {
-    "BallQuery": Kinds((), ("_mu", "_solver"), ("radius", "gap", "_least")),
-    "LocalSolver": Kinds(
-        (),
-        ("_theta", "_data", "_inverse", "_m", "_patience", "_waste", "_passes", "_before"),
-        ("X", "y", "loss", "row_norm", "_cost"),
-    ),
-    "BlockSolver": Kinds((), ("_groups", "_alone", "_twin"), ("loss", "members", "_home", "_places")),
-    "Group": Kinds((), (*_POINT, "curve"), ("stack", "kappa", "cost")),
-    "Curvature": Kinds(
-        (),
-        ("cached", "m", "used", "weights", "terms", "inverse", "root"),
-        ("_stack", "_kappa", "_dual"),
-    ),
     "VirtualClock": Kinds(("start", "worked", "ends"), (), ("_trouble", "_delays", "_payload")),
 }
 """By the class's name: classes that few runs need are not imported for it."""
-_APART = ("_solver", "_groups", "_alone", "_twin", "curve", "_data")
-"""Attributes that are no arrays and numbers."""
 
 
 def taken(thing: object, *, secret: bool) -> State:
@@ -88,8 +71,7 @@ def _names(thing: object, *, secret: bool) -> Iterator[str]:
         raise TypeError(
             f"{kind} has {', '.join(sorted(unknown))}: say in kept.TABLE what a checkpoint does with it"
         )
-    names = kinds.released + (kinds.secret if secret else ())
-    return (name for name in names if name not in _APART)
+    return iter(kinds.released + (kinds.secret if secret else ()))
 
 
 def node_state(node: Node, *, seeded: bool) -> State:
@@ -106,8 +88,7 @@ def node_state(node: Node, *, seeded: bool) -> State:
         return state
     secret = node.door.secret
     state["streams"] = np.stack([_stream(secret.streams[purpose]) for purpose in sorted(secret.streams)])
-    if isinstance(secret.solver, LocalSolver):
-        state |= _under("solver", solver_state(secret.solver))
+    state |= states_taken(secret.solver.states)
     state["kept"] = _words(secret.kept)
     for number, key in enumerate(sorted(secret.kept)):
         value = secret.kept[key]
@@ -121,17 +102,13 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     agent = node.agent
     agent.releases = state["releases"].item()
     node.door.marks.update(state["marks"].tolist())
-    own = _below("state", state)
-    for field in fields(agent.state):
-        value = own.get(field.name)
-        setattr(agent.state, field.name, None if value is None else _plain(value))
+    _set_fields(agent.state, _below("state", state))
     if not seeded:
         return
     secret = node.door.secret
     for purpose, words in zip(sorted(secret.streams), state["streams"], strict=True):
         _set_stream(secret.streams[purpose], words)
-    if isinstance(secret.solver, LocalSolver):
-        restore_solver(secret.solver, _below("solver", state))
+    put_states(secret.solver.states, state)
     for number, key in enumerate(state["kept"].tolist()):
         own = _below(f"kept{number}", state)
         if "" in own:
@@ -148,6 +125,12 @@ def _fields(state: Any) -> State:
     }
 
 
+def _set_fields(state: Any, saved: State) -> None:
+    for field in fields(state):
+        value = saved.get(field.name)
+        setattr(state, field.name, None if value is None else _plain(value))
+
+
 def _plain(value: Array) -> Any:
     return value.copy(order="K") if value.ndim else value.item()
 
@@ -156,59 +139,39 @@ def _words(words: Iterable[str]) -> Array:
     return np.array(sorted(words), dtype=np.str_)
 
 
+def states_taken(states: Mapping[str, Any]) -> State:
+    """All fields of some states, by the state's name and the field's."""
+    return {
+        key: value for name, state in states.items() for key, value in _under(name, _fields(state)).items()
+    }
+
+
+def put_states(states: Mapping[str, Any], saved: State) -> None:
+    """Set what ``states_taken`` took."""
+    for name, state in states.items():
+        _set_fields(state, _below(name, saved))
+
+
 def _query_state(query: BallQuery) -> State:
-    state = taken(query, secret=True) | {"radius": np.asarray(query.radius), "gap": np.asarray(query.gap)}
-    if isinstance(query._solver, LocalSolver):
-        state |= _under("solver", solver_state(query._solver))
-    return state
+    return {"radius": np.asarray(query.radius), "gap": np.asarray(query.gap)} | states_taken(query.states)
 
 
-def _query(solver: AnySolver, state: State) -> BallQuery:
-    query = BallQuery(solver, state["radius"].item(), state["gap"].item())
-    put(query, state, secret=True)
-    if isinstance(query._solver, LocalSolver):
-        restore_solver(query._solver, _below("solver", state))
+def _query(solver: AnySolver, saved: State) -> BallQuery:
+    query = BallQuery(solver, saved["radius"].item(), saved["gap"].item())
+    put_states(query.states, saved)
     return query
 
 
-def solver_state(solver: LocalSolver) -> State:
-    """What a solver has learnt, so that its next solves give the same bits; computed from records."""
-    state = taken(solver, secret=True)
-    if solver._data is not None:
-        state |= {"_data": np.asarray(solver._data[0]), "_rms": np.asarray(solver._data[1])}
-    return state
-
-
-def restore_solver(solver: LocalSolver, state: State) -> None:
-    """Give a solver back what it had learnt."""
-    put(solver, state, secret=True)
-    data = state.get("_data")
-    solver._data = None if data is None else (data.copy(), state["_rms"].item())
-
-
 def block_state(block: BlockSolver) -> State:
-    """What the solver of a block has learnt, as ``solver_state``; the gates' twin is a part of it."""
-    state: State = {}
-    for number, group in enumerate(block._groups):
-        state |= _under(f"group{number}", taken(group, secret=True))
-        state |= _under(f"curve{number}", taken(group.curve, secret=True))
-    for member, solver in block._alone.items():
-        state |= _under(f"alone{member}", solver_state(solver))
-    if block._twin is not None:
-        state |= _under("twin", block_state(block._twin))
-    return state
+    """What the solver of a block has learnt, so that its next solves give the same bits."""
+    return states_taken(block.states)
 
 
-def restore_block(block: BlockSolver, state: State) -> None:
+def restore_block(block: BlockSolver, saved: State) -> None:
     """Give the solver of a block back what it had learnt."""
-    for number, group in enumerate(block._groups):
-        put(group, _below(f"group{number}", state), secret=True)
-        put(group.curve, _below(f"curve{number}", state), secret=True)
-    for member, solver in block._alone.items():
-        restore_solver(solver, _below(f"alone{member}", state))
-    twin = _below("twin", state)
-    if twin:
-        restore_block(block.twin, twin)
+    if _below("twin", saved):
+        _ = block.twin  # made, so that it has states to be set
+    put_states(block.states, saved)
 
 
 def _under(name: str, state: State) -> State:

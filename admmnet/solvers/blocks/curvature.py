@@ -14,6 +14,8 @@ or dropped.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
@@ -27,6 +29,19 @@ _SHIFT = 1.1  # m may differ by this factor from what the inverse was made for
 _FORGET = 1e3  # beyond this factor single precision is lost in the change
 
 Single = NDArray[np.float32]
+
+
+@dataclass(slots=True, eq=False)
+class CurvatureState:
+    """What is known of every member's curvature; ``inverse`` and ``root`` take memory once they pay."""
+
+    cached: NDArray[np.bool_]  # there is an inverse, else the base is I / (m + kappa)
+    m: Vector
+    used: NDArray[np.intp]
+    weights: Matrix
+    terms: Single
+    inverse: Single | None = None
+    root: Matrix | None = None  # dual: A = root * sqrt(m) * X, row by row
 
 
 class Curvature:
@@ -44,13 +59,14 @@ class Curvature:
         size, n, d = stack.X.shape
         self._stack, self._kappa = stack, kappa
         self._dual = n < d
-        self.cached = np.zeros(size, dtype=bool)
-        self.m = np.full(size, np.nan)
-        self.used = np.zeros(size, dtype=np.intp)
-        self.weights = np.zeros((size, max(2, min(TERMS, n // 4))))
-        self.terms: Single = np.zeros((*self.weights.shape, d), dtype=np.float32)
-        self.inverse: Single | None = None
-        self.root: Matrix | None = None  # dual: A = root * sqrt(m) * X, row by row
+        slots = max(2, min(TERMS, n // 4))
+        self.state = CurvatureState(
+            cached=np.zeros(size, dtype=bool),
+            m=np.full(size, np.nan),
+            used=np.zeros(size, dtype=np.intp),
+            weights=np.zeros((size, slots)),
+            terms=np.zeros((size, slots, d), dtype=np.float32),
+        )
 
     def able(self, rows: Rows, m: Vector) -> NDArray[np.bool_]:
         """Whether single precision carries a member's inverse at m (k,)."""
@@ -61,7 +77,7 @@ class Curvature:
     def base(self, rows: Rows, r: Matrix, m: Vector) -> Matrix:
         """Base times r (k, d)."""
         found: Matrix = r / (m + rows.pick(self._kappa))[:, None]
-        has = rows.pick(self.cached)
+        has = rows.pick(self.state.cached)
         if has.all():
             return self._apply(rows, r)
         if has.any():
@@ -70,32 +86,32 @@ class Curvature:
 
     def _apply(self, rows: Rows, r: Matrix) -> Matrix:
         """Cached base times r; r is scaled to norm 1, so that single precision has room."""
-        assert self.inverse is not None
+        assert self.state.inverse is not None
         norm = np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
         unit: Matrix = r / norm
-        if self.root is not None:
-            root = rows.pick(self.root)
+        if self.state.root is not None:
+            root = rows.pick(self.state.root)
             inner = self._multiply(rows, (root * self._stack.scores(rows, unit)).astype(np.float32))
             unit -= self._stack.combine(rows, root * inner)
         else:
             unit = self._multiply(rows, unit.astype(np.float32)).astype(np.float64)
-        unit *= norm / rows.pick(self.m)[:, None]
+        unit *= norm / rows.pick(self.state.m)[:, None]
         return unit
 
     def _multiply(self, rows: Rows, v: Single) -> Single:
-        assert self.inverse is not None
+        assert self.state.inverse is not None
         found = np.empty_like(v)
         for first, last, start, stop in rows.runs:
-            np.matmul(self.inverse[first:last], v[start:stop, :, None], out=found[start:stop, :, None])
+            np.matmul(self.state.inverse[first:last], v[start:stop, :, None], out=found[start:stop, :, None])
         return found
 
     def correction(self, rows: Rows, r: Matrix) -> Matrix:
         """Rank-one terms times r (k, d)."""
-        if not rows.pick(self.used).any():
+        if not rows.pick(self.state.used).any():
             return np.zeros_like(r)
-        terms, norm = rows.pick(self.terms), np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
+        terms, norm = rows.pick(self.state.terms), np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
         inner = np.matmul(terms, (r / norm).astype(np.float32)[:, :, None])[:, :, 0]
-        weighted = (inner * rows.pick(self.weights)).astype(np.float32)
+        weighted = (inner * rows.pick(self.state.weights)).astype(np.float32)
         found: Matrix = norm * np.matmul(weighted[:, None, :], terms)[:, 0, :]
         return found
 
@@ -122,37 +138,39 @@ class Curvature:
         norm = np.sqrt(np.vecdot(v, v))
         weight = weight * norm * norm
         fine = (norm > 1e-300) & np.isfinite(norm) & np.isfinite(weight)
-        index, slot = index[fine], self.used[index[fine]]
-        self.terms[index, slot] = v[fine] / norm[fine, None]
-        self.weights[index, slot] = weight[fine]
-        self.used[index] += 1
+        index, slot = index[fine], self.state.used[index[fine]]
+        self.state.terms[index, slot] = v[fine] / norm[fine, None]
+        self.state.weights[index, slot] = weight[fine]
+        self.state.used[index] += 1
 
     def full(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether the next pair may find no room, shape (k,)."""
-        return np.asarray(rows.pick(self.used) > self.weights.shape[1] - 2)
+        return np.asarray(rows.pick(self.state.used) > self.state.weights.shape[1] - 2)
 
     def foldable(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether full terms can be added to the base, shape (k,)."""
-        return np.asarray(rows.pick(self.cached) & (self.root is None))
+        return np.asarray(rows.pick(self.state.cached) & (self.state.root is None))
 
     def fold(self, index: NDArray[np.intp]) -> None:
         """Add the terms of these members to their bases."""
-        if self.inverse is None or not len(index):
+        if self.state.inverse is None or not len(index):
             return
-        terms = self.terms[index]
-        scaled = terms * (self.weights[index] * self.m[index, None])[:, :, None].astype(np.float32)
+        terms = self.state.terms[index]
+        scaled = terms * (self.state.weights[index] * self.state.m[index, None])[:, :, None].astype(
+            np.float32
+        )
         for place, i in enumerate(index.tolist()):
-            self.inverse[i] += scaled[place].T @ terms[place]
+            self.state.inverse[i] += scaled[place].T @ terms[place]
         self.drop(index)
 
     def drop(self, index: NDArray[np.intp]) -> None:
         """Forget the terms of these members."""
-        self.weights[index] = 0.0
-        self.used[index] = 0
+        self.state.weights[index] = 0.0
+        self.state.used[index] = 0
 
     def move(self, rows: Rows, m: Vector) -> None:
         """Adapt to a new m (k,): (B^-1 + c I)^-1 = (I + c B)^-1 B, and terms are dropped."""
-        ratio = m / rows.pick(self.m)
+        ratio = m / rows.pick(self.state.m)
         with np.errstate(invalid="ignore"):
             moved = ~((ratio <= _SHIFT) & (ratio >= 1.0 / _SHIFT))
         if not moved.any():
@@ -160,41 +178,43 @@ class Curvature:
         able = self.able(rows, m) & (ratio < _FORGET) & (ratio > 1.0 / _FORGET)
         for place in np.flatnonzero(moved).tolist():
             i = int(rows.members[place])
-            if self.cached[i] and able[place]:
-                assert self.inverse is not None
-                mixed = np.float32(ratio[place] - 1.0) * self.inverse[i]
+            if self.state.cached[i] and able[place]:
+                assert self.state.inverse is not None
+                mixed = np.float32(ratio[place] - 1.0) * self.state.inverse[i]
                 mixed.flat[:: len(mixed) + 1] += np.float32(1.0)
-                self.inverse[i] = np.float32(ratio[place]) * np.linalg.solve(mixed, self.inverse[i])
-                if self.root is not None:
-                    self.root[i] /= np.sqrt(ratio[place])
+                self.state.inverse[i] = np.float32(ratio[place]) * np.linalg.solve(
+                    mixed, self.state.inverse[i]
+                )
+                if self.state.root is not None:
+                    self.state.root[i] /= np.sqrt(ratio[place])
             else:
-                self.cached[i] = False
-        self.m[rows.members[moved]] = m[moved]
+                self.state.cached[i] = False
+        self.state.m[rows.members[moved]] = m[moved]
         self.drop(rows.members[moved])
 
     def refresh(self, rows: Rows, theta: Matrix, m: Vector, spread: Vector) -> None:
         """Set the base of these members from the Hessian at theta (k, d), averaged over spread (k,)."""
         self._allocate()
-        assert self.inverse is not None
+        assert self.state.inverse is not None
         bends = self._stack.bends(rows, theta, spread)
         roots = np.sqrt(bends / (rows.pick(self._stack.counts) * m)[:, None])
         for place, i in enumerate(rows.members.tolist()):
             A = self._stack.X[i].astype(np.float32)
             A *= roots[place][:, None].astype(np.float32)
             found = _inverse(A @ A.T if self._dual else A.T @ A)
-            self.cached[i] = found is not None
+            self.state.cached[i] = found is not None
             if found is not None:
-                self.inverse[i] = found
-            if self.root is not None:
-                self.root[i] = roots[place]
-        self.m[rows.members] = m
+                self.state.inverse[i] = found
+            if self.state.root is not None:
+                self.state.root[i] = roots[place]
+        self.state.m[rows.members] = m
         self.drop(rows.members)
 
     def _allocate(self) -> None:
-        if self.inverse is None:
+        if self.state.inverse is None:
             size, n, d = self._stack.X.shape
-            self.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
-            self.root = np.zeros((size, n)) if self._dual else None
+            self.state.inverse = np.zeros((size, min(n, d), min(n, d)), dtype=np.float32)
+            self.state.root = np.zeros((size, n)) if self._dual else None
 
 
 def _inverse(H: Single) -> Single | None:

@@ -28,8 +28,6 @@ _MAX_STEPS = 60  # a member that needs more goes to a LocalSolver
 _BISECTIONS = 60
 _SEARCHES = 1  # searched steps before the Hessian is computed anew
 
-_STATE = ("theta", "data", "rms", "known", "patience", "waste", "passes", "before")
-
 _margins = cast(Callable[..., Vector], rounding_margin)  # every operation in it is elementwise
 Flags = NDArray[np.bool_]
 
@@ -74,6 +72,27 @@ class _Front:
                 setattr(self, item.name, getattr(self, item.name)[kept])
 
 
+@dataclass(slots=True, eq=False)
+class GroupState:
+    """What is known of every member, as `newton.SolverState`: one row, or one number, a member."""
+
+    theta: Matrix
+    data: Matrix
+    rms: Vector
+    known: Flags  # data and rms belong to theta
+    patience: Vector
+    waste: Indices
+    passes: Indices
+    before: Indices
+
+    @classmethod
+    def fresh(cls, size: int, d: int, patience: float) -> GroupState:
+        """State of members that have learnt nothing."""
+        points, counts = np.zeros((size, d)), np.zeros(size, dtype=np.intp)
+        known, full = np.zeros(size, dtype=bool), np.full(size, patience)
+        return cls(points, points.copy(), np.zeros(size), known, full, counts, counts.copy(), counts.copy())
+
+
 class Group:
     """Solver of the members of one stack, and what earlier rounds have taught about them.
 
@@ -93,15 +112,8 @@ class Group:
         self.stack = stack
         self.kappa = kappa
         self.curve = Curvature(stack, kappa)
-        self.theta: Matrix = np.zeros((size, d))
-        self.data: Matrix = np.zeros((size, d))
-        self.rms: Vector = np.zeros(size)
-        self.known = np.zeros(size, dtype=bool)  # data and rms belong to theta
         self.cost = 4.0 + min(n, d) / 5.0  # of a Hessian in passes, measured at d = 6 and 100
-        self.patience = np.full(size, self.cost)
-        self.waste = np.zeros(size, dtype=np.intp)
-        self.passes = np.zeros(size, dtype=np.intp)
-        self.before = np.zeros(size, dtype=np.intp)
+        self.state = GroupState.fresh(size, d, self.cost)
 
     def solve(
         self, index: Indices, place: Indices, g: Matrix, m: Vector, beta: Vector
@@ -111,7 +123,7 @@ class Group:
         try:
             self._together(found, index, place, g, m, beta)
         except (ArithmeticError, np.linalg.LinAlgError):  # of one member's numbers
-            self.curve.cached[index] = False
+            self.curve.state.cached[index] = False
             self.curve.drop(index)
             for k, at in enumerate(place.tolist()):
                 if at not in found:
@@ -139,10 +151,11 @@ class Group:
             found[int(front.place[k])] = self._hand_over(front, k)
 
     def _start(self, rows: Rows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
-        new = rows.members[~rows.pick(self.known)]
+        state, unknown = self.state, ~rows.pick(self.state.known)
+        new = rows.members[unknown]
         if len(new):
-            self.data[new], self.rms[new] = self.stack.gradient(Rows.of(new), self.theta[new])
-        k, theta, data = len(m), self.theta[rows.members], self.data[rows.members]
+            state.data[new], state.rms[new] = self.stack.gradient(Rows.of(new), state.theta[new])
+        k, theta, data = len(m), state.theta[rows.members], state.data[rows.members]
         r = data + m[:, None] * theta + g
         norm, off, none = _norms(r), np.zeros(k, dtype=bool), np.zeros(k, dtype=np.intp)
         usable = (m > 0.0) & (m < np.inf) & (beta > 0.0) & (beta < np.inf)
@@ -155,11 +168,11 @@ class Group:
             g_norm=_norms(g),
             theta=theta,
             data=data,
-            rms=self.rms[rows.members],
+            rms=state.rms[rows.members],
             r=r,
             norm=norm,
             least=norm.copy(),
-            passes=(~rows.pick(self.known)).astype(np.intp),
+            passes=unknown.astype(np.intp),
             refreshes=none,
             searches=none.copy(),
             search=off,
@@ -182,9 +195,10 @@ class Group:
         if not over.any():
             return {}
         index, theta, passes = front.rows.members[done], front.theta[done], front.passes[done]
-        self.theta[index], self.data[index], self.rms[index] = theta, front.data[done], front.rms[done]
-        self.known[index], self.passes[index] = True, passes
-        self.patience[index[passes < self.before[index]]] = 2.0 * self.cost
+        state = self.state
+        state.theta[index], state.data[index], state.rms[index] = theta, front.data[done], front.rms[done]
+        state.known[index], state.passes[index] = True, passes
+        state.patience[index[passes < state.before[index]]] = 2.0 * self.cost
         work = passes.tolist(), front.refreshes[done].tolist()
         answers = map(Solution, theta, bound[done].tolist(), *work)
         found: dict[int, Solution | RunError] = dict(zip(front.place[done].tolist(), answers, strict=True))
@@ -221,12 +235,14 @@ class Group:
     ) -> Solution | RunError:
         n = int(self.stack.counts[i])
         solver = LocalSolver(self.stack.X[i, :n], self.stack.y[i, :n], self.stack.loss)
-        solver._theta = start.copy()
+        solver.state.theta = start.copy()
         answer = attempt(solver, g, m, beta)
         if isinstance(answer, RunError):
             return answer
-        self.theta[i], self.known[i], self.passes[i] = answer.theta, False, passes + answer.passes
-        return answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
+        answer = answer._replace(passes=passes + answer.passes, refreshes=refreshes + answer.refreshes)
+        state = self.state
+        state.theta[i], state.known[i], state.passes[i] = answer.theta, False, answer.passes
+        return answer
 
     def _advance(self, front: _Front) -> None:
         """One step of every member at work."""
@@ -238,11 +254,11 @@ class Group:
         data, rms = self.stack.gradient(front.rows, trial)
         r = data + front.m[:, None] * trial + front.g
         norm = _norms(r)
-        self.waste[index] += front.passes >= _EXPECTED
+        self.state.waste[index] += front.passes >= _EXPECTED
         front.passes += 1
         front.s, front.change = step, r - front.r
         taken = front.search | (norm <= _CONTRACTION * front.least)
-        enough = np.where(front.rows.pick(self.curve.cached), *_GOOD)
+        enough = np.where(front.rows.pick(self.curve.state.cached), *_GOOD)
         front.paired = taken & (norm > enough * front.norm)
         if not loss.smooth:
             short = np.minimum(front.spread, self.stack.row_norm[index] * _norms(step))
@@ -264,7 +280,9 @@ class Group:
         """Compute Hessians that are due."""
         index = front.rows.members
         stuck = front.search & (front.searches >= _SEARCHES)
-        due = (stuck | (front.rows.pick(self.waste) > front.rows.pick(self.patience))) & ~front.fresh
+        due = (
+            stuck | (front.rows.pick(self.state.waste) > front.rows.pick(self.state.patience))
+        ) & ~front.fresh
         if not due.any():
             return
         able = self.curve.able(front.rows, front.m)
@@ -276,9 +294,9 @@ class Group:
             spread = front.spread[due]
             spread[spread <= 1e-9 * self.stack.row_norm[which] * size] = 0.0
             self.curve.refresh(Rows.of(which), front.theta[due], front.m[due], spread)
-            self.patience[which] *= 2.0
-            self.before[which] = self.passes[which]
-            self.waste[which] = 0
+            self.state.patience[which] *= 2.0
+            self.state.before[which] = self.state.passes[which]
+            self.state.waste[which] = 0
             front.refreshes[due] += 1
             front.searches[due] = 0
             front.fresh |= due

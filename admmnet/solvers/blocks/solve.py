@@ -8,6 +8,7 @@ that are not done (`blocks.group`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,11 @@ class BlockMember:
         self.y = y
         self.loss = block.loss
         self.row_norm = row_norm
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """None: it is its block's."""
+        return {}
 
     def losses(self, theta: Vector) -> Vector:
         """Loss of every record at theta, shape (n,)."""
@@ -157,6 +163,17 @@ class BlockSolver:
             self._twin = BlockSolver.__new__(BlockSolver)
             self._twin._assemble(self.loss, parts, kappas)
         return self._twin
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """All state by name, as `LocalSolver.states`; the twin's is a part of it once there is a twin."""
+        found: dict[str, Any] = {}
+        for number, group in enumerate(self._groups):
+            found |= {f"group{number}": group.state, f"curve{number}": group.curve.state}
+        found |= {f"alone{i}": solver.state for i, solver in self._alone.items()}
+        if self._twin is not None:
+            found |= {f"twin.{name}": state for name, state in self._twin.states.items()}
+        return found
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")  # as in LocalSolver.solve
     def solve(self, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector) -> list[Solution | RunError]:

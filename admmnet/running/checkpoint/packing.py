@@ -84,6 +84,6 @@ def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], dic
             return meta, {name: archive[name] for name in names}
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise RequestError(
-            f"the checkpoint {path} is damaged ({error}): remove its folder {path.parent} to resume from the one "
-            "before it, or run anew"
+            f"the checkpoint {path} is damaged ({error!s:.200}): remove its folder {path.parent} to resume from the "
+            "one before it, or run anew"
         ) from None

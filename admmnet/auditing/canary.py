@@ -17,7 +17,7 @@ from admmnet.errors import RunError
 from admmnet.holder import Answer, Ask, Door, Holder, Released
 from admmnet.privacy.budget import Budget
 from admmnet.rng import agent_streams
-from admmnet.solvers.batch import alone
+from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic, Loss
 from admmnet.types import Matrix, Vector
 
@@ -66,7 +66,7 @@ def door_of(
 
 def answered(at: Door, ask: Ask) -> Answer:
     """Answer of a door."""
-    return alone(at.answer(ask, 0))
+    return run_single(at.answer(ask, 0))
 
 
 def vector_of(answer: Answer) -> Vector:

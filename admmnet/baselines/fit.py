@@ -21,7 +21,7 @@ from admmnet.methods.single_site import SINGLE_SITE
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.rng import Purpose, agent_streams
 from admmnet.running.node import proposal
-from admmnet.solvers.batch import alone
+from admmnet.solvers.batch import run_single
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def fit_baseline(
     agent = Agent(0, (), AgentPlan(regularisation=settings.regularisation, noise=plan.series))
     agent.state = method.start(agent, plan.features)
     for epoch in count():
-        theta = alone(proposal(method, agent, door, epoch))
+        theta = run_single(proposal(method, agent, door, epoch))
         if theta is None:
             break
         method.absorb(agent, theta, {})

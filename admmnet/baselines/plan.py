@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from admmnet.errors import BudgetError, RequestError
-from admmnet.holder.holder import Task
+from admmnet.holder.holder import LabelKind
 from admmnet.holder.measurements.base import Known
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.methods.single_site import SINGLE_SITE, BaselineSettings
@@ -68,7 +68,7 @@ class BaselinePlan:
     budget: Budget | None
 
     @property
-    def task(self) -> Task:
+    def task(self) -> LabelKind:
         """What labels a holder must have."""
         return "real" if self.settings.loss == "squared" else "binary"
 

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from admmnet.config.modes import mode_words
 from admmnet.privacy.events import parameters
-from admmnet.privacy.ledger.audit import Account
+from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.file import finite
 
 NO_TEST = "test error: none, there are no test records"
@@ -251,7 +251,9 @@ def short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def print_accounts(accounts: Mapping[str, Account], delta: float | None, *, runs: bool = False) -> None:
+def print_accounts(
+    accounts: Mapping[str, VerifiedLedger], delta: float | None, *, runs: bool = False
+) -> None:
     """Print one row a ledger, or one a lasting account of several runs."""
     grid = table(
         "ledgers",
@@ -284,7 +286,7 @@ def print_accounts(accounts: Mapping[str, Account], delta: float | None, *, runs
     console().print(grid)
 
 
-def print_events(account: Account) -> None:
+def print_events(account: VerifiedLedger) -> None:
     """Print one row an event of one ledger."""
     header = account.header
     grid = table(

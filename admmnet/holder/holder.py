@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from admmnet.holder.series.problem import Problem
     from admmnet.solvers.batch import AnySolver
 
-Task = Literal["binary", "real"]
+LabelKind = Literal["binary", "real"]
 Features = Any
 """Dense (n, d) float64 array in C order, or a scipy.sparse CSR matrix of float64; scipy has no types."""
 _UNIT = 2.0**-53
@@ -67,7 +67,7 @@ class Holder:
     """
 
     def __init__(
-        self, X: Features, y: Any, *, task: Task = "binary", unit: bool = False, dependent: bool = False
+        self, X: Features, y: Any, *, task: LabelKind = "binary", unit: bool = False, dependent: bool = False
     ) -> None:
         self.dependent = dependent
         self._take([(X, y)], task, unit, copy=True)
@@ -77,7 +77,7 @@ class Holder:
         cls,
         shards: Sequence[tuple[Features, Vector]],
         *,
-        task: Task = "binary",
+        task: LabelKind = "binary",
         unit: bool = False,
         dependent: bool = False,
         copy: bool = True,
@@ -94,7 +94,9 @@ class Holder:
         found._take(shards, task, unit, copy=copy)
         return found
 
-    def _take(self, shards: Sequence[tuple[Features, Vector]], task: Task, unit: bool, *, copy: bool) -> None:
+    def _take(
+        self, shards: Sequence[tuple[Features, Vector]], task: LabelKind, unit: bool, *, copy: bool
+    ) -> None:
         if not shards:
             raise RequestError("a holder needs the records of one agent at least")
         self.task, self.unit = task, unit
@@ -167,7 +169,7 @@ def _give_back() -> None:
         trim(0)
 
 
-def _checked(X: Features, y: Any, task: Task, unit: bool, *, copy: bool) -> tuple[Features, Vector]:
+def _checked(X: Features, y: Any, task: LabelKind, unit: bool, *, copy: bool) -> tuple[Features, Vector]:
     """Rows and labels that the theorems cover, read-only."""
     rows = _rows(X, copy=copy)
     try:

@@ -34,8 +34,8 @@ LOGISTIC = 1.4428
 """sup over s, t in (0, 1) of 32 (s^2 (1-s)^2 + t^2 (1-t)^2) / (4 - (s+t)^2) in Theorem 3 (L): 1.44272, rounded up."""
 
 
-class Cost(NamedTuple):
-    """Cost of one event: (xi, rho)-zCDP and the Renyi curve at ``conversion.ORDERS``."""
+class EventCost(NamedTuple):
+    """EventCost of one event: (xi, rho)-zCDP and the Renyi curve at ``conversion.ORDERS``."""
 
     rho: float
     xi: float
@@ -43,7 +43,7 @@ class Cost(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def cost(event: Event) -> Cost:
+def cost(event: Event) -> EventCost:
     """Proven cost of one event.
 
     Parameters
@@ -53,7 +53,7 @@ def cost(event: Event) -> Cost:
 
     Returns
     -------
-    Cost
+    EventCost
         Infinite for an unprotected release. The curve is read-only.
     """
     match event:
@@ -77,7 +77,7 @@ def cost(event: Event) -> Cost:
         case _:
             rho, curve = math.inf, np.full_like(ORDERS, np.inf)
     curve.flags.writeable = False
-    return Cost(rho, 0.0, curve)
+    return EventCost(rho, 0.0, curve)
 
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:

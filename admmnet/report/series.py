@@ -13,7 +13,7 @@ from admmnet.config.run_config import OPEN
 from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
 from admmnet.faults.model import parse_offline
-from admmnet.privacy.ledger.audit import Account
+from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
 
 Floats = NDArray[np.float64]
@@ -102,7 +102,7 @@ class Series:
         Agent to round, of agents lost and refused, as the summary has it: empty in unfinished runs.
     edges : tuple of (int, int) or None
         The graph, lower end first, ascending; None of a baseline and of one agent's part.
-    ledgers : tuple of Account
+    ledgers : tuple of VerifiedLedger
         As ``read_run`` verified them, in the order of the agents.
     summary : dict or None
         Of a finished run.
@@ -124,7 +124,7 @@ class Series:
     lost_at: dict[int, int]
     refused_at: dict[int, int]
     edges: tuple[tuple[int, int], ...] | None
-    ledgers: tuple[Account, ...]
+    ledgers: tuple[VerifiedLedger, ...]
     summary: dict[str, Any] | None
     verification: Verification
     part: int | None
@@ -291,7 +291,9 @@ def _figures(rows: Floats, columns: tuple[str, ...]) -> Figures:
     return Figures(**{name: rows[..., place] for place, name in enumerate(columns)})
 
 
-def _odometers(ledgers: tuple[Account, ...], rounds: NDArray[np.int64], size: int) -> tuple[Floats, Floats]:
+def _odometers(
+    ledgers: tuple[VerifiedLedger, ...], rounds: NDArray[np.int64], size: int
+) -> tuple[Floats, Floats]:
     """Running totals (T, N): proven, and by the paper's arithmetic.
 
     The last line of a round counts. Where a resumed run repeats rounds, that is the repetition's line, whose
@@ -355,7 +357,7 @@ def _states(
     return state
 
 
-def _edges(ledgers: tuple[Account, ...]) -> tuple[tuple[int, int], ...] | None:
+def _edges(ledgers: tuple[VerifiedLedger, ...]) -> tuple[tuple[int, int], ...] | None:
     found = {
         (min(i, j), max(i, j))
         for account in ledgers

@@ -209,7 +209,7 @@ class RunFolder:
     """
 
     path: Path
-    ledgers: dict[str, audit.Account]
+    ledgers: dict[str, audit.VerifiedLedger]
     summary: dict[str, Any] | None
     part: tuple[int, int] | None = None
 
@@ -290,7 +290,7 @@ def _read_summary(path: Path) -> dict[str, Any] | None:
 
 
 def _check_digests(
-    path: Path, summary: dict[str, Any], ledgers: dict[str, audit.Account], *, whole: bool
+    path: Path, summary: dict[str, Any], ledgers: dict[str, audit.VerifiedLedger], *, whole: bool
 ) -> None:
     """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
 

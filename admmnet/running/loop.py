@@ -27,7 +27,7 @@ from admmnet.running.plan import Loader, Plan, prepare
 from admmnet.running.readout import Tail, gossip
 from admmnet.running.result import RunResult
 from admmnet.running.summary import Seconds, summarise
-from admmnet.solvers.batch import abreast
+from admmnet.solvers.batch import run_batched
 from admmnet.solvers.radius import tail_delta
 from admmnet.transport import Transport, World, is_writer, open_world
 from admmnet.transport.collective import all_or_none, install_hook, together, withholds
@@ -200,7 +200,7 @@ def _round(
     agents = [node for block in blocks for node in block]
     spoken: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline says nothing
     for block in blocks:
-        said = abreast([node.proposal(round) for node in block])
+        said = run_batched([node.proposal(round) for node in block])
         spoken |= {node.id: vector for node, vector in zip(block, said, strict=True)}
     solved = time.perf_counter()
     for node in agents:

@@ -9,7 +9,7 @@ from admmnet.errors import RunError
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Method
 from admmnet.privacy.ledger.file import Ledger
-from admmnet.solvers.batch import Steps, alone
+from admmnet.solvers.batch import Steps, run_single
 from admmnet.solvers.radius import MOST, clip
 from admmnet.types import Vector
 
@@ -59,7 +59,7 @@ class Node:
 
     def propose(self, round: int) -> Vector | None:
         """Carry out a ``proposal`` by this agent alone."""
-        return alone(self.proposal(round))
+        return run_single(self.proposal(round))
 
     def proposal(self, round: int) -> Steps[Vector | None]:
         """Return this round's broadcast, or None for silence; its cost is in the ledger.

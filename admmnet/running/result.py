@@ -12,7 +12,7 @@ from admmnet.errors import RequestError
 from admmnet.types import Matrix
 
 if TYPE_CHECKING:
-    from admmnet.privacy.ledger.audit import Account
+    from admmnet.privacy.ledger.audit import VerifiedLedger
 
 
 class Summary(dict[str, Any]):
@@ -53,7 +53,7 @@ class RunResult:
         return cls(folder, Summary(summary, folder), theta)
 
     @property
-    def ledgers(self) -> tuple[Account, ...]:
+    def ledgers(self) -> tuple[VerifiedLedger, ...]:
         """Every agent's ledger, read back from the folder and verified.
 
         Raises

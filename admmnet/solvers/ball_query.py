@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.solvers.batch import AnySolver, Solve, Steps, alone
+from admmnet.solvers.batch import AnySolver, Solve, Steps, run_single
 from admmnet.types import Vector
 
 _PART = 7.0 / 16.0  # of the gap for the solves, as much for the search; rounding has the last eighth
@@ -73,7 +73,7 @@ class BallQuery:
 
     def fall(self, center: Vector) -> float:
         """Carry out ``asks`` by this agent alone."""
-        return alone(self.asks(center))
+        return run_single(self.asks(center))
 
     def asks(self, center: Vector) -> Steps[float]:
         """f(c) - f(theta) for a theta in the ball, at most ``gap`` below q and never above it.

@@ -45,15 +45,15 @@ class Solve(NamedTuple):
 
 Steps = Generator[Solve, Vector, T]
 """Something computed with solves in between."""
-Answer = Vector | Exception
+Reply = Vector | Exception
 
 
-def alone(steps: Steps[T]) -> T:
+def run_single(steps: Steps[T]) -> T:
     """Carry out steps whose solves are answered one by one."""
-    return abreast([steps])[0]
+    return run_batched([steps])[0]
 
 
-def abreast(all_steps: Sequence[Steps[T]]) -> list[T]:
+def run_batched(all_steps: Sequence[Steps[T]]) -> list[T]:
     """Carry out the steps of several agents, those solves together that are asked for at the same time.
 
     Raises
@@ -73,7 +73,7 @@ def abreast(all_steps: Sequence[Steps[T]]) -> list[T]:
 
 
 def _advance(
-    number: int, steps: Steps[T], answer: Answer | None, waiting: dict[int, Solve], results: dict[int, T]
+    number: int, steps: Steps[T], answer: Reply | None, waiting: dict[int, Solve], results: dict[int, T]
 ) -> None:
     try:
         if answer is None:
@@ -86,9 +86,9 @@ def _advance(
         results[number] = done.value
 
 
-def _answers(asked: dict[int, Solve]) -> dict[int, Answer]:
-    """Answer requests in the order of their agents, those of one block in one call."""
-    answers: dict[int, Answer] = {}
+def _answers(asked: dict[int, Solve]) -> dict[int, Reply]:
+    """Reply requests in the order of their agents, those of one block in one call."""
+    answers: dict[int, Reply] = {}
     blocks: dict[int, tuple[BlockSolver, list[int]]] = {}
     for number, request in asked.items():
         block = request.solver.block

@@ -20,7 +20,7 @@ from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import Event, NoRecords
 from admmnet.rng import agent_streams
 from admmnet.running.node import Node
-from admmnet.solvers.batch import alone
+from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import LOSSES
 from admmnet.transport.edge import fault_of
 from admmnet.types import Vector
@@ -35,7 +35,7 @@ def asked(measurement: Any, seed: int = 0, adjacency: str = "zero-out", *, depen
     holder = Holder(X, np.sign(X[:, 0]), dependent=dependent)
     guard = MemoryLedger(None, "proven", adjacency)
     door = Door(holder, 0, LOSSES["logistic"], guard, agent_streams(0, seed))
-    return alone(door.answer(Ask(measurement), 0))
+    return run_single(door.answer(Ask(measurement), 0))
 
 
 def minimiser(scale: float) -> GammaMinimiser:
@@ -104,7 +104,7 @@ def test_a_mark_pays_for_no_threshold() -> None:
     question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(None, "proven")
     door = Door(Holder(X, np.ones(D)), 0, LOSSES["logistic"], guard, agent_streams(0, 0))
     door.marks.add(question.key)
-    alone(door.answer(Ask(question), 0))
+    run_single(door.answer(Ask(question), 0))
     assert guard.totals.rho == pytest.approx(0.3 * math.tanh(0.15))
 
 

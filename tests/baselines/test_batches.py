@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from admmnet.holder.series.batches import Progress, draw_batches, steps_per_epoch
+from admmnet.holder.series.batches import SeriesProgress, draw_batches, steps_per_epoch
 
 from .records import rng
 
@@ -119,7 +119,7 @@ def test_empty_batches_occur() -> None:
 
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "shuffled"])
 def test_batches_go_on_from_a_progress(sampling: str) -> None:
-    settings, at, draw = (sampling, 23, 6, 10), Progress(), rng(7)
+    settings, at, draw = (sampling, 23, 6, 10), SeriesProgress(), rng(7)
     first = list(itertools.islice(draw_batches(*settings, draw, progress=at), 6))
     at = replace(at)  # nothing else is remembered
     rest = list(draw_batches(*settings, draw, progress=at))

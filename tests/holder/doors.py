@@ -27,7 +27,7 @@ from admmnet.privacy.events import (
     Unprotected,
 )
 from admmnet.rng import Purpose, agent_streams
-from admmnet.solvers.batch import alone
+from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Vector
 
@@ -105,7 +105,7 @@ def door_of(book: Book, kind: type[Holder] = Holder) -> Door:
 
 
 def ask(door: Door, measurement: Any, *reserve: Any, round: int = 0) -> Any:
-    return alone(door.answer(Ask(measurement, reserve), round))
+    return run_single(door.answer(Ask(measurement, reserve), round))
 
 
 INEXACT = 2.0 * 1e-8 / 0.5

@@ -14,7 +14,7 @@ from admmnet.privacy.events import (
     Laplace,
 )
 from admmnet.rng import Purpose, agent_streams
-from admmnet.solvers.batch import abreast
+from admmnet.solvers.batch import run_batched
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
 from admmnet.types import Vector
@@ -204,6 +204,6 @@ def test_the_door_counts_the_records_itself() -> None:
     book: Any = Book()
     doors = [Door(holder, member, LOGISTIC, book, agent_streams(member, 1)) for member in (0, 1)]
     assert [door.records for door in doors] == [N, 7]
-    abreast([door.answer(Ask(ASKED["output"]), 0) for door in doors])
+    run_batched([door.answer(Ask(ASKED["output"]), 0) for door in doors])
     sensitivities = [event.sensitivity for event in book.charged]
     assert sensitivities == [2.0 / (n * 0.5) + INEXACT for n in (N, 7)]

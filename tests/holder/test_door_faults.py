@@ -21,7 +21,7 @@ from admmnet.privacy.events import Laplace, NoRecords
 from admmnet.rng import agent_streams
 from admmnet.running.checkpoint.state import node_state, restore_node
 from admmnet.running.node import Node
-from admmnet.solvers.batch import abreast
+from admmnet.solvers.batch import run_batched
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
@@ -62,10 +62,10 @@ def test_a_fault_inside_is_one_fixed_text_where_records_are_private(
         steps = [door.answer(Ask(ASKED[name]), 0) for door in doors]
         if kind is SimulatedHolder:  # nothing to hide, and an internal error stays one
             with pytest.raises(type(fault), match=r"0\.7351948"):
-                abreast(steps)
+                run_batched(steps)
         else:
             with pytest.raises(RunError) as caught:
-                abreast(steps)
+                run_batched(steps)
             assert str(caught.value) == FAILED
             assert caught.value.__cause__ is None
             assert caught.value.__suppress_context__

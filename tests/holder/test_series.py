@@ -26,7 +26,7 @@ from admmnet.holder.series import (
 from admmnet.privacy.budget import Budget, MemoryLedger, Totals
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
 from admmnet.rng import Purpose, agent_streams
-from admmnet.solvers.batch import alone
+from admmnet.solvers.batch import run_single
 from admmnet.types import Matrix, Vector
 
 N, D, LAM = 30, 4, 0.05
@@ -59,7 +59,7 @@ def door(kind: type[Holder] = SimulatedHolder, guard: MemoryLedger | None = None
 
 
 def asked(at: Door, series: Series) -> Answer:
-    return alone(at.answer(Ask(series), 0))
+    return run_single(at.answer(Ask(series), 0))
 
 
 def theta_of(answer: Answer) -> Vector:

@@ -170,13 +170,13 @@ def crash(point: str, round: int, algorithm: str, folder: Path, people: bytes) -
     return sent
 
 
-def released(book: audit.Account, algorithm: str) -> set[int]:
+def released(book: audit.VerifiedLedger, algorithm: str) -> set[int]:
     """Rounds in which a release is charged."""
     kind = Gaussian if algorithm == "output" else ObjectivePerturbation
     return {round for round, event, _ in book.events if isinstance(event, kind)}
 
 
-def accounts(folder: Path) -> list[audit.Account]:
+def accounts(folder: Path) -> list[audit.VerifiedLedger]:
     return [audit.read(file, account=True) for file in sorted((folder / "account").glob("agent-*.jsonl"))]
 
 

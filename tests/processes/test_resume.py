@@ -115,24 +115,24 @@ def messages(log: Path) -> list[tuple[int, int, str]]:
     return [(round_, agent, vector) for round_, agent, vector in map(json.loads, lines)]
 
 
-def charged(book: audit.Account, method: str) -> Counter[int]:
+def charged(book: audit.VerifiedLedger, method: str) -> Counter[int]:
     """Releases charged, by round."""
     kind = Gaussian if method == "output" else ObjectivePerturbation
     return Counter(round_ for round_, event, _ in book.events if isinstance(event, kind))
 
 
-def check_folder(folder: Path) -> list[audit.Account]:
+def check_folder(folder: Path) -> list[audit.VerifiedLedger]:
     """Whatever there is verifies."""
     if not any((folder / "ledger").glob("agent-*.jsonl")):
         return []
     return list(read_run(folder).ledgers.values())
 
 
-def check_accounted(log: Path, books: list[audit.Account], method: str) -> None:
+def check_accounted(log: Path, books: list[audit.VerifiedLedger], method: str) -> None:
     check_said(messages(log), books, method)
 
 
-def check_said(said: list[tuple[int, int, str]], books: list[audit.Account], method: str) -> None:
+def check_said(said: list[tuple[int, int, str]], books: list[audit.VerifiedLedger], method: str) -> None:
     for agent in range(AGENTS):
         received = Counter(round_ for round_, speaker, _ in said if speaker == agent)
         # killed while the ledgers were made, it leaves some of them

@@ -16,7 +16,7 @@ from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.blocks import records as block_records
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.group import Group
-from admmnet.solvers.blocks.records import Rows, Stack, groups
+from admmnet.solvers.blocks.records import Stack, StackRows, groups
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.losses import SmoothedHinge
 from admmnet.solvers.newton import LocalSolver, hessian, met_curvature, rounding_margin
@@ -30,11 +30,11 @@ def test_scores_are_the_bits_of_a_lone_product(shape: tuple[list[int], int]) -> 
     """The margin with the curvature met relies on it: it computes the scores again, one member at a time."""
     stack = Stack(shards(shape), LOSS)
     theta = np.array([linear_term(shape[1], 3.0, seed=i) for i in range(len(shape[0]))])
-    everyone = stack.scores(Rows.of(np.arange(len(theta))), theta)
+    everyone = stack.scores(StackRows.of(np.arange(len(theta))), theta)
     for i in range(len(theta)):
         np.testing.assert_array_equal(everyone[i], stack.X[i] @ theta[i])
     some = np.arange(len(theta))[::2]
-    np.testing.assert_array_equal(stack.scores(Rows.of(some), theta[some]), everyone[some])
+    np.testing.assert_array_equal(stack.scores(StackRows.of(some), theta[some]), everyone[some])
 
 
 @every_shape
@@ -142,7 +142,7 @@ def test_the_stack_is_the_only_copy_of_the_records() -> None:
         assert peak <= 1.5 * size
         for block in made:
             group = block._groups[0]
-            rows = Rows.of(np.arange(count))
+            rows = StackRows.of(np.arange(count))
             group.curve.refresh(rows, group.state.theta, fill(count, 0.1), fill(count, 0.0))
         cached = tracemalloc.get_traced_memory()[0] - start
         assert 4 * d * d * count * blocks <= cached - held <= 1.02 * 4 * d * d * count * blocks
@@ -180,7 +180,7 @@ def test_unusable_records_and_calls_are_refused() -> None:
 def test_curvature_is_the_inverse_hessian(n: int, d: int) -> None:
     """Refreshed, moved to another m, and with secant terms kept and folded: single precision's 1e-4 at most."""
     stack = Stack(shards(([n] * 3, d)), LOSS)
-    rows, curve = Rows.of(np.arange(3)), Curvature(stack, fill(3, 0.01))
+    rows, curve = StackRows.of(np.arange(3)), Curvature(stack, fill(3, 0.01))
     theta, r, m = pull(3, d, 1.0, 0), pull(3, d, 1.0, 1), 0.03
 
     def expected(m: float, right: Matrix) -> Matrix:
@@ -221,7 +221,7 @@ def test_the_curvature_met_in_a_padded_stack_is_that_of_the_records() -> None:
     X, y = records[0]
     g, m, theta = linear_term(10, 0.1), 0.01, linear_term(10, 3.0)
     group.state.theta[0] = theta
-    front = group._start(Rows.of(np.array([0])), np.array([0]), g[None, :], fill(1, m), fill(1, 1.0))
+    front = group._start(StackRows.of(np.array([0])), np.array([0]), g[None, :], fill(1, m), fill(1, 1.0))
     front.beta = front.norm.copy()  # so that the margin decides
     R, linear = float(group.stack.row_norm[0]), m * 3.0 + 0.1
     met = met_curvature(X, y, theta, loss, R, 3.0)
@@ -243,7 +243,7 @@ def test_rounds_after_a_member_was_handed_over_are_certified_anew(flip: float) -
             check(X, y, G[0], m, 1e-7, first)
             check(X[:299], y[:299], G[1], m, 1e-7, second)
             known = np.flatnonzero(group.state.known)  # what the next round starts from belongs to its point
-            data, rms = group.stack.gradient(Rows.of(known), group.state.theta[known])
+            data, rms = group.stack.gradient(StackRows.of(known), group.state.theta[known])
             np.testing.assert_array_equal(group.state.data[known], data)
             np.testing.assert_array_equal(group.state.rms[known], rms)
             handed += 2 - len(known)

@@ -17,7 +17,7 @@ from scipy.integrate import quad
 
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import ObjectivePerturbation
-from admmnet.privacy.proven import Cost, cost
+from admmnet.privacy.proven import EventCost, cost
 
 from .quadrature import (
     Array,
@@ -34,8 +34,8 @@ SCALE = 20 if os.environ.get("ADMMNET_TEST_LARGE") else 1
 TOLERANCE, PLANE_TOLERANCE = 1e-6, 1e-4
 
 
-def event_cost(n: float, m: float, sigma: float, real: bool = False) -> Cost:
-    """Cost of the event; ``real`` says that the loss is logistic, so that (L) counts too."""
+def event_cost(n: float, m: float, sigma: float, real: bool = False) -> EventCost:
+    """EventCost of the event; ``real`` says that the loss is logistic, so that (L) counts too."""
     return cost(ObjectivePerturbation(2.0 * G / n, sigma, G, C1, m, int(n), logistic=real))
 
 

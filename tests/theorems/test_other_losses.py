@@ -19,7 +19,7 @@ from scipy.integrate import quad
 
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import GammaNorm, ObjectivePerturbation
-from admmnet.privacy.proven import Cost, cost, gamma_norm_epsilon
+from admmnet.privacy.proven import EventCost, cost, gamma_norm_epsilon
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, get_loss
 from admmnet.solvers.newton import LocalSolver
@@ -79,7 +79,7 @@ class Trial:
     curvature: Array
     orders: Array
 
-    def costs(self, logistic: bool = False) -> list[Cost]:
+    def costs(self, logistic: bool = False) -> list[EventCost]:
         models = self.models
         rows = np.column_stack([models.n, models.m, models.sigma, self.lipschitz, self.curvature]).tolist()
         return [

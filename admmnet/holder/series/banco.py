@@ -17,7 +17,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.holder import Features, is_sparse
 from admmnet.holder.measurements.base import Known, measurement
 from admmnet.holder.series.base import Rngs, Series, pure_event
-from admmnet.holder.series.batches import Indices, Progress
+from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_choice, check_positive
 from admmnet.holder.series.problem import Problem
 from admmnet.holder.series.song_sgd import check_gradients
@@ -35,7 +35,7 @@ _BLOCK = 2**20  # numbers of X that are made dense at a time
 
 
 @dataclass(slots=True, kw_only=True)
-class OnlineProgress(Progress):
+class OnlineProgress(SeriesProgress):
     """State of the pass.
 
     Attributes
@@ -230,7 +230,7 @@ class OnlineSteps(Series):
         return g
 
 
-def _records(problem: Problem, order: Indices, block: int) -> Iterator[tuple[Vector, Vector]]:
+def _records(problem: Problem, order: RecordIndices, block: int) -> Iterator[tuple[Vector, Vector]]:
     """Yield rows and labels in an order, sparse ones made dense a block at a time."""
     for first in range(0, len(order), block):
         part = order[first : first + block]

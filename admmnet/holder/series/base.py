@@ -75,7 +75,7 @@ class Series(Plain):
         raise NotImplementedError
 
     def start(self, problem: Problem) -> Any:
-        """``Progress`` before the first step."""
+        """``SeriesProgress`` before the first step."""
         raise NotImplementedError
 
     def advance(self, problem: Problem, progress: Any, rngs: Rngs) -> Iterator[None]:
@@ -137,11 +137,11 @@ class Series(Plain):
         batch_rng, noise_rng : numpy.random.Generator
             Randomness of batches and orders, and of noise.
         observe : callable, optional
-            Called after every step with the ``Progress``, not to be changed.
+            Called after every step with the ``SeriesProgress``, not to be changed.
 
         Returns
         -------
-        Progress
+        SeriesProgress
             After the last step.
         """
         facts = problem.records, problem.features, problem.loss, frozenset[str]()

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 SAMPLINGS = ("poisson", "fixed", "shuffled")
-Indices = NDArray[np.int64]
+RecordIndices = NDArray[np.int64]
 
 
 @dataclass(slots=True, kw_only=True)
-class Progress:
+class SeriesProgress:
     """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers.
 
     Attributes
@@ -30,7 +30,7 @@ class Progress:
     """
 
     step: int = 0
-    order: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
+    order: RecordIndices = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
 
 def steps_per_epoch(records: int, batch: int) -> int:
@@ -46,8 +46,8 @@ def draw_batches(
     rng: np.random.Generator,
     *,
     ordered: bool = False,
-    progress: Progress | None = None,
-) -> Iterator[Indices]:
+    progress: SeriesProgress | None = None,
+) -> Iterator[RecordIndices]:
     """Yield the records of each step, from the step on that ``progress`` has reached.
 
     What is drawn, in this order:
@@ -68,7 +68,7 @@ def draw_batches(
         For the batches alone.
     ordered : bool
         Whether the order within a batch matters, so that it must be random.
-    progress : Progress, optional
+    progress : SeriesProgress, optional
         Its ``step`` counts the batches that were drawn.
 
     Yields
@@ -76,7 +76,7 @@ def draw_batches(
     ndarray of int64
         Distinct records, 0 to N - 1; a Poisson batch may be empty.
     """
-    parts, at = steps_per_epoch(records, batch), progress or Progress()
+    parts, at = steps_per_epoch(records, batch), progress or SeriesProgress()
     while at.step < steps:
         part = at.step % parts
         at.step += 1

@@ -17,7 +17,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.holder import Features
 from admmnet.holder.measurements.base import Known, measurement
 from admmnet.holder.series.base import Rngs, Sampled, with_noise
-from admmnet.holder.series.batches import Indices, Progress, draw_batches
+from admmnet.holder.series.batches import RecordIndices, SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_choice, check_positive
 from admmnet.holder.series.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.steps import TINY, Step, batch_step, step_limits
@@ -26,7 +26,7 @@ from admmnet.types import Vector
 
 
 @dataclass(slots=True, kw_only=True)
-class DualProgress(Progress):
+class DualProgress(SeriesProgress):
     """Shared vector and dual variables, which **no** guarantee covers where they are private.
 
     Attributes
@@ -54,7 +54,7 @@ class Weights(NamedTuple):
 
 
 def batch_update(
-    problem: Problem, step: Step, weights: Weights, batch: Indices, dual: Vector, v: Vector
+    problem: Problem, step: Step, weights: Weights, batch: RecordIndices, dual: Vector, v: Vector
 ) -> tuple[Vector, Vector]:
     """Clipped steps of the batch's records and their sum in v, before noise: docs/baselines.md (43)-(47).
 

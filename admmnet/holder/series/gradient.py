@@ -15,7 +15,7 @@ import numpy as np
 from admmnet.errors import RunError
 from admmnet.holder.measurements.base import Known, measurement
 from admmnet.holder.series.base import Rngs, Sampled, with_noise
-from admmnet.holder.series.batches import Progress, draw_batches
+from admmnet.holder.series.batches import SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_positive
 from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event
@@ -24,7 +24,7 @@ from admmnet.types import Vector
 
 
 @dataclass(slots=True, kw_only=True)
-class GradientProgress(Progress):
+class GradientProgress(SeriesProgress):
     """Model, as a factor times a vector.
 
     Attributes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.holder import Features, is_sparse
-from admmnet.holder.series.batches import Indices
+from admmnet.holder.series.batches import RecordIndices
 from admmnet.types import Vector
 
 try:
@@ -137,7 +137,7 @@ def _hinge_pass(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
-    order: Indices,
+    order: RecordIndices,
     y: Vector,
     c: Vector,
     dual: Vector,
@@ -145,7 +145,7 @@ def _hinge_pass(
     scale: float,
     upper: float,
     lower: float,
-    kept: Indices,
+    kept: RecordIndices,
 ) -> tuple[int, float, float]:
     """Exact hinge steps (44) with L = 1 along an order; records that shrinking leaves go to `kept`.
 
@@ -221,7 +221,7 @@ def _smooth_pass(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
-    order: Indices,
+    order: RecordIndices,
     y: Vector,
     c: Vector,
     dual: Vector,
@@ -268,7 +268,7 @@ def _sequential_batch(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
-    batch: Indices,
+    batch: RecordIndices,
     y: Vector,
     w: Vector,
     limit: Vector,
@@ -295,7 +295,7 @@ def _descent_pass(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
-    order: Indices,
+    order: RecordIndices,
     y: Vector,
     u: Vector,
     size: float,

@@ -16,7 +16,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.holder import Features, is_sparse, squared_norms
 from admmnet.holder.measurements.base import Known, measurement
 from admmnet.holder.series.base import Rngs, Sampled, with_noise
-from admmnet.holder.series.batches import Progress, draw_batches, steps_per_epoch
+from admmnet.holder.series.batches import SeriesProgress, draw_batches, steps_per_epoch
 from admmnet.holder.series.checks import check_count, check_noise, check_positive
 from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
@@ -24,7 +24,7 @@ from admmnet.types import Vector
 
 
 @dataclass(slots=True, kw_only=True)
-class PrimalProgress(Progress):
+class PrimalProgress(SeriesProgress):
     """Model and scores of the scaled columns.
 
     Attributes

@@ -11,7 +11,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.measurements.base import Known, measurement
 from admmnet.holder.series.base import Rngs, Series
-from admmnet.holder.series.batches import Indices, Progress
+from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_count, check_positive
 from admmnet.holder.series.dp_scd import check_step
 from admmnet.holder.series.problem import Problem
@@ -25,7 +25,7 @@ _PARTIAL = (
 
 
 @dataclass(slots=True, kw_only=True)
-class ExactProgress(Progress):
+class ExactProgress(SeriesProgress):
     """State after a pass; ``step`` counts passes. Not private, the gap least of all.
 
     Attributes
@@ -51,7 +51,7 @@ class ExactProgress(Progress):
     theta: Vector = field(repr=False)
     dual: Vector = field(repr=False)
     logit: Vector = field(repr=False)
-    active: Indices = field(repr=False)
+    active: RecordIndices = field(repr=False)
     upper: float = math.inf
     lower: float = -math.inf
     target: float = 0.0

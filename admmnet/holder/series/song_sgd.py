@@ -17,7 +17,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.measurements.base import Known, measurement
 from admmnet.holder.series.base import Rngs, Series, pure_event
-from admmnet.holder.series.batches import Progress, steps_per_epoch
+from admmnet.holder.series.batches import SeriesProgress, steps_per_epoch
 from admmnet.holder.series.checks import LEAST, MOST, check_choice, check_count, check_positive
 from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event
@@ -28,7 +28,7 @@ SCHEDULES = ("sqrt", "inverse", "constant")
 
 
 @dataclass(slots=True, kw_only=True)
-class DisjointProgress(Progress):
+class DisjointProgress(SeriesProgress):
     """The model w, shape (d,); ``order`` is cut into the batches."""
 
     theta: Vector = field(repr=False)

@@ -56,7 +56,7 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Account:
+class VerifiedLedger:
     """A ledger read back.
 
     Attributes
@@ -98,7 +98,7 @@ class Account:
 
 
 @np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
-def read(path: Path, *, account: bool = False) -> Account:
+def read(path: Path, *, account: bool = False) -> VerifiedLedger:
     """Read and verify one ledger, or one account: a ledger of several runs, each with a line of its own.
 
     Every line but the last is held to the bit by the hash in the line behind it, the end line by the event
@@ -107,7 +107,7 @@ def read(path: Path, *, account: bool = False) -> Account:
 
     Returns
     -------
-    Account
+    VerifiedLedger
         Everything in it, costs recomputed.
 
     Raises
@@ -163,7 +163,7 @@ def read(path: Path, *, account: bool = False) -> Account:
         raise CheckFailed(f"{path}: the beginning of a line stands behind the end line")
     _within_budget(path, payer, totals)
     finished = finished and not torn
-    return Account(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed))
+    return VerifiedLedger(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed))
 
 
 def _lines(path: Path) -> tuple[Iterator[tuple[int, bytes]], bool]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from admmnet.privacy.ledger.audit import Account
+from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.report.html.values import at, last_total, real
 
 TOLERANCE = 1e-9
@@ -18,7 +18,7 @@ UNCOVERED = ("primal-dp-scd",)
 def contradictions(
     path: Path,
     summary: Mapping[str, Any],
-    accounts: Mapping[str, Account],
+    accounts: Mapping[str, VerifiedLedger],
     entries: Mapping[int, Mapping[str, Any]],
     *,
     whole: bool,
@@ -31,7 +31,7 @@ def contradictions(
         summary.json.
     summary : dict
         Its content.
-    accounts : dict of str to Account
+    accounts : dict of str to VerifiedLedger
         The ledgers that verify, by the name of their file.
     entries : dict of int to dict
         ``per_agent`` of the summary, by agent.
@@ -66,7 +66,7 @@ def contradictions(
 
 
 def _worst_case(
-    path: Path, summary: Mapping[str, Any], account: Account, entry: Mapping[str, Any]
+    path: Path, summary: Mapping[str, Any], account: VerifiedLedger, entry: Mapping[str, Any]
 ) -> list[str]:
     """A worst case, of which no ledger knows, that is below what was spent; a resumed run pays for rounds twice."""
     spent = last_total(account)["epsilon_spent"]
@@ -84,7 +84,7 @@ def _worst_case(
     ]
 
 
-def _spent(account: Account) -> float | None:
+def _spent(account: VerifiedLedger) -> float | None:
     """Spent epsilon that the summary must have."""
     found: float | None = last_total(account)["epsilon_spent"]
     return None if account.header["algorithm"] in UNCOVERED else found
@@ -105,7 +105,7 @@ def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, A
     ]
 
 
-def _wide(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, Account]) -> list[str]:
+def _wide(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, VerifiedLedger]) -> list[str]:
     """What the summary says of the whole network, against the ledgers; a part has not all of them."""
     listed = at(summary, "ledgers")
     if not isinstance(listed, Mapping):

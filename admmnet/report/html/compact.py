@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.privacy.ledger.audit import Account
+from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.report.html.facts import Book
 from admmnet.report.series import SPOKE, Series
 
@@ -128,14 +128,14 @@ def _total(line: dict[str, Any]) -> tuple[float | None, ...]:
     return total["rho"], total["epsilon_spent"], total["epsilon_published"]
 
 
-def _lines(account: Account, kinds: _Numbered) -> list[_Row]:
+def _lines(account: VerifiedLedger, kinds: _Numbered) -> list[_Row]:
     return [
         _Row(round_, round_, ((kinds.place(_kind(line)), 1),), 1, _total(line))
         for round_, _, line in account.events
     ]
 
 
-def _by_round(account: Account) -> list[tuple[int, list[dict[str, Any]]]]:
+def _by_round(account: VerifiedLedger) -> list[tuple[int, list[dict[str, Any]]]]:
     """Lines of each round in the order of the file; a resumed run has some rounds twice."""
     found: list[tuple[int, list[dict[str, Any]]]] = []
     for round_, _, line in account.events:
@@ -146,7 +146,7 @@ def _by_round(account: Account) -> list[tuple[int, list[dict[str, Any]]]]:
     return found
 
 
-def _rounds(account: Account, kinds: _Numbered, block: int) -> list[_Row]:
+def _rounds(account: VerifiedLedger, kinds: _Numbered, block: int) -> list[_Row]:
     """Rows of ``block`` rounds with events; where that is 1, neighbouring rounds with equal events share a row."""
     rounds, rows = _by_round(account), list[_Row]()
     for start in range(0, len(rounds), block):

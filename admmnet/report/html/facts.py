@@ -25,7 +25,7 @@ class Book:
     ----------
     name : str
         As ``ledger/agent-000.jsonl``.
-    account : audit.Account or None
+    account : audit.VerifiedLedger or None
         What is in it; None where it does not verify.
     fault : str or None
         File, line and fault of one that does not verify.
@@ -38,7 +38,7 @@ class Book:
     """
 
     name: str
-    account: audit.Account | None
+    account: audit.VerifiedLedger | None
     fault: str | None
     digest: str
     listed: str | None
@@ -233,7 +233,7 @@ def _settings(path: Path) -> dict[str, dict[str, Any]] | None:
     return {name: table for name, table in tables.items() if isinstance(table, dict)}
 
 
-def _book(file: Path, account: audit.Account | None, told: Any) -> Book:
+def _book(file: Path, account: audit.VerifiedLedger | None, told: Any) -> Book:
     fault = None
     if account is None:
         try:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from admmnet.privacy.ledger.audit import Account
+from admmnet.privacy.ledger.audit import VerifiedLedger
 
 
 def at(tree: Any, *keys: str) -> Any:
@@ -30,7 +30,7 @@ def whole(value: Any) -> int | None:
     return value if type(value) is int and abs(value) < 1 << 53 else None
 
 
-def last_total(account: Account | None) -> Mapping[str, Any]:
+def last_total(account: VerifiedLedger | None) -> Mapping[str, Any]:
     """Totals of a ledger as its last event states them; the verification has recomputed them."""
     nothing = {"rho": None, "xi": None, "epsilon_spent": None, "epsilon_published": None}
     if account is None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from admmnet.solvers.blocks.records import Rows, Stack
+from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.types import Matrix, Vector
 
 TERMS = 8
@@ -68,23 +68,23 @@ class Curvature:
             terms=np.zeros((size, slots, d), dtype=np.float32),
         )
 
-    def able(self, rows: Rows, m: Vector) -> NDArray[np.bool_]:
+    def able(self, rows: StackRows, m: Vector) -> NDArray[np.bool_]:
         """Whether single precision carries a member's inverse at m (k,)."""
         R, n = rows.pick(self._stack.row_norm), self._stack.X.shape[1]
         bound = self._stack.loss.curvature_bound() * R * R
         return np.asarray((m >= (n + 4) * 2.0**-23 * bound) & (R > 1e-15) & (R < 1e15))
 
-    def base(self, rows: Rows, r: Matrix, m: Vector) -> Matrix:
+    def base(self, rows: StackRows, r: Matrix, m: Vector) -> Matrix:
         """Base times r (k, d)."""
         found: Matrix = r / (m + rows.pick(self._kappa))[:, None]
         has = rows.pick(self.state.cached)
         if has.all():
             return self._apply(rows, r)
         if has.any():
-            found[has] = self._apply(Rows.of(rows.members[has]), r[has])
+            found[has] = self._apply(StackRows.of(rows.members[has]), r[has])
         return found
 
-    def _apply(self, rows: Rows, r: Matrix) -> Matrix:
+    def _apply(self, rows: StackRows, r: Matrix) -> Matrix:
         """Cached base times r; r is scaled to norm 1, so that single precision has room."""
         assert self.state.inverse is not None
         norm = np.maximum(np.sqrt(np.vecdot(r, r)), 1e-300)[:, None]
@@ -98,14 +98,14 @@ class Curvature:
         unit *= norm / rows.pick(self.state.m)[:, None]
         return unit
 
-    def _multiply(self, rows: Rows, v: Single) -> Single:
+    def _multiply(self, rows: StackRows, v: Single) -> Single:
         assert self.state.inverse is not None
         found = np.empty_like(v)
         for first, last, start, stop in rows.runs:
             np.matmul(self.state.inverse[first:last], v[start:stop, :, None], out=found[start:stop, :, None])
         return found
 
-    def correction(self, rows: Rows, r: Matrix) -> Matrix:
+    def correction(self, rows: StackRows, r: Matrix) -> Matrix:
         """Rank-one terms times r (k, d)."""
         if not rows.pick(self.state.used).any():
             return np.zeros_like(r)
@@ -115,7 +115,7 @@ class Curvature:
         found: Matrix = norm * np.matmul(weighted[:, None, :], terms)[:, 0, :]
         return found
 
-    def learn(self, rows: Rows, s: Matrix, change: Matrix, q: Matrix, m: Vector) -> None:
+    def learn(self, rows: StackRows, s: Matrix, change: Matrix, q: Matrix, m: Vector) -> None:
         """Add terms so that the inverse, which now maps `change` to q, maps it to s; all (k, d).
 
         Symmetric rank one where the inverse stays below I/m plus its base, else BFGS as two terms,
@@ -143,11 +143,11 @@ class Curvature:
         self.state.weights[index, slot] = weight[fine]
         self.state.used[index] += 1
 
-    def full(self, rows: Rows) -> NDArray[np.bool_]:
+    def full(self, rows: StackRows) -> NDArray[np.bool_]:
         """Whether the next pair may find no room, shape (k,)."""
         return np.asarray(rows.pick(self.state.used) > self.state.weights.shape[1] - 2)
 
-    def foldable(self, rows: Rows) -> NDArray[np.bool_]:
+    def foldable(self, rows: StackRows) -> NDArray[np.bool_]:
         """Whether full terms can be added to the base, shape (k,)."""
         return np.asarray(rows.pick(self.state.cached) & (self.state.root is None))
 
@@ -168,7 +168,7 @@ class Curvature:
         self.state.weights[index] = 0.0
         self.state.used[index] = 0
 
-    def move(self, rows: Rows, m: Vector) -> None:
+    def move(self, rows: StackRows, m: Vector) -> None:
         """Adapt to a new m (k,): (B^-1 + c I)^-1 = (I + c B)^-1 B, and terms are dropped."""
         ratio = m / rows.pick(self.state.m)
         with np.errstate(invalid="ignore"):
@@ -192,7 +192,7 @@ class Curvature:
         self.state.m[rows.members[moved]] = m[moved]
         self.drop(rows.members[moved])
 
-    def refresh(self, rows: Rows, theta: Matrix, m: Vector, spread: Vector) -> None:
+    def refresh(self, rows: StackRows, theta: Matrix, m: Vector, spread: Vector) -> None:
         """Set the base of these members from the Hessian at theta (k, d), averaged over spread (k,)."""
         self._allocate()
         assert self.state.inverse is not None

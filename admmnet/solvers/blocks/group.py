@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RunError
 from admmnet.solvers.blocks.curvature import Curvature
-from admmnet.solvers.blocks.records import Indices, Rows, Stack
+from admmnet.solvers.blocks.records import Indices, Stack, StackRows
 from admmnet.solvers.newton import LocalSolver, Solution, met_curvature, rounding_margin
 from admmnet.types import Matrix, Vector
 
@@ -36,7 +36,7 @@ Flags = NDArray[np.bool_]
 class _Front:
     """Members at work in one call: k of them, row by row."""
 
-    rows: Rows
+    rows: StackRows
     place: Indices  # in the call
     g: Matrix
     m: Vector
@@ -67,7 +67,7 @@ class _Front:
             return
         for item in fields(self):
             if item.name == "rows":
-                self.rows = Rows.of(self.rows.members[kept])
+                self.rows = StackRows.of(self.rows.members[kept])
             else:
                 setattr(self, item.name, getattr(self, item.name)[kept])
 
@@ -140,7 +140,7 @@ class Group:
         m: Vector,
         beta: Vector,
     ) -> None:
-        front = self._start(Rows.of(index), place, g, m, beta)
+        front = self._start(StackRows.of(index), place, g, m, beta)
         self.curve.move(front.rows, m)
         for _ in range(_MAX_STEPS):
             found |= self._finish(front)
@@ -150,11 +150,11 @@ class Group:
         for k in range(len(front.place)):
             found[int(front.place[k])] = self._hand_over(front, k)
 
-    def _start(self, rows: Rows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
+    def _start(self, rows: StackRows, place: Indices, g: Matrix, m: Vector, beta: Vector) -> _Front:
         state, unknown = self.state, ~rows.pick(self.state.known)
         new = rows.members[unknown]
         if len(new):
-            state.data[new], state.rms[new] = self.stack.gradient(Rows.of(new), state.theta[new])
+            state.data[new], state.rms[new] = self.stack.gradient(StackRows.of(new), state.theta[new])
         k, theta, data = len(m), state.theta[rows.members], state.data[rows.members]
         r = data + m[:, None] * theta + g
         norm, off, none = _norms(r), np.zeros(k, dtype=bool), np.zeros(k, dtype=np.intp)
@@ -293,7 +293,7 @@ class Group:
             size = _norms(front.theta[due])
             spread = front.spread[due]
             spread[spread <= 1e-9 * self.stack.row_norm[which] * size] = 0.0
-            self.curve.refresh(Rows.of(which), front.theta[due], front.m[due], spread)
+            self.curve.refresh(StackRows.of(which), front.theta[due], front.m[due], spread)
             self.state.patience[which] *= 2.0
             self.state.before[which] = self.state.passes[which]
             self.state.waste[which] = 0
@@ -322,7 +322,7 @@ class Group:
 
     def _learn_from_failure(self, front: _Front, failed: Flags) -> None:
         """Learn the pairs of steps that were not taken."""
-        rows, curve = Rows.of(front.rows.members[failed]), self.curve
+        rows, curve = StackRows.of(front.rows.members[failed]), self.curve
         full = curve.full(rows)
         curve.fold(rows.members[full & curve.foldable(rows)])
         curve.drop(rows.members[full])
@@ -337,7 +337,12 @@ class Group:
         hides are marked as lost.
         """
         some = np.flatnonzero(front.search)
-        rows, theta, r, m = Rows.of(front.rows.members[some]), front.theta[some], front.r[some], front.m[some]
+        rows, theta, r, m = (
+            StackRows.of(front.rows.members[some]),
+            front.theta[some],
+            front.r[some],
+            front.m[some],
+        )
         p = step[some]
         turned = ~(np.vecdot(p, r) < 0.0)
         p[turned] = -r[turned] / (m + rows.pick(self.kappa))[turned, None]
@@ -365,7 +370,7 @@ def _learn(curve: Curvature, front: _Front, some: Flags, q: Matrix) -> None:
     if some.all():
         curve.learn(front.rows, front.s, front.change, q, front.m)
     else:
-        rows = Rows.of(front.rows.members[some])
+        rows = StackRows.of(front.rows.members[some])
         curve.learn(rows, front.s[some], front.change[some], q[some], front.m[some])
 
 

@@ -27,14 +27,14 @@ Stacked = NDArray[np.float64]
 """Three-dimensional float64 array, (B, n, d)."""
 
 
-class Rows(NamedTuple):
+class StackRows(NamedTuple):
     """Some members of a stack, ascending, and the runs of consecutive ones."""
 
     members: Indices
     runs: tuple[tuple[int, int, int, int], ...]  # members first to last - 1 are at places start to stop - 1
 
     @classmethod
-    def of(cls, index: Indices) -> Rows:
+    def of(cls, index: Indices) -> StackRows:
         """Find the runs of ascending members, shape (k,)."""
         if not len(index):
             return cls(index, ())
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
         return cls(index, tuple((first, first + stop - start, start, stop) for first, start, stop in pairs))
 
     def pick(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Rows of an array over all members, not to be written to: a view if the members are one run."""
+        """StackRows of an array over all members, not to be written to: a view if the members are one run."""
         if len(self.runs) == 1:
             first, last, _, _ = self.runs[0]
             return array[first:last]
@@ -84,28 +84,28 @@ class Stack:
             if self._mask is not None:
                 self._mask[i, : len(y)] = 1.0
 
-    def scores(self, rows: Rows, theta: Matrix) -> Matrix:
+    def scores(self, rows: StackRows, theta: Matrix) -> Matrix:
         """Scores X_i theta_i, shape (k, n), of theta (k, d)."""
         found = np.empty((len(rows.members), self.X.shape[1]))
         for first, last, start, stop in rows.runs:
             np.matmul(self.X[first:last], theta[start:stop, :, None], out=found[start:stop, :, None])
         return found
 
-    def combine(self, rows: Rows, weights: Matrix) -> Matrix:
+    def combine(self, rows: StackRows, weights: Matrix) -> Matrix:
         """Sums of records X_i^T w_i, shape (k, d), of weights (k, n)."""
         found = np.empty((len(rows.members), self.X.shape[2]))
         for first, last, start, stop in rows.runs:
             np.matmul(weights[start:stop, None, :], self.X[first:last], out=found[start:stop, None, :])
         return found
 
-    def slopes(self, rows: Rows, scores: Matrix) -> Matrix:
+    def slopes(self, rows: StackRows, scores: Matrix) -> Matrix:
         """First derivatives of the losses, shape (k, n), zero at padding."""
         found = self.loss.derivative(scores, rows.pick(self.y))
         if self._mask is not None:
             found *= rows.pick(self._mask)
         return found
 
-    def gradient(self, rows: Rows, theta: Matrix) -> tuple[Matrix, Vector]:
+    def gradient(self, rows: StackRows, theta: Matrix) -> tuple[Matrix, Vector]:
         """Gradients of the mean losses, shape (k, d), and the root mean squares of their slopes, shape (k,).
 
         As `newton.gradient`. A padded row adds exact zeros: `newton.rounding_margin` holds with
@@ -116,7 +116,7 @@ class Stack:
         total /= counts[:, None]
         return total, np.sqrt(np.vecdot(weights, weights) / counts)
 
-    def bends(self, rows: Rows, theta: Matrix, spread: Vector) -> Matrix:
+    def bends(self, rows: StackRows, theta: Matrix, spread: Vector) -> Matrix:
         """Curvatures of the losses, shape (k, n), averaged over scores within spread (k,) where that is not 0."""
         u, y = self.scores(rows, theta), rows.pick(self.y)
         bend = self.loss.curvature(u, y)
@@ -127,7 +127,7 @@ class Stack:
             bend[wide] = np.maximum(rise, 0.0) / (2.0 * reach)
         return bend
 
-    def mean_losses(self, rows: Rows, theta: Matrix) -> Vector:
+    def mean_losses(self, rows: StackRows, theta: Matrix) -> Vector:
         """Mean losses at theta (k, d), shape (k,)."""
         losses = self.loss.value(self.scores(rows, theta), rows.pick(self.y))
         if self._mask is None:
@@ -136,7 +136,7 @@ class Stack:
 
     def spectral_norms(self) -> Vector:
         """Estimate from below the largest eigenvalue of every X_i^T X_i / n_i, shape (B,); three passes."""
-        rows = Rows.of(np.arange(len(self.counts)))
+        rows = StackRows.of(np.arange(len(self.counts)))
         v = np.ones((len(self.counts), self.X.shape[2]))
         found = np.zeros(len(self.counts))
         for _ in range(3):

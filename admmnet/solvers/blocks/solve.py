@@ -14,7 +14,7 @@ import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.solvers.blocks.group import Group, attempt
-from admmnet.solvers.blocks.records import LARGE, Rows, Stack, check_shards, groups
+from admmnet.solvers.blocks.records import LARGE, Stack, StackRows, check_shards, groups
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver, Solution, gradient
 from admmnet.types import Matrix, Vector
@@ -217,5 +217,5 @@ class BlockSolver:
         for i, solver in self._alone.items():
             found[i] = solver.mean_loss(points[i])
         for places, group in zip(self._places, self._groups, strict=True):
-            found[places] = group.stack.mean_losses(Rows.of(np.arange(len(places))), points[places])
+            found[places] = group.stack.mean_losses(StackRows.of(np.arange(len(places))), points[places])
         return found

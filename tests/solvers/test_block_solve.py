@@ -14,7 +14,7 @@ from admmnet.running.checkpoint.state import block_state
 from admmnet.solvers.blocks import group as block_group
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.group import Group
-from admmnet.solvers.blocks.records import Rows, Stack
+from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.losses import Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver, Solution
@@ -176,11 +176,11 @@ def test_padding_changes_neither_norms_nor_margins() -> None:
     X, y = problem(30, 8)
     stack = Stack([(X, y), problem(33, 8)], LOSS)
     theta = np.array([linear_term(8, 2.0), linear_term(8, 1.0)])
-    data, rms = stack.gradient(Rows.of(np.arange(2)), theta)
+    data, rms = stack.gradient(StackRows.of(np.arange(2)), theta)
     slopes = LOSS.derivative(X @ theta[0], y)
     np.testing.assert_allclose(data[0], slopes @ X / 30, rtol=1e-13)
     assert rms[0] == pytest.approx(float(np.sqrt(np.mean(slopes**2))), rel=1e-13)
-    losses = stack.mean_losses(Rows.of(np.arange(2)), theta)
+    losses = stack.mean_losses(StackRows.of(np.arange(2)), theta)
     assert losses[0] == pytest.approx(float(LOSS.value(X @ theta[0], y).mean()), rel=1e-13)
 
 

@@ -55,7 +55,7 @@ def topic_of(frame: Frame) -> Topic | None:
     return None if name is None else (name, frame.channel)
 
 
-class Inbox:
+class Mailbox:
     """Frames that arrived and are not yet taken.
 
     Parameters
@@ -67,14 +67,14 @@ class Inbox:
     ----------
     counts : dict of str to int
         Frames by what became of them, of those that were not simply wanted.
-    heard : dict of int to int
+    received : dict of int to int
         Of every neighbour, how far its numbered frames have come.
     """
 
     def __init__(self, identities: Mapping[int, str | None]) -> None:
         self._identities = dict(identities)
         self._links: dict[int, bytes] = {}
-        self.heard = dict.fromkeys(identities, 0)
+        self.received = dict.fromkeys(identities, 0)
         self.counts = {str(verdict): 0 for verdict in COUNTED}
         self._first: dict[Topic, int] = {}  # the oldest turn of a topic that is not over
         self._begun: dict[Topic, int] = {}
@@ -112,11 +112,11 @@ class Inbox:
         topic = topic_of(frame)
         if not frame.sequence:  # needs no place in the order
             return Verdict.NOW if topic is None else Verdict.REFUSED
-        if frame.sequence <= self.heard[peer]:
+        if frame.sequence <= self.received[peer]:
             return Verdict.DUPLICATE
-        if frame.sequence > self.heard[peer] + 1:
+        if frame.sequence > self.received[peer] + 1:
             return Verdict.GAP
-        self.heard[peer] = frame.sequence
+        self.received[peer] = frame.sequence
         return Verdict.NOW if topic is None else self._keep(frame, topic)
 
     def _keep(self, frame: Frame, topic: Topic) -> Verdict:

@@ -83,7 +83,7 @@ class Post:
             obey=self._obey,
             give_up=self.lose,
         )
-        self.inbox, self.links = self.lines.inbox, self.lines.links
+        self.mailbox, self.links = self.lines.mailbox, self.lines.links
 
     # waiting
 

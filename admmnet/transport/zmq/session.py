@@ -13,7 +13,7 @@ from typing import Any
 
 from admmnet.transport.hosts.network import Keys, Network
 from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
-from admmnet.transport.zmq.mailbox import Inbox, Verdict
+from admmnet.transport.zmq.mailbox import Mailbox, Verdict
 from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
 from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
 
@@ -42,7 +42,7 @@ class Lines:
     ----------
     links : dict of int to Link
         Neighbours.
-    inbox : Inbox
+    mailbox : Mailbox
         What has arrived.
     closed : set of int
         Neighbours to which nothing is sent any more.
@@ -70,7 +70,7 @@ class Lines:
         self.links = {place: Link() for place in around}
         identities = {place: self.peers[place].public_key if keys else None for place in around}
         self._by_key = {key: place for place, key in identities.items() if key is not None}
-        self.inbox = Inbox(identities)
+        self.mailbox = Mailbox(identities)
         self.closed: set[int] = set()
         self.fault: str | None = None
         plain = json.loads(json.dumps(dict(settings)))
@@ -91,8 +91,8 @@ class Lines:
             return
         link.sent += numbered
         number = link.sent if numbered else 0
-        heard = self.inbox.heard[peer]
-        data = encode(Frame(kind, link.id, self.rank, sequence=number, acknowledged=heard, **fields))
+        received = self.mailbox.received[peer]
+        data = encode(Frame(kind, link.id, self.rank, sequence=number, acknowledged=received, **fields))
         if numbered:
             link.log.append((number, data))
         if link.up:
@@ -177,7 +177,7 @@ class Lines:
             self._garbled(identity, bad.reason)
 
     def _judge(self, frame: Frame, value: Any, identity: str | None) -> None:
-        verdict = self.inbox.judge(frame, identity)
+        verdict = self.mailbox.judge(frame, identity)
         if verdict in (Verdict.FOREIGN, Verdict.REFUSED):
             return
         link = self.links[frame.sender]
@@ -186,7 +186,7 @@ class Lines:
             sent = value.get("sent") if isinstance(value, dict) else None
             if not isinstance(sent, int) or not isinstance(value.get("for"), list):
                 raise BadFrame("payload")
-            link.gap = sent > self.inbox.heard[frame.sender]
+            link.gap = sent > self.mailbox.received[frame.sender]
             if link.gap:
                 self.ask_again(frame.sender)
         if verdict is Verdict.GAP:
@@ -199,12 +199,12 @@ class Lines:
 
     def _greeted(self, frame: Frame, theirs: Greeting, identity: str | None) -> None:
         peer = frame.sender
-        if not self.inbox.belongs(frame, identity) or peer in self.closed:
-            self.inbox.count(Verdict.FOREIGN)
+        if not self.mailbox.belongs(frame, identity) or peer in self.closed:
+            self.mailbox.count(Verdict.FOREIGN)
             return
         link, mine = self.links[peer], self._greeting.nonce
         if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
-            self.inbox.count(Verdict.FOREIGN)
+            self.mailbox.count(Verdict.FOREIGN)
             if theirs.echo == mine:  # no recording: the process that was here is dead
                 self._give_up(peer, "its process has ended and was started anew")
             else:
@@ -214,7 +214,7 @@ class Lines:
         link.theirs = theirs.nonce
         if theirs.echo == mine and not link.ready:  # it has heard this very run: no recording can have
             link.id = link_id(mine, theirs.nonce)
-            self.inbox.open(peer, link.id)
+            self.mailbox.open(peer, link.id)
             self.fault = self.fault or difference(self._greeting, theirs, self._names[peer])
         if news or not theirs.ready:
             self.greet(peer)
@@ -224,7 +224,7 @@ class Lines:
                 self.send(peer, kind, **values)
 
     def _garbled(self, identity: str | None, reason: str) -> None:
-        self.inbox.count(Verdict.REFUSED)
+        self.mailbox.count(Verdict.REFUSED)
         peer = None if identity is None else self._by_key.get(identity)
         if peer is None or peer in self.closed:  # anybody could have sent it
             return
@@ -238,7 +238,7 @@ class Lines:
     def shut(self, peer: int) -> None:
         """Neither take anything more of a neighbour nor send it anything."""
         self.closed.add(peer)
-        self.inbox.shut(peer)
+        self.mailbox.shut(peer)
 
     def close(self, linger: float) -> None:
         """Close the sockets; what was sent may still leave for some seconds."""

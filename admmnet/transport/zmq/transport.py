@@ -105,7 +105,7 @@ class ZmqWorld:
     def counts(self) -> dict[str, int]:
         """Frames that were not simply wanted, by what became of them, and knocks of those without a right key."""
         door = self.post.lines.sockets.door
-        return self.post.inbox.counts | {"turned away": 0 if door is None else door.turned_away}
+        return self.post.mailbox.counts | {"turned away": 0 if door is None else door.turned_away}
 
     def gather(self, value: Any) -> list[Any]:
         """See ``World.gather``: JSON that travels on from neighbour to neighbour."""
@@ -113,11 +113,11 @@ class ZmqWorld:
         self._gathers += 1
         mine = as_json(value)
         _check_size(len(mine), "a value of a gather")
-        box = post.inbox.begin(topic, turn)
+        box = post.mailbox.begin(topic, turn)
         post.lines.spread(Kind.SHARE, origin=self.rank, round=turn, payload=mine)
         others = set(range(self.size)) - {self.rank}
         post.wait(lambda: {q for q in others if (-1, q) not in box and q not in post.lost})
-        post.inbox.finish(topic, turn)
+        post.mailbox.finish(topic, turn)
         shares = {q: box.get((-1, q)) for q in others} | {self.rank: mine}
         try:
             return [None if (share := shares[q]) is None else json.loads(share) for q in range(self.size)]
@@ -189,7 +189,7 @@ class ZmqTransport:
         self._exchanges += (
             1  # rounds may begin anywhere and come again: frames bear the number of the exchange
         )
-        box = post.inbox.begin(("round", channel), turn)
+        box = post.mailbox.begin(("round", channel), turn)
         payloads: dict[int, bytes | None] = {}
         for peer, i in self._to:
             if i not in payloads:
@@ -201,7 +201,7 @@ class ZmqTransport:
             post.lines.send(peer, kind, channel=channel, origin=i, round=turn, payload=payload or b"")
         expected, lost = self._from, post.lost
         post.wait(lambda: {q for q, j in expected if (q, j) not in box and q not in lost})
-        post.inbox.finish(("round", channel), turn)
+        post.mailbox.finish(("round", channel), turn)
         arrived: dict[int, Vector] = {i: said for i, said in spoken.items() if said is not None}
         for place in expected:
             if (content := box.get(place)) is not None:
@@ -224,11 +224,11 @@ class ZmqTransport:
         self._collects += 1
         rank, size, width = self.world.rank, self.world.size, rows.shape[1]
         _check_size(8 * rows.size, "the rows of one process")
-        box = post.inbox.begin(topic, turn)
+        box = post.mailbox.begin(topic, turn)
         post.lines.spread(Kind.ROWS, channel=self._channel, origin=rank, round=turn, payload=payload_of(rows))
         others = set(range(size)) - {rank}
         post.wait(lambda: {q for q in others if (-1, q) not in box and q not in post.lost})
-        post.inbox.finish(topic, turn)
+        post.mailbox.finish(topic, turn)
         everything = np.full((sum(map(len, self._owners)), width), np.nan)
         everything[list(self.agents)] = rows
         for q in others:
@@ -246,7 +246,7 @@ class ZmqTransport:
     def close(self) -> None:
         """Take nothing more that belongs to this graph."""
         for name in ("round", "collect"):
-            self._post.inbox.forget((name, self._channel))
+            self._post.mailbox.forget((name, self._channel))
 
 
 def _check_size(size: int, what: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from admmnet.transport.zmq import mailbox as rules
-from admmnet.transport.zmq.mailbox import Inbox, Verdict
+from admmnet.transport.zmq.mailbox import Mailbox, Verdict
 from admmnet.transport.zmq.wire import Frame, Kind, payload_of
 
 LINK, OTHER = b"l" * 16, b"o" * 16
@@ -15,8 +15,8 @@ ROUNDS = ("round", 0)
 class Sender:
     """A neighbour that numbers its frames."""
 
-    def __init__(self, inbox: Inbox, process: int, key: str | None = None) -> None:
-        self.inbox, self.process, self.key, self.sequence = inbox, process, key, 0
+    def __init__(self, mailbox: Mailbox, process: int, key: str | None = None) -> None:
+        self.mailbox, self.process, self.key, self.sequence = mailbox, process, key, 0
 
     def frame(self, kind: Kind, round: int = 0, origin: int | None = None, **others: Any) -> Frame:
         self.sequence += 1
@@ -26,70 +26,70 @@ class Sender:
         return Frame(kind, LINK, self.process, origin=whose, round=round, **values)
 
     def say(self, kind: Kind, round: int = 0, origin: int | None = None, **others: Any) -> Verdict:
-        return self.inbox.judge(self.frame(kind, round, origin, **others), self.key)
+        return self.mailbox.judge(self.frame(kind, round, origin, **others), self.key)
 
 
-def two() -> tuple[Inbox, Sender, Sender]:
-    inbox = Inbox({1: "one", 2: "two"})
+def two() -> tuple[Mailbox, Sender, Sender]:
+    mailbox = Mailbox({1: "one", 2: "two"})
     for peer in (1, 2):
-        inbox.open(peer, LINK)
-    return inbox, Sender(inbox, 1, "one"), Sender(inbox, 2, "two")
+        mailbox.open(peer, LINK)
+    return mailbox, Sender(mailbox, 1, "one"), Sender(mailbox, 2, "two")
 
 
-def counted(inbox: Inbox) -> dict[str, int]:
-    return {reason: count for reason, count in inbox.counts.items() if count}
+def counted(mailbox: Mailbox) -> dict[str, int]:
+    return {reason: count for reason, count in mailbox.counts.items() if count}
 
 
 def test_rounds_in_order() -> None:
-    inbox, one, two_ = two()
+    mailbox, one, two_ = two()
     for round in range(5):
-        box = inbox.begin(ROUNDS, round)
+        box = mailbox.begin(ROUNDS, round)
         assert one.say(Kind.VECTOR, round) is Verdict.NOW
         assert two_.say(Kind.SILENCE, round) is Verdict.NOW
         assert box == {(1, 1): payload_of([round]), (2, 2): None}  # type: ignore[arg-type]
-        inbox.finish(ROUNDS, round)
-    assert not counted(inbox)
-    assert inbox.heard == {1: 5, 2: 5}
+        mailbox.finish(ROUNDS, round)
+    assert not counted(mailbox)
+    assert mailbox.received == {1: 5, 2: 5}
 
 
 def test_the_next_round_waits_and_no_more_than_that() -> None:
-    inbox, one, _ = two()
-    inbox.begin(ROUNDS, 4)
+    mailbox, one, _ = two()
+    mailbox.begin(ROUNDS, 4)
     assert one.say(Kind.VECTOR, 4) is Verdict.NOW
     assert one.say(Kind.VECTOR, 5) is Verdict.EARLY
     assert one.say(Kind.VECTOR, 6) is Verdict.REFUSED
-    inbox.finish(ROUNDS, 4)
-    assert list(inbox.begin(ROUNDS, 5)) == [(1, 1)]
+    mailbox.finish(ROUNDS, 4)
+    assert list(mailbox.begin(ROUNDS, 5)) == [(1, 1)]
     assert one.say(Kind.VECTOR, 7) is Verdict.EARLY
-    assert counted(inbox) == {"early": 2, "refused": 1}
+    assert counted(mailbox) == {"early": 2, "refused": 1}
 
 
 def test_a_network_that_this_process_has_not_opened_yet() -> None:
-    inbox, one, _ = two()
+    mailbox, one, _ = two()
     assert one.say(Kind.VECTOR, 12, channel=3) is Verdict.EARLY
-    assert list(inbox.begin(("round", 3), 12)) == [(1, 1)]
-    assert not inbox.begin(ROUNDS, 12)
+    assert list(mailbox.begin(("round", 3), 12)) == [(1, 1)]
+    assert not mailbox.begin(ROUNDS, 12)
 
 
 def test_what_is_over_is_late() -> None:
-    inbox, one, two_ = two()
-    inbox.begin(ROUNDS, 4)
-    inbox.finish(ROUNDS, 4)
+    mailbox, one, two_ = two()
+    mailbox.begin(ROUNDS, 4)
+    mailbox.finish(ROUNDS, 4)
     assert one.say(Kind.VECTOR, 4) is Verdict.LATE
     assert one.say(Kind.SILENCE, 3) is Verdict.LATE
-    inbox.begin(ROUNDS, 9)  # rounds may leave numbers out
+    mailbox.begin(ROUNDS, 9)  # rounds may leave numbers out
     assert one.say(Kind.VECTOR, 8) is Verdict.LATE
-    inbox.finish(ROUNDS, 9)
-    inbox.forget(ROUNDS)
+    mailbox.finish(ROUNDS, 9)
+    mailbox.forget(ROUNDS)
     assert two_.say(Kind.VECTOR, 10) is Verdict.LATE
-    assert counted(inbox) == {"late": 4}
+    assert counted(mailbox) == {"late": 4}
 
 
 def test_what_came_already_is_a_duplicate() -> None:
-    inbox, one, _ = two()
-    inbox.begin(ROUNDS, 0)
+    mailbox, one, _ = two()
+    mailbox.begin(ROUNDS, 0)
     first, second = one.frame(Kind.VECTOR, 0), one.frame(Kind.BYE)
-    assert [inbox.judge(frame, "one") for frame in (first, first, second, first, second)] == [
+    assert [mailbox.judge(frame, "one") for frame in (first, first, second, first, second)] == [
         Verdict.NOW,
         Verdict.DUPLICATE,
         Verdict.NOW,
@@ -98,18 +98,18 @@ def test_what_came_already_is_a_duplicate() -> None:
     ]
     # a second vector for the same round under a new number: the first one stands
     assert one.say(Kind.VECTOR, 0, payload=payload_of([7.0])) is Verdict.DUPLICATE  # type: ignore[arg-type]
-    assert counted(inbox) == {"duplicate": 4}
-    assert inbox.begin(ROUNDS, 0)[1, 1] == first.payload
+    assert counted(mailbox) == {"duplicate": 4}
+    assert mailbox.begin(ROUNDS, 0)[1, 1] == first.payload
 
 
 def test_after_a_hole_everything_comes_again() -> None:
-    inbox, one, _ = two()
-    inbox.begin(ROUNDS, 0)
+    mailbox, one, _ = two()
+    mailbox.begin(ROUNDS, 0)
     lost, next_, last = one.frame(Kind.VECTOR, 0), one.frame(Kind.VECTOR, 1), one.frame(Kind.BYE)
-    assert inbox.judge(next_, "one") is Verdict.GAP
-    assert inbox.judge(last, "one") is Verdict.GAP
-    assert inbox.heard[1] == 0
-    assert [inbox.judge(frame, "one") for frame in (lost, next_, last)] == [
+    assert mailbox.judge(next_, "one") is Verdict.GAP
+    assert mailbox.judge(last, "one") is Verdict.GAP
+    assert mailbox.received[1] == 0
+    assert [mailbox.judge(frame, "one") for frame in (lost, next_, last)] == [
         Verdict.NOW,
         Verdict.EARLY,
         Verdict.NOW,
@@ -118,37 +118,37 @@ def test_after_a_hole_everything_comes_again() -> None:
 
 @pytest.mark.parametrize("kind", Kind)
 def test_foreign_frames_change_nothing(kind: Kind) -> None:
-    inbox, one, _ = two()
-    box = inbox.begin(ROUNDS, 0)
+    mailbox, one, _ = two()
+    box = mailbox.begin(ROUNDS, 0)
     frame = one.frame(kind, 0)
-    assert inbox.judge(frame._replace(link=OTHER), "one") is Verdict.FOREIGN  # another session
-    assert inbox.judge(frame, "two") is Verdict.FOREIGN  # a neighbour under another's name
-    assert inbox.judge(frame, None) is Verdict.FOREIGN
-    assert inbox.judge(frame._replace(sender=3), "one") is Verdict.FOREIGN  # no neighbour
-    inbox.shut(1)
-    assert inbox.judge(frame, "one") is Verdict.FOREIGN  # a lost one
-    assert counted(inbox) == {"foreign": 5}
+    assert mailbox.judge(frame._replace(link=OTHER), "one") is Verdict.FOREIGN  # another session
+    assert mailbox.judge(frame, "two") is Verdict.FOREIGN  # a neighbour under another's name
+    assert mailbox.judge(frame, None) is Verdict.FOREIGN
+    assert mailbox.judge(frame._replace(sender=3), "one") is Verdict.FOREIGN  # no neighbour
+    mailbox.shut(1)
+    assert mailbox.judge(frame, "one") is Verdict.FOREIGN  # a lost one
+    assert counted(mailbox) == {"foreign": 5}
     assert not box
-    assert inbox.heard == {1: 0, 2: 0}
+    assert mailbox.received == {1: 0, 2: 0}
 
 
 def test_before_a_link_is_open_all_is_foreign() -> None:
-    inbox = Inbox({1: None})
-    assert Sender(inbox, 1).say(Kind.VECTOR) is Verdict.FOREIGN
-    inbox.open(1, LINK)
-    assert Sender(inbox, 1).say(Kind.VECTOR) is Verdict.EARLY
+    mailbox = Mailbox({1: None})
+    assert Sender(mailbox, 1).say(Kind.VECTOR) is Verdict.FOREIGN
+    mailbox.open(1, LINK)
+    assert Sender(mailbox, 1).say(Kind.VECTOR) is Verdict.EARLY
 
 
 def test_shares_travel_by_many_ways() -> None:
-    inbox, one, two_ = two()
-    box = inbox.begin(("gather", 0), 0)
+    mailbox, one, two_ = two()
+    box = mailbox.begin(("gather", 0), 0)
     assert one.say(Kind.SHARE, 0, origin=5) is Verdict.NOW
     assert two_.say(Kind.SHARE, 0, origin=5) is Verdict.KNOWN
     assert two_.say(Kind.SHARE, 0, origin=2) is Verdict.NOW
     assert set(box) == {(-1, 5), (-1, 2)}
-    inbox.finish(("gather", 0), 0)
+    mailbox.finish(("gather", 0), 0)
     assert one.say(Kind.SHARE, 0, origin=2) is Verdict.KNOWN
-    assert not counted(inbox)
+    assert not counted(mailbox)
 
 
 def test_frames_without_a_number() -> None:
@@ -160,10 +160,10 @@ def test_frames_without_a_number() -> None:
 
 def test_one_sender_fills_no_more_than_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "MOST", 3)
-    inbox, one, two_ = two()
-    inbox.begin(ROUNDS, 0)
+    mailbox, one, two_ = two()
+    mailbox.begin(ROUNDS, 0)
     verdicts = [one.say(Kind.VECTOR, 0, origin=agent) for agent in range(5)]
     assert verdicts == [Verdict.NOW] * 3 + [Verdict.REFUSED] * 2
     assert two_.say(Kind.VECTOR, 0) is Verdict.NOW
-    inbox.finish(ROUNDS, 0)
+    mailbox.finish(ROUNDS, 0)
     assert one.say(Kind.VECTOR, 1) is Verdict.EARLY

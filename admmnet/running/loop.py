@@ -198,16 +198,16 @@ def _round(
 ) -> float:
     begin = time.perf_counter()
     agents = [node for block in blocks for node in block]
-    spoken: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline says nothing
+    outgoing: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline sends nothing
     for block in blocks:
-        said = run_batched([node.proposal(round) for node in block])
-        spoken |= {node.id: vector for node, vector in zip(block, said, strict=True)}
+        vectors = run_batched([node.proposal(round) for node in block])
+        outgoing |= {node.id: vector for node, vector in zip(block, vectors, strict=True)}
     solved = time.perf_counter()
     for node in agents:
         node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
-    heard = exchange(transport, spoken, round, observer.theta.shape[1])
+    inbox = exchange(transport, outgoing, round, observer.theta.shape[1])
     for node in agents:
-        node.absorb(heard[node.id])
+        node.absorb(inbox[node.id])
     seconds["solve"] += solved - begin
     seconds["exchange"] += time.perf_counter() - solved
     return observer.observe(round)

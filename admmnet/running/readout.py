@@ -58,9 +58,9 @@ def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> 
     steps = gossip_rounds(graph)
     own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
     for step in range(steps):
-        heard = exchange(transport, dict(own), round + step, theta.shape[1])
+        inbox = exchange(transport, dict(own), round + step, theta.shape[1])
         own = {
-            i: vector + sum(_weight(graph, i, j) * (heard[i][j] - vector) for j in sorted(heard[i]))
+            i: vector + sum(_weight(graph, i, j) * (inbox[i][j] - vector) for j in sorted(inbox[i]))
             for i, vector in own.items()
         }
     return transport.collect(np.stack([own[i] for i in transport.agents])), steps

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from admmnet.transport.layout import Layout
     from admmnet.types import Matrix, Vector
 
-Spoken = Mapping[int, "Vector | None"]
+Outgoing = Mapping[int, "Vector | None"]
 """Agent to the vector it broadcasts this round; None for silence."""
-Heard = dict[int, dict[int, "Vector"]]
-"""Agent to {neighbour that spoke: its vector}."""
+Inbox = dict[int, dict[int, "Vector"]]
+"""Agent to {neighbour that broadcast: its vector}."""
 
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
@@ -76,12 +76,12 @@ class Transport(Protocol):
     agents: tuple[int, ...]
     lost: dict[int, int]
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
-        """Send what this process's agents say to their neighbours and return what they hear.
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+        """Send the vectors of this process's agents to their neighbours and return what arrives from these.
 
         Parameters
         ----------
-        spoken : mapping
+        outgoing : mapping
             Every agent of this process to a float64 vector of shape (d,), or None.
         round : int
             Round, the same everywhere.

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from admmnet.solvers.radius import MOST
-from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport import Inbox, Outgoing, Transport
 
 if TYPE_CHECKING:
     from admmnet.types import Vector
 
 
-def exchange(transport: Transport, spoken: Spoken, round: int, width: int) -> Heard:
-    """Exchange a round's vectors; of a neighbour that sends what no agent of this run does, nothing is heard.
+def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int) -> Inbox:
+    """Exchange a round's vectors; of a neighbour that sends what no agent of this run does, none arrives.
 
     Parameters
     ----------
-    transport, spoken, round
+    transport, outgoing, round
         As of ``Transport.exchange``.
     width : int
         Number of coordinates d.
@@ -28,14 +28,14 @@ def exchange(transport: Transport, spoken: Spoken, round: int, width: int) -> He
     RunError
         Naming the sender, where the transport does not go on without it.
     """
-    heard = transport.exchange(spoken, round)
-    for agent, inbox in heard.items():
-        for j, vector in list(inbox.items()):
+    inbox = transport.exchange(outgoing, round)
+    for agent, vectors in inbox.items():
+        for j, vector in list(vectors.items()):
             fault = fault_of(vector, width)
             if fault is not None:
-                del inbox[j]
+                del vectors[j]
                 transport.reject(j, f"agent {agent}: neighbour {j} sent {fault}")
-    return heard
+    return inbox
 
 
 def fault_of(vector: Vector, width: int) -> str | None:

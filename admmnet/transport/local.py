@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from admmnet.errors import RunError
-from admmnet.transport import Heard, Spoken, Transport, World
+from admmnet.transport import Inbox, Outgoing, Transport, World
 from admmnet.transport.layout import layout
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ class LocalTransport:
         self.lost: dict[int, int] = {}
         self._neighbours = {i: sorted(graph[i]) for i in self.agents}
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
         return {
-            i: {j: said.copy() for j in around if (said := spoken[j]) is not None}
+            i: {j: sent.copy() for j in around if (sent := outgoing[j]) is not None}
             for i, around in self._neighbours.items()
         }
 

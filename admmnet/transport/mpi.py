@@ -16,7 +16,7 @@ import numpy as np
 from mpi4py import MPI
 
 from admmnet.errors import RunError
-from admmnet.transport import Heard, Spoken, Transport, World
+from admmnet.transport import Inbox, Outgoing, Transport, World
 from admmnet.transport.layout import layout
 from admmnet.types import Matrix, Vector
 
@@ -96,19 +96,19 @@ class MPITransport:
         self._world_comm = comm
         self._comm = comm.Create_dist_graph_adjacent(self._ranks, self._ranks)
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        arrived: dict[int, Vector] = {i: said for i, said in spoken.items() if said is not None}
+        arrived: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
         if self._ranks:
-            arrived |= self._exchange_across(spoken)
+            arrived |= self._exchange_across(outgoing)
         return {
             i: {j: arrived[j].copy() for j in around if j in arrived}
             for i, around in self._neighbours.items()
         }
 
-    def _exchange_across(self, spoken: Spoken) -> dict[int, Vector]:
+    def _exchange_across(self, outgoing: Outgoing) -> dict[int, Vector]:
         # the length of a vector, 0 for silence: a receiver needs no other knowledge of what comes
-        lengths = [[0 if (v := spoken[i]) is None else v.size for i in block] for block in self._to]
+        lengths = [[0 if (v := outgoing[i]) is None else v.size for i in block] for block in self._to]
         out = np.array([length for block in lengths for length in block], dtype=np.int64)
         coming = np.empty(sum(map(len, self._from)), dtype=np.int64)
         wait(
@@ -116,8 +116,8 @@ class MPITransport:
                 (out, list(map(len, self._to))), (coming, list(map(len, self._from)))
             )
         )
-        said = [v for block in self._to for i in block if (v := spoken[i]) is not None]
-        payload = np.concatenate(said) if said else np.empty(0)
+        sent = [v for block in self._to for i in block if (v := outgoing[i]) is not None]
+        payload = np.concatenate(sent) if sent else np.empty(0)
         splits = np.split(coming, np.cumsum(list(map(len, self._from)))[:-1])
         buffer = np.empty(int(coming.sum()))
         wait(

@@ -31,7 +31,7 @@ def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, Plan, Sa
     values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA} | settings
     config = RunConfig(data=str(path), out=str(folder), **values)
     result = run(config, world=world, on_start=plans.append)
-    return result, plans[0], world.said
+    return result, plans[0], world.sent
 
 
 def charges(folder: Path) -> list[list[tuple[int, Any]]]:

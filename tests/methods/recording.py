@@ -1,4 +1,4 @@
-"""A small problem, the run of a method on it, and everything that was said."""
+"""A small problem, the run of a method on it, and everything that was sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
 from admmnet.running.result import RunResult
-from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 
@@ -21,19 +21,19 @@ Shards = dict[int, tuple[Matrix, Vector]]
 class RecordingTransport(LocalTransport):
     def __init__(self, world: RecordingWorld, graph: nx.Graph) -> None:
         super().__init__(world, graph)
-        self._said = world.said
+        self._sent = world.sent
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
-        assert round == len(self._said)
-        self._said.append({i: None if v is None else v.copy() for i, v in spoken.items()})
-        return super().exchange(spoken, round)
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+        assert round == len(self._sent)
+        self._sent.append({i: None if v is None else v.copy() for i, v in outgoing.items()})
+        return super().exchange(outgoing, round)
 
 
 class RecordingWorld(LocalWorld):
-    """One process that remembers what every agent said in every round."""
+    """One process that remembers what every agent sent in every round."""
 
     def __init__(self) -> None:
-        self.said: list[dict[int, Vector | None]] = []
+        self.sent: list[dict[int, Vector | None]] = []
 
     def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
         return RecordingTransport(self, graph)
@@ -54,8 +54,8 @@ def shards_of(path: Path, agents: int) -> Shards:
 
 
 def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
-    """Run a seeded simulation on a ring of five; return its result and what was said in every round."""
+    """Run a seeded simulation on a ring of five; return its result and what was sent in every round."""
     world = RecordingWorld()
     values: dict[str, Any] = {"topology": "ring:5", "seed": 11, "method": "published"} | settings
     result = run(RunConfig(data=str(path), out=str(folder), **values), world=world)
-    return result, world.said
+    return result, world.sent

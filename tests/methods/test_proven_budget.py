@@ -28,7 +28,7 @@ from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver, Solution
-from admmnet.transport import Heard
+from admmnet.transport import Inbox
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
 
@@ -95,8 +95,8 @@ def test_a_budget_that_ends_early_refuses_for_good(
     words = {"algorithm": "ipp-admm", "rounds": 8, "epsilon": 120.0, "eta": 0.3, "gate": gate}
     words |= {} if gate == "off" else {"gate_share": 0.5, "gate_threshold": -1e8, "max_releases": 8}
     result, _, said = play(problem, tmp_path / "run", **words)
-    for round, spoken in enumerate(said):
-        assert all((vector is not None) == (round < 2) for vector in spoken.values()), round
+    for round, outgoing in enumerate(said):
+        assert all((vector is not None) == (round < 2) for vector in outgoing.values()), round
     assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [2] * 5
     assert [entry["releases"] for entry in result.summary["per_agent"]] == [2] * 5
     for book in charges(tmp_path / "run"):
@@ -162,11 +162,11 @@ class Lying(LocalTransport):
 
     word: Vector
 
-    def exchange(self, spoken: Any, round: int) -> Heard:
-        heard = super().exchange(spoken, round)
+    def exchange(self, outgoing: Any, round: int) -> Inbox:
+        inbox = super().exchange(outgoing, round)
         if round == 2:
-            heard[1] = {**heard[1], 0: self.word}
-        return heard
+            inbox[1] = {**inbox[1], 0: self.word}
+        return inbox
 
 
 class LyingWorld(LocalWorld):

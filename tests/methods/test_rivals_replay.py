@@ -35,7 +35,7 @@ def play(problem: Path, folder: Path, **settings: Any) -> tuple[Plan, Said]:
     world, plans = RecordingWorld(), list[Plan]()
     values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA, "rounds": 5} | settings
     run(RunConfig(data=str(problem), out=str(folder), **values), world=world, on_start=plans.append)
-    return plans[0], world.said
+    return plans[0], world.sent
 
 
 def strengths_of(plan: Plan) -> Strengths:

@@ -50,7 +50,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def play(problem: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
     world = RecordingWorld()
     values: dict[str, Any] = {"topology": "path:5", "seed": 3, "rounds": 7, "epsilon": 8.0} | settings
-    return run(RunConfig(data=str(problem), out=str(folder), **values), world=world), world.said
+    return run(RunConfig(data=str(problem), out=str(folder), **values), world=world), world.sent
 
 
 def lines(folder: Path) -> list[list[dict[str, Any]]]:

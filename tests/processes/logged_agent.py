@@ -10,7 +10,7 @@ from pathlib import Path
 from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.running import spawn
-from admmnet.transport import Heard, Spoken
+from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.zmq.transport import ZmqTransport
 
 
@@ -19,11 +19,11 @@ def log_messages(agent: int, folder: Path) -> None:
     (folder / f"pid-{agent}").write_text(str(os.getpid()))
     exchange = ZmqTransport.exchange
 
-    def logging(self: ZmqTransport, spoken: Spoken, round: int) -> Heard:
+    def logging(self: ZmqTransport, outgoing: Outgoing, round: int) -> Inbox:
         with (folder / f"sent-{agent}.jsonl").open("a") as file:
-            said = spoken[agent]
+            said = outgoing[agent]
             file.write(json.dumps([round, agent, None if said is None else said.tobytes().hex()]) + "\n")
-        return exchange(self, spoken, round)
+        return exchange(self, outgoing, round)
 
     ZmqTransport.exchange = logging  # type: ignore[method-assign]
 

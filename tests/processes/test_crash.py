@@ -24,7 +24,7 @@ from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running.node import Node
 from admmnet.solvers.newton import LocalSolver, Solution
-from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
 
@@ -67,8 +67,8 @@ class Killer:
             os.kill(os.getpid(), signal.SIGKILL)
         self._passed += 1
 
-    def sent(self, round: int, spoken: Spoken) -> None:
-        for agent, vector in spoken.items():
+    def sent(self, round: int, outgoing: Outgoing) -> None:
+        for agent, vector in outgoing.items():
             if vector is not None:
                 self._log.write(json.dumps([round, agent]).encode() + b"\n")
         self._log.flush()
@@ -80,13 +80,13 @@ class Killing(LocalTransport):
         super().__init__(world, graph)
         self._killer = world.killer
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         self._killer.at("before the exchange", passing=0)
-        self._killer.sent(round, spoken)
+        self._killer.sent(round, outgoing)
         self._killer.at("in the exchange", passing=0)
-        heard = super().exchange(spoken, round)
+        inbox = super().exchange(outgoing, round)
         self._killer.at("after the exchange", passing=0)
-        return heard
+        return inbox
 
 
 class KillingWorld(LocalWorld):
@@ -165,8 +165,8 @@ def crash(point: str, round: int, algorithm: str, folder: Path, people: bytes) -
     assert ended.err == ""
     sent: list[set[int]] = [set() for _ in range(AGENTS)]
     for line in (folder / "sent.jsonl").read_text().splitlines():
-        spoken, agent = json.loads(line)
-        sent[agent].add(spoken)
+        round, agent = json.loads(line)
+        sent[agent].add(round)
     return sent
 
 

@@ -28,7 +28,7 @@ from admmnet.errors import RequestError
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 
 from .launch import DEADLINE, ROOT, mpirun, start
@@ -63,11 +63,11 @@ class Logging(LocalTransport):
         super().__init__(world, graph, block)
         self._log = world.log
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
-        said = [[round, i, v.tobytes().hex()] for i, v in spoken.items() if v is not None]
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+        said = [[round, i, v.tobytes().hex()] for i, v in outgoing.items() if v is not None]
         with self._log.open("a") as file:
             file.write("".join(json.dumps(entry) + "\n" for entry in said))
-        return super().exchange(spoken, round)
+        return super().exchange(outgoing, round)
 
 
 class LoggingWorld(LocalWorld):
@@ -375,10 +375,10 @@ def main(folder: str, round: str, *words: str) -> None:
 
     last = int(round)
 
-    def exchange(self: MPITransport, spoken: Spoken, round: int) -> Heard:
+    def exchange(self: MPITransport, outgoing: Outgoing, round: int) -> Inbox:
         if round == last and self.world.rank == 0:
             os.kill(os.getpid(), signal.SIGKILL)
-        return real(self, spoken, round)
+        return real(self, outgoing, round)
 
     MPITransport.exchange = exchange  # type: ignore[method-assign]
     out = [] if "--resume" in words else ["--out", folder]

@@ -15,7 +15,7 @@ from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.privacy.events import ObjectivePerturbation
 from admmnet.solvers.losses import get_loss
-from admmnet.transport import Heard, Spoken, Transport
+from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix
 
@@ -27,9 +27,9 @@ class Watched(LocalTransport):
         super().__init__(world, graph)
         self._watch = world.watch
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         self._watch(round)
-        return super().exchange(spoken, round)
+        return super().exchange(outgoing, round)
 
 
 class WatchedWorld(LocalWorld):

@@ -27,7 +27,7 @@ from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
 from admmnet.solvers.newton import LocalSolver, Solution
-from admmnet.transport import Heard, Spoken
+from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 from tests.processes.launch import start
@@ -91,10 +91,10 @@ def watch_transport() -> list[float]:
     moved: list[float] = []
     exchange, collect, gather = LocalTransport.exchange, LocalTransport.collect, LocalWorld.gather
 
-    def exchanging(self: LocalTransport, spoken: Spoken, round: int) -> Heard:
-        for vector in spoken.values():
+    def exchanging(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+        for vector in outgoing.values():
             moved.extend([] if vector is None else vector.tolist())
-        return exchange(self, spoken, round)
+        return exchange(self, outgoing, round)
 
     def collecting(self: LocalTransport, rows: Matrix) -> Matrix:
         moved.extend(rows.ravel().tolist())

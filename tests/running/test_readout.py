@@ -60,10 +60,10 @@ def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: P
     }
     result, said = play(problem, tmp_path / "run", answer="tail", **words)
     last, history = np.zeros_like(result.theta), []
-    for spoken in said:
-        last = np.array([last[i] if (v := spoken[i]) is None else v for i in range(5)])
+    for outgoing in said:
+        last = np.array([last[i] if (v := outgoing[i]) is None else v for i in range(5)])
         history.append(last)
-    assert any(v is None for spoken in said for v in spoken.values())
+    assert any(v is None for outgoing in said for v in outgoing.values())
     np.testing.assert_allclose(result.theta, np.mean(history[3:], axis=0), rtol=0, atol=1e-13)
     assert np.abs(result.theta - last).max() > 1e-3
 
@@ -72,7 +72,7 @@ def mixed(graph: nx.Graph, theta: Matrix) -> tuple[Matrix, int]:
     world = RecordingWorld()
     transport = world.connect(graph)
     answer, steps = gossip(transport, graph, theta, 0)
-    assert len(world.said) == steps
+    assert len(world.sent) == steps
     return answer, steps
 
 
@@ -126,8 +126,8 @@ def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
         def __init__(self) -> None:
             super().__init__(LocalWorld(), nx.path_graph(3))
 
-        def exchange(self, spoken: Any, round: int) -> Any:
-            assert set(spoken) == {0}
+        def exchange(self, outgoing: Any, round: int) -> Any:
+            assert set(outgoing) == {0}
             return {0: {1: np.array([4.0])}}
 
         def collect(self, rows: Matrix) -> Matrix:

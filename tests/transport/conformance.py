@@ -15,7 +15,7 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
-from admmnet.transport import Heard, Transport, World, open_world
+from admmnet.transport import Inbox, Transport, World, open_world
 from admmnet.types import Vector
 
 Say = Callable[[int, int], Vector | None]
@@ -34,22 +34,25 @@ def spoken_at(round: int, agent: int) -> Vector | None:
 
 def exchange_rounds(transport: Transport, graph: nx.Graph, say: Say, rounds: int) -> None:
     for round in range(rounds):
-        spoken = {i: say(round, i) for i in transport.agents}
-        assert_heard(transport.exchange(spoken, round), transport, graph, {j: say(round, j) for j in graph})
+        outgoing = {i: say(round, i) for i in transport.agents}
+        assert_inbox(transport.exchange(outgoing, round), transport, graph, {j: say(round, j) for j in graph})
 
 
-def assert_heard(
-    heard: Heard, transport: Transport, graph: nx.Graph, spoken: Mapping[int, Vector | None]
+def assert_inbox(
+    inbox: Inbox, transport: Transport, graph: nx.Graph, outgoing: Mapping[int, Vector | None]
 ) -> None:
-    assert sorted(heard) == list(transport.agents)
-    for i, messages in heard.items():
-        assert sorted(messages) == sorted(j for j in graph[i] if spoken[j] is not None), (i, sorted(messages))
+    assert sorted(inbox) == list(transport.agents)
+    for i, messages in inbox.items():
+        assert sorted(messages) == sorted(j for j in graph[i] if outgoing[j] is not None), (
+            i,
+            sorted(messages),
+        )
         for j, vector in messages.items():
-            said = spoken[j]
-            assert said is not None
+            sent = outgoing[j]
+            assert sent is not None
             assert vector.dtype == np.float64
-            assert vector.shape == said.shape, (i, j, vector.shape, said.shape)
-            assert vector.tobytes() == said.tobytes(), (i, j)
+            assert vector.shape == sent.shape, (i, j, vector.shape, sent.shape)
+            assert vector.tobytes() == sent.tobytes(), (i, j)
 
 
 def neighbours_are_heard_bit_for_bit(world: World) -> None:
@@ -67,8 +70,8 @@ def rounds_do_not_mix(world: World) -> None:
     for round in range(40):
         for _ in range((round * 7 + world.rank * 13) % 11):  # processes run ahead of each other by turns
             ballast = ballast @ ballast / 60.0
-        spoken = {i: np.array([float(round), float(i)]) for i in transport.agents}
-        for i, messages in transport.exchange(spoken, round).items():
+        outgoing = {i: np.array([float(round), float(i)]) for i in transport.agents}
+        for i, messages in transport.exchange(outgoing, round).items():
             assert {j: v.tolist() for j, v in messages.items()} == {j: [round, j] for j in graph[i]}
     transport.close()
 
@@ -107,19 +110,21 @@ def strided_vectors(world: World) -> None:
 def receivers_own_what_they_hear(world: World) -> None:
     graph = load_topology("complete:6")
     transport = world.connect(graph)
-    spoken = {i: np.full(3, float(i)) for i in transport.agents}
+    outgoing = {i: np.full(3, float(i)) for i in transport.agents}
     expected = {j: np.full(3, float(j)) for j in graph}
-    first = transport.exchange(spoken, 0)
-    for vector in spoken.values():
+    first = transport.exchange(outgoing, 0)
+    for vector in outgoing.values():
         vector += 100.0  # what the sender does later changes nothing that was heard
-    assert_heard(first, transport, graph, expected)
+    assert_inbox(first, transport, graph, expected)
     for i, messages in first.items():
         for vector in messages.values():
             vector[:] = -1.0 - i  # and what a receiver does changes neither others nor the sender
     for i, messages in first.items():
         assert all((vector == -1.0 - i).all() for vector in messages.values())
-    assert all((spoken[i] == 100.0 + i).all() for i in transport.agents)
-    assert_heard(transport.exchange(spoken, 1), transport, graph, {j: v + 100.0 for j, v in expected.items()})
+    assert all((outgoing[i] == 100.0 + i).all() for i in transport.agents)
+    assert_inbox(
+        transport.exchange(outgoing, 1), transport, graph, {j: v + 100.0 for j, v in expected.items()}
+    )
     transport.close()
 
 
@@ -141,9 +146,9 @@ def two_networks_at_once(world: World) -> None:
     first, second = world.connect(one), world.connect(two)
     for round in range(4):
         for transport, graph, sign in ((first, one, 1.0), (second, two, -1.0)):
-            spoken = {i: np.array([sign * (10 * round + i)]) for i in transport.agents}
+            outgoing = {i: np.array([sign * (10 * round + i)]) for i in transport.agents}
             expected = {j: np.array([sign * (10 * round + j)]) for j in graph}
-            assert_heard(transport.exchange(spoken, round), transport, graph, expected)
+            assert_inbox(transport.exchange(outgoing, round), transport, graph, expected)
     first.close()
     second.close()
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.transport import Heard, Spoken, Transport, World
+from admmnet.transport import Inbox, Outgoing, Transport, World
 from admmnet.transport.hosts.network import Keys, Network
 from admmnet.transport.layout import layout
 from admmnet.transport.zmq.failures import Lost, RunEnded
@@ -182,7 +182,7 @@ class ZmqTransport:
     def _mark(self, process: int, round: int) -> None:
         self.lost |= dict.fromkeys(self._owners[process], round)
 
-    def exchange(self, spoken: Spoken, round: int) -> Heard:
+    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``; nothing is heard of lost agents."""
         post, channel, turn = self._post, self._channel, self._exchanges
         post.round = round
@@ -193,16 +193,16 @@ class ZmqTransport:
         payloads: dict[int, bytes | None] = {}
         for peer, i in self._to:
             if i not in payloads:
-                said = spoken[i]
-                payloads[i] = None if said is None else payload_of(said)
-                _check_size(0 if said is None else 8 * said.size, f"the vector of agent {i}")
+                sent = outgoing[i]
+                payloads[i] = None if sent is None else payload_of(sent)
+                _check_size(0 if sent is None else 8 * sent.size, f"the vector of agent {i}")
             payload = payloads[i]
             kind = Kind.SILENCE if payload is None else Kind.VECTOR
             post.lines.send(peer, kind, channel=channel, origin=i, round=turn, payload=payload or b"")
         expected, lost = self._from, post.lost
         post.wait(lambda: {q for q, j in expected if (q, j) not in box and q not in lost})
         post.mailbox.finish(("round", channel), turn)
-        arrived: dict[int, Vector] = {i: said for i, said in spoken.items() if said is not None}
+        arrived: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
         for place in expected:
             if (content := box.get(place)) is not None:
                 arrived[place[1]] = numbers(content)

@@ -192,13 +192,17 @@ def open_agent(
         raise RequestError(
             f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
         )
+    from admmnet.faults.model import schedule_of
     from admmnet.transport.zmq.transport import Deadlines, ZmqWorld
 
+    schedule = schedule_of(settings)
     signal.signal(signal.SIGTERM, _interrupt)  # ends like Ctrl-C: with whole ledgers, and telling the others
     return ZmqWorld(
         network,
         number,
-        settings=public_settings(settings, digests=parent is None),
+        settings=public_settings(
+            settings, schedule=None if schedule is None else schedule.digest, digests=parent is None
+        ),
         keys=keys,
         deadlines=Deadlines(
             connect=settings.connect_deadline,

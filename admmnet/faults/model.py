@@ -8,26 +8,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.faults.clock import Delays, parse_delay, trouble_stream
+from admmnet.faults.delays import LOSSES, Delays, fault_stream, parse_delay
 from admmnet.faults.links import Links
 from admmnet.faults.schedule import GraphSchedule, read_schedule
-from admmnet.methods.consensus import Contact, Mask, apart
+from admmnet.methods.consensus import Contact, Mask
 
-if TYPE_CHECKING:
-    from admmnet.running.node import Node
-
-LOSSES = 1
-"""Kind of random numbers; ``clock`` has the others."""
 MOST_AGENTS_NAMED = 3
 """Agents whose absences a note spells out."""
 
@@ -42,8 +36,8 @@ class Absence:
 
 
 @dataclass(frozen=True)
-class Weather:
-    """Trouble of one round.
+class RoundFaults:
+    """FaultModel of one round.
 
     Attributes
     ----------
@@ -60,14 +54,14 @@ class Weather:
     whole: Mask
 
     def contact(self, agent: int) -> Contact | None:
-        """Trouble around one agent, None if there is none."""
+        """FaultModel around one agent, None if there is none."""
         if self.whole[agent]:
             return None
         own = self.links.of(agent)
         return Contact(self.present[own], self.arrives[own], self.arrives[self.links.back[own]])
 
 
-class Losses:
+class MessageLoss:
     """Gilbert-Elliott chains, one a link, docs/algorithms.md eq. (37); independent losses if ``burst`` is 1.
 
     A round's uniform number u makes a link lossy if u < enter, clears it if u >= stay, and leaves it alone in
@@ -101,7 +95,7 @@ class Losses:
             if t == before:
                 lost[open_] = state[open_]
                 break
-            u = trouble_stream(self._seed, LOSSES, t).random(self._size)
+            u = fault_stream(self._seed, LOSSES, t).random(self._size)
             lost |= open_ & (u < (self._enter if t else self._drop))
             open_ &= (u >= self._enter) & (u < self._stay)
             if not open_.any():
@@ -110,7 +104,7 @@ class Losses:
         return lost
 
 
-class Trouble:
+class FaultModel:
     """All that is simulated in a run.
 
     Parameters
@@ -118,7 +112,7 @@ class Trouble:
     graph : networkx.Graph
         The run's graph: with a schedule, the union of its graphs.
     drop, burst, seed
-        As for ``Losses``.
+        As for ``MessageLoss``.
     absences : sequence of Absence
     schedule : GraphSchedule, optional
     straggle : float
@@ -142,7 +136,7 @@ class Trouble:
         self.links = Links(graph)
         self.drop, self.burst, self.absences, self.schedule = drop, burst, tuple(absences), schedule
         self.straggle, self.delays, self.seed = straggle, delays, seed
-        self._losses = Losses(len(self.links.sender), drop, burst, seed)
+        self._losses = MessageLoss(len(self.links.sender), drop, burst, seed)
         self._masks = [] if schedule is None else [self.links.mask(edges) for edges in schedule.edges]
         self._away = np.array(
             [(a.agent, a.first, np.iinfo(np.int64).max if a.last is None else a.last) for a in absences],
@@ -154,8 +148,8 @@ class Trouble:
         """Whether anything but the clock is touched."""
         return bool(self.drop or self.absences or self.schedule is not None)
 
-    def weather(self, round: int) -> Weather:
-        """Trouble of a round, the same whenever and wherever it is asked for."""
+    def at(self, round: int) -> RoundFaults:
+        """FaultModel of a round, the same whenever and wherever it is asked for."""
         links = self.links
         agent, first, last = self._away.T
         online = np.ones(links.agents, dtype=bool)
@@ -165,7 +159,7 @@ class Trouble:
             present &= self._masks[self.schedule.at(round)]
         arrives = present & ~self._losses.at(round)
         whole = links.every(arrives & arrives[links.back])
-        return Weather(online, present, arrives, links, whole)
+        return RoundFaults(online, present, arrives, links, whole)
 
     def notes(self) -> list[str]:
         """What was simulated, for the summary."""
@@ -212,7 +206,7 @@ def schedule_of(config: RunConfig) -> GraphSchedule | None:
     return read_schedule(Path(config.topology_schedule), agents=config.agents, seed=seed)
 
 
-def trouble_of(config: RunConfig, graph: nx.Graph) -> Trouble | None:
+def faults_of(config: RunConfig, graph: nx.Graph) -> FaultModel | None:
     """Return what a run's settings ask for, None for no trouble.
 
     Parameters
@@ -237,7 +231,7 @@ def trouble_of(config: RunConfig, graph: nx.Graph) -> Trouble | None:
             raise RequestError(
                 f"{schedule.source}: the union of its graphs is not the run's graph: all agents need the same schedule"
             )
-    trouble = Trouble(
+    model = FaultModel(
         graph,
         drop=config.drop,
         burst=config.drop_burst,
@@ -245,35 +239,14 @@ def trouble_of(config: RunConfig, graph: nx.Graph) -> Trouble | None:
         schedule=schedule,
         straggle=config.straggle,
         delays=delays,
-        seed=trouble_seed(config),
+        seed=config.trouble_seed if config.trouble_seed is not None else config.seed or 0,
     )
-    if trouble.disturbs and config.answer == "gossip":
+    if model.disturbs and config.answer == "gossip":
         raise RequestError(
             "answer = 'gossip' does not go with simulated trouble: it sends on after the last round, and simulated "
             "trouble ends there; take answer = 'last' or 'tail'"
         )
-    return trouble if trouble.disturbs or delays is not None else None
-
-
-def taking_part(blocks: list[list[Node]], weather: Weather | None, lost: Collection[int]) -> list[list[Node]]:
-    """Agents of each block that are online in a round, told of the trouble around them.
-
-    Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why their last vectors do not
-    stay in the duals.
-    """
-    if weather is None and not lost:
-        return blocks
-    online = [[node for node in block if weather is None or weather.online[node.id]] for block in blocks]
-    for block in online:
-        for agent in (node.agent for node in block):
-            contact = None if weather is None else weather.contact(agent.id)
-            agent.contact = apart(contact, agent.neighbours, lost)
-    return online
-
-
-def trouble_seed(config: RunConfig) -> int:
-    """Seed of a run's trouble: its own, else that of the noise, else 0."""
-    return config.trouble_seed if config.trouble_seed is not None else config.seed or 0
+    return model if model.disturbs or delays is not None else None
 
 
 def _check_burst(drop: float, burst: float) -> None:

@@ -14,14 +14,13 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import to_toml
 from admmnet.data import ENCODING
 from admmnet.errors import RequestError, RunError
-from admmnet.faults.model import taking_part
 from admmnet.holder.door import Door
 from admmnet.privacy.ledger.file import Header, Ledger, Place
 from admmnet.rng import agent_streams
 from admmnet.running import folder as records
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
-from admmnet.running.node import Node
+from admmnet.running.node import Node, taking_part
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Loader, Plan, prepare
 from admmnet.running.readout import Tail, gossip
@@ -140,15 +139,15 @@ def _run(
             folder,
             loss=plan.method.loss,
             simulation=plan.config.simulation,
-            trouble=plan.trouble,
+            faults=plan.faults,
             start=keeper.start,
         )
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
         seconds = {"solve": 0.0, "exchange": 0.0}
         for round in range(keeper.start, int(plan.config.rounds)):
-            weather = None if plan.trouble is None else plan.trouble.weather(round)
-            error = _round(round, taking_part(blocks, weather, transport.lost), transport, observer, seconds)
+            now = None if plan.faults is None else plan.faults.at(round)
+            error = _round(round, taking_part(blocks, now, transport.lost), transport, observer, seconds)
             tail.add(round, observer.theta)
             keeper.save(round + 1, blocks, tail, observer.clock)
             on_round(round, error)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from admmnet.errors import RunError
+from admmnet.faults.model import RoundFaults
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Method
+from admmnet.methods.consensus import apart
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.solvers.batch import Steps, run_single
 from admmnet.solvers.radius import MOST, clip
@@ -83,3 +85,21 @@ class Node:
     def absorb(self, inbox: Mapping[int, Vector]) -> None:
         """Take in what the neighbours said."""
         self.method.absorb(self.agent, self.outgoing, inbox)
+
+
+def taking_part(
+    blocks: list[list[Node]], faults: RoundFaults | None, lost: Collection[int]
+) -> list[list[Node]]:
+    """Agents of each block that are online in a round, with the faults around them.
+
+    Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why their last vectors do not
+    stay in the duals.
+    """
+    if faults is None and not lost:
+        return blocks
+    online = [[node for node in block if faults is None or faults.online[node.id]] for block in blocks]
+    for block in online:
+        for agent in (node.agent for node in block):
+            contact = None if faults is None else faults.contact(agent.id)
+            agent.contact = apart(contact, agent.neighbours, lost)
+    return online

@@ -9,7 +9,7 @@ import numpy as np
 
 from admmnet.data import Records
 from admmnet.faults.clock import VirtualClock
-from admmnet.faults.model import Trouble
+from admmnet.faults.model import FaultModel
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.running.folder import MetricsFile
 from admmnet.running.node import Node
@@ -37,7 +37,7 @@ test_error.__test__ = test_errors.__test__ = False  # type: ignore[attr-defined]
 class Observer:
     """Collects every agent's figures after a round and writes metrics.csv at one process.
 
-    ``start`` is the first round, 0 but in a resumed run; ``trouble`` has the delays of a virtual clock.
+    ``start`` is the first round, 0 but in a resumed run; ``faults`` has the delays of a virtual clock.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Observer:
         loss: Loss,
         simulation: bool,
         start: int = 0,
-        trouble: Trouble | None = None,
+        faults: FaultModel | None = None,
     ) -> None:
         self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
         self._holders, self._loss = holders, loss
@@ -73,9 +73,9 @@ class Observer:
         self.theta = self._kept(np.stack([agent.state.theta for agent in agents]), self.theta)
         self._all = np.empty((0, 8))
         self.rows, self.network = self._all[:, :6], np.empty(6)
-        self._path, self._trouble, self.clock = folder / "metrics.csv", trouble, None
-        if trouble is not None and trouble.delays is not None:
-            self.clock = VirtualClock(trouble, self.theta[0].nbytes)
+        self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
+        if faults is not None and faults.delays is not None:
+            self.clock = VirtualClock(faults, self.theta[0].nbytes)
             releases = np.array([[agent.releases] for agent in agents], dtype=float)
             self._releases = transport.collect(releases)[:, 0]
         self._file = self._metrics(start) if is_writer(transport) else None
@@ -85,10 +85,10 @@ class Observer:
 
     def _times(self, round: int, releases: Vector) -> Vector | None:
         """Virtual seconds after a round: the network's, then every agent's; None without a clock."""
-        if self.clock is None or self._trouble is None:
+        if self.clock is None or self._faults is None:
             return None
         spoke, self._releases = releases > self._releases, releases.copy()
-        end = self.clock.advance(round, self._trouble.weather(round), spoke)
+        end = self.clock.advance(round, self._faults.at(round), spoke)
         return np.concatenate([[end], self.clock.start])
 
     def _kept(self, mine: Matrix, before: Matrix) -> Matrix:

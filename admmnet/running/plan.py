@@ -21,7 +21,7 @@ from admmnet.config.modes import check_loaded
 from admmnet.config.run_config import RunConfig
 from admmnet.data import DataSettings, Records, load, require_classes
 from admmnet.errors import RequestError, UnfitRecords
-from admmnet.faults.model import Trouble, schedule_of, trouble_of
+from admmnet.faults.model import FaultModel, faults_of, schedule_of
 from admmnet.graph import load_topology
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods import METHODS, AgentPlan, Facts, Method, fixed
@@ -60,7 +60,7 @@ class Plan:
         Plans of this process's agents.
     accounts : mapping
         Open accounts of this process's agents, empty without ``--account``.
-    trouble : Trouble or None
+    faults : FaultModel or None
         What is simulated.
     notes : tuple of str
         To be shown once.
@@ -73,7 +73,7 @@ class Plan:
     method: Method
     agents: Mapping[int, AgentPlan]
     accounts: Mapping[int, AccountFile]
-    trouble: Trouble | None
+    faults: FaultModel | None
     notes: tuple[str, ...]
 
 
@@ -102,7 +102,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     mine = owners[world.rank]
     given = loader is not None
     holders = together(world, lambda: _held(config, graph, world, data, given=given), quoting=quoting)
-    trouble = together(world, lambda: trouble_of(config, graph))
+    faults = together(world, lambda: faults_of(config, graph))
     known = _counts(world, owners, holders)
     data = replace(data, counts=known, shards={})
     together(world, lambda: require_classes(data, f"--algorithm {config.algorithm}"))
@@ -121,9 +121,9 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
     drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone
     notes = (*_notes(config, data), *method.notes(drowned), *_host_notes(hosts))
-    if trouble is not None:
-        notes += tuple(trouble.notes())
-    return Plan(config, graph, data, holders, method, agents, accounts, trouble, notes)
+    if faults is not None:
+        notes += tuple(faults.notes())
+    return Plan(config, graph, data, holders, method, agents, accounts, faults, notes)
 
 
 class Public(NamedTuple):

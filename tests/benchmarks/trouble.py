@@ -12,7 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.faults.model import Absence, Trouble
+from admmnet.faults.model import Absence, FaultModel
 from admmnet.faults.schedule import read_schedule
 from tests.methods.recording import Shards, shards_of, write_problem
 from tests.methods.test_consensus import EagerConsensus, gaps
@@ -64,7 +64,7 @@ def table(shards: Shards, graph: nx.Graph, settings: list[tuple[str, dict[str, A
                 more = {} if kind is None else {"kind": kind}
                 with np.errstate(over="ignore", invalid="ignore"):
                     try:
-                        own = Trouble(graph, **trouble, seed=seed)
+                        own = FaultModel(graph, **trouble, seed=seed)
                         runs.append(gaps(shards, graph, own, rounds=ROUNDS, eta=eta, **more))
                     except Exception as error:  # a solve of a run that runs away
                         print(f"      {name}{note}, seed {seed}: {type(error).__name__}")

@@ -16,9 +16,9 @@ import pytest
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.faults.clock import COMPUTE, LATENCY, STRAGGLERS, Delays, trouble_stream
+from admmnet.faults.delays import COMPUTE, LATENCY, STRAGGLERS, Delays, fault_stream
 from admmnet.faults.links import Links
-from admmnet.faults.model import Absence, Losses, Trouble, parse_offline, trouble_of
+from admmnet.faults.model import Absence, FaultModel, MessageLoss, faults_of, parse_offline
 from admmnet.faults.schedule import read_schedule
 from admmnet.methods.consensus import Mask
 from admmnet.rng import agent_streams
@@ -38,7 +38,7 @@ def lines(tmp_path: Path) -> Lines:
     return write
 
 
-def history(losses: Losses, rounds: int) -> Mask:
+def history(losses: MessageLoss, rounds: int) -> Mask:
     return np.array([losses.at(t) for t in range(rounds)])
 
 
@@ -73,7 +73,7 @@ def off_by(count: float, size: int, p: float, inflation: float = 1.0) -> float:
 
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.7])
 def test_independent_losses_have_their_rate(p: float) -> None:
-    found = history(Losses(2000, p, 1.0, seed=3), 60)
+    found = history(MessageLoss(2000, p, 1.0, seed=3), 60)
     assert off_by(found.sum(), found.size, p) < SIGMAS
     assert off_by(found.sum(), found.size, 0.9 * p) > SIGMAS
     assert off_by(found.sum(), found.size, 1.1 * p) > SIGMAS
@@ -85,7 +85,7 @@ def test_independent_losses_have_their_rate(p: float) -> None:
 
 @pytest.mark.parametrize(("p", "burst"), [(0.1, 4.0), (0.3, 5.0), (0.5, 2.0), (0.5, 20.0)])
 def test_bursts_have_rate_and_length(p: float, burst: float) -> None:
-    found = history(Losses(4000, p, burst, seed=5), 300)
+    found = history(MessageLoss(4000, p, burst, seed=5), 300)
     memory = 1 - 1 / burst - p / (burst * (1 - p))
     inflation = (1 + memory) / (1 - memory)
     assert off_by(found.sum(), found.size, p, inflation) < SIGMAS
@@ -101,7 +101,7 @@ def test_bursts_have_rate_and_length(p: float, burst: float) -> None:
 
 
 def test_mean_length_of_whole_bursts() -> None:
-    found = history(Losses(4000, 0.3, 5.0, seed=7), 400)
+    found = history(MessageLoss(4000, 0.3, 5.0, seed=7), 400)
     lengths = []
     for link in found.T:
         edges = np.flatnonzero(np.diff(np.concatenate([[0], link.astype(int), [0]])))
@@ -114,19 +114,19 @@ def test_mean_length_of_whole_bursts() -> None:
 
 @pytest.mark.parametrize(("p", "burst"), [(0.3, 1.0), (0.3, 5.0), (0.2, 50.0)])
 def test_any_round_can_be_asked_for_first(p: float, burst: float) -> None:
-    found = history(Losses(300, p, burst, seed=2), 80)
+    found = history(MessageLoss(300, p, burst, seed=2), 80)
     for round in (0, 1, 37, 79):
-        np.testing.assert_array_equal(Losses(300, p, burst, seed=2).at(round), found[round])
-    wandering = Losses(300, p, burst, seed=2)
+        np.testing.assert_array_equal(MessageLoss(300, p, burst, seed=2).at(round), found[round])
+    wandering = MessageLoss(300, p, burst, seed=2)
     for round in (50, 50, 51, 3, 4, 79, 78, 0):
         np.testing.assert_array_equal(wandering.at(round), found[round])
-    assert (history(Losses(300, p, burst, seed=3), 80) != found).any()
+    assert (history(MessageLoss(300, p, burst, seed=3), 80) != found).any()
 
 
 def test_trouble_shares_no_random_numbers_with_the_agents() -> None:
     drawn = [stream.random(4).tobytes() for agent in range(60) for stream in agent_streams(agent, 9).values()]
     drawn += [
-        trouble_stream(9, kind, round).random(4).tobytes()
+        fault_stream(9, kind, round).random(4).tobytes()
         for kind in (1, STRAGGLERS, COMPUTE, LATENCY)
         for round in range(60)
     ]
@@ -136,9 +136,9 @@ def test_trouble_shares_no_random_numbers_with_the_agents() -> None:
 def test_weather_is_the_same_everywhere_and_a_message_over_an_absent_edge_never_arrives() -> None:
     graph = nx.random_regular_graph(4, 50, seed=0)
     absences = [Absence(i, i % 7, i % 7 + 3) for i in range(0, 50, 3)]
-    one, two = (Trouble(graph, drop=0.2, burst=4.0, absences=absences, seed=1) for _ in range(2))
+    one, two = (FaultModel(graph, drop=0.2, burst=4.0, absences=absences, seed=1) for _ in range(2))
     for round in (0, 5, 3, 12):
-        first, second = one.weather(round), two.weather(round)
+        first, second = one.at(round), two.at(round)
         assert first.arrives.tobytes() == second.arrives.tobytes()
         away = [a.agent for a in absences if a.first <= round <= (a.last or 0)]
         assert sorted(np.flatnonzero(~first.online)) == sorted(away)
@@ -194,10 +194,10 @@ def test_a_schedule_names_files_specs_edges_and_pauses(lines: Lines) -> None:
     assert sorted(schedule.graph.edges()) == [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)]
     assert [schedule.at(t) for t in (0, 2, 3, 4, 5, 6, 7, 999)] == [0, 0, 1, 2, 2, 3, 4, 4]
     schedule.check_rounds(10_000)
-    trouble = Trouble(schedule.graph, schedule=schedule)
+    trouble = FaultModel(schedule.graph, schedule=schedule)
     pairs = list(zip(trouble.links.sender.tolist(), trouble.links.receiver.tolist(), strict=True))
     for round in range(9):
-        there = {pair for pair, on in zip(pairs, trouble.weather(round).present, strict=True) if on}
+        there = {pair for pair, on in zip(pairs, trouble.at(round).present, strict=True) if on}
         edges = schedule.edges[schedule.at(round)]
         assert there == {*edges, *((j, i) for i, j in edges)}
 
@@ -289,7 +289,7 @@ def config_of(**settings: object) -> RunConfig:
 
 
 def test_no_trouble_is_none() -> None:
-    assert trouble_of(config_of(), RING) is None
+    assert faults_of(config_of(), RING) is None
 
 
 @pytest.mark.parametrize(
@@ -307,27 +307,27 @@ def test_no_trouble_is_none() -> None:
 )
 def test_settings_that_are_refused(settings: dict[str, object], told: str) -> None:
     with pytest.raises(RequestError, match=told):
-        trouble_of(config_of(**settings), RING)
+        faults_of(config_of(**settings), RING)
 
 
 @pytest.mark.parametrize("drop", [0.1, 0.3, 0.123456, 0.99, 0.999_99])
 def test_the_burst_that_a_refusal_names_is_allowed(drop: float) -> None:
     with pytest.raises(RequestError) as caught:
-        trouble_of(config_of(drop=drop, drop_burst=1.0 + 1e-9), RING)
+        faults_of(config_of(drop=drop, drop_burst=1.0 + 1e-9), RING)
     named = float(str(caught.value).rpartition(" ")[2])
-    assert trouble_of(config_of(drop=drop, drop_burst=named), RING) is not None
+    assert faults_of(config_of(drop=drop, drop_burst=named), RING) is not None
 
 
 def test_a_schedule_that_is_not_the_runs_graph_is_refused(lines: Lines) -> None:
     config = config_of(topology_schedule=str(lines("0- path:5")))
-    assert trouble_of(config, nx.path_graph(5)) is not None
+    assert faults_of(config, nx.path_graph(5)) is not None
     with pytest.raises(RequestError, match="the union of its graphs is not the run's graph"):
-        trouble_of(config, RING)
+        faults_of(config, RING)
 
 
 def test_notes_say_what_was_simulated(lines: Lines) -> None:
     path = lines("0- ring:5")
-    trouble = trouble_of(
+    trouble = faults_of(
         config_of(
             drop=0.1,
             drop_burst=3.0,
@@ -347,7 +347,7 @@ def test_notes_say_what_was_simulated(lines: Lines) -> None:
         "virtual_seconds are simulated: 0.05 s a round of computing, 0.02 s a message, both with a standard deviation "
         "of 50 %, 1e+06 bytes a second, 20 % of an agent's rounds 4 times as long (seed 7)",
     ]
-    still = trouble_of(config_of(delay="compute=1"), RING)
+    still = faults_of(config_of(delay="compute=1"), RING)
     assert still is not None
     assert not still.disturbs
     assert still.delays == Delays(compute=1.0)

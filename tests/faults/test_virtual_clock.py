@@ -9,26 +9,27 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RequestError
-from admmnet.faults.clock import Delays, VirtualClock, parse_delay
-from admmnet.faults.model import Absence, Trouble
+from admmnet.faults.clock import VirtualClock
+from admmnet.faults.delays import Delays, parse_delay
+from admmnet.faults.model import Absence, FaultModel
 
 ALL = np.ones(5, dtype=bool)
 PAYLOAD = 840
 
 
-def clock_of(graph: nx.Graph, delays: Delays, **settings: object) -> tuple[Trouble, VirtualClock]:
-    trouble = Trouble(graph, delays=delays, **settings)  # type: ignore[arg-type]
-    return trouble, VirtualClock(trouble, PAYLOAD)
+def clock_of(graph: nx.Graph, delays: Delays, **settings: object) -> tuple[FaultModel, VirtualClock]:
+    model = FaultModel(graph, delays=delays, **settings)  # type: ignore[arg-type]
+    return model, VirtualClock(model, PAYLOAD)
 
 
-def play(trouble: Trouble, clock: VirtualClock, rounds: int, spoke: np.ndarray = ALL) -> list[float]:
-    return [clock.advance(t, trouble.weather(t), spoke) for t in range(rounds)]
+def play(model: FaultModel, clock: VirtualClock, rounds: int, spoke: np.ndarray = ALL) -> list[float]:
+    return [clock.advance(t, model.at(t), spoke) for t in range(rounds)]
 
 
 @pytest.mark.parametrize("graph", [nx.cycle_graph(5), nx.star_graph(4), nx.complete_graph(5)])
 def test_without_jitter_a_round_is_computing_latency_and_bytes(graph: nx.Graph) -> None:
-    trouble, clock = clock_of(graph, Delays(compute=0.05, latency=0.02, bandwidth=1e4))
-    ends = play(trouble, clock, 7)
+    model, clock = clock_of(graph, Delays(compute=0.05, latency=0.02, bandwidth=1e4))
+    ends = play(model, clock, 7)
     each = 0.05 + 0.02 + PAYLOAD / 1e4
     np.testing.assert_allclose(ends, each * np.arange(1, 8), rtol=1e-13)
     np.testing.assert_allclose(clock.start, 7 * each, rtol=1e-13)
@@ -39,22 +40,22 @@ def test_without_jitter_a_round_is_computing_latency_and_bytes(graph: nx.Graph) 
 
 
 def test_silence_costs_the_latency_and_no_bytes() -> None:
-    trouble, clock = clock_of(nx.cycle_graph(5), Delays(compute=1.0, latency=0.5, bandwidth=100.0))
-    ends = play(trouble, clock, 4, ~ALL)
+    model, clock = clock_of(nx.cycle_graph(5), Delays(compute=1.0, latency=0.5, bandwidth=100.0))
+    ends = play(model, clock, 4, ~ALL)
     np.testing.assert_allclose(ends, [1.5, 3.0, 4.5, 6.0])
     one = np.array([True, False, False, False, False])
-    trouble, clock = clock_of(nx.cycle_graph(5), Delays(compute=1.0, latency=0.5, bandwidth=100.0))
-    clock.advance(0, trouble.weather(0), one)
+    model, clock = clock_of(nx.cycle_graph(5), Delays(compute=1.0, latency=0.5, bandwidth=100.0))
+    clock.advance(0, model.at(0), one)
     np.testing.assert_allclose(clock.start, [1.5, 9.9, 1.5, 1.5, 9.9])
 
 
 def test_a_delay_spreads_one_hop_a_round() -> None:
     graph, spoke = nx.path_graph(6), np.ones(6, dtype=bool)
-    trouble, clock = clock_of(graph, Delays(compute=1.0, latency=0.25))
+    model, clock = clock_of(graph, Delays(compute=1.0, latency=0.25))
     calm = 1.25 * np.arange(1, 9)
     clock.start[0] = 100.0  # agent 0 is late once
     for t in range(8):
-        clock.advance(t, trouble.weather(t), spoke)
+        clock.advance(t, model.at(t), spoke)
         late = clock.start > calm[t] + 1e-9
         assert late.tolist() == [i <= t + 1 for i in range(6)]
     np.testing.assert_allclose(clock.start.max(), 100.0 + 8 * 1.25)
@@ -62,12 +63,12 @@ def test_a_delay_spreads_one_hop_a_round() -> None:
 
 def test_a_straggler_holds_up_its_neighbours_alone_for_a_round() -> None:
     graph = nx.path_graph(6)
-    trouble, clock = clock_of(graph, Delays(compute=1.0, slow=10.0), straggle=0.15, seed=3)
+    model, clock = clock_of(graph, Delays(compute=1.0, slow=10.0), straggle=0.15, seed=3)
     spoke, done = np.ones(6, dtype=bool), np.zeros(6)
     worked, slow_rounds = np.zeros(6), 0
     for t in range(40):
         before, sums = clock.start.copy(), clock.worked.copy()
-        clock.advance(t, trouble.weather(t), spoke)
+        clock.advance(t, model.at(t), spoke)
         work = clock.worked - sums
         slow_rounds += int((work > 5).sum())
         assert set(np.round(work, 9)) <= {1.0, 10.0}
@@ -82,8 +83,8 @@ def test_a_straggler_holds_up_its_neighbours_alone_for_a_round() -> None:
 
 def test_share_of_stragglers() -> None:
     graph = nx.cycle_graph(2000)
-    trouble, clock = clock_of(graph, Delays(compute=1.0, slow=3.0), straggle=0.2, seed=1)
-    play(trouble, clock, 50, np.ones(2000, dtype=bool))
+    model, clock = clock_of(graph, Delays(compute=1.0, slow=3.0), straggle=0.2, seed=1)
+    play(model, clock, 50, np.ones(2000, dtype=bool))
     share = (clock.worked.sum() - 100_000) / 2.0 / 100_000
     error = math.sqrt(0.2 * 0.8 / 100_000)
     assert abs(share - 0.2) < 4.9 * error  # one in a million right ones would fail; 0.18 and 0.22 do
@@ -94,11 +95,11 @@ def test_share_of_stragglers() -> None:
 @pytest.mark.parametrize("jitter", [0.1, 0.5, 2.0])
 def test_jitter_keeps_the_mean_and_has_its_deviation(jitter: float) -> None:
     graph = nx.cycle_graph(3000)
-    trouble, clock = clock_of(graph, Delays(compute=2.0, jitter=jitter), seed=4)
+    model, clock = clock_of(graph, Delays(compute=2.0, jitter=jitter), seed=4)
     works = []
     for t in range(60):
         before = clock.worked.copy()
-        clock.advance(t, trouble.weather(t), np.ones(3000, dtype=bool))
+        clock.advance(t, model.at(t), np.ones(3000, dtype=bool))
         works.append(clock.worked - before)
     logs = np.log(np.concatenate(works) / 2.0)
     n, variance = logs.size, math.log1p(jitter**2)
@@ -111,32 +112,32 @@ def test_jitter_keeps_the_mean_and_has_its_deviation(jitter: float) -> None:
 
 def test_who_is_away_neither_works_nor_is_waited_for() -> None:
     graph = nx.cycle_graph(5)
-    trouble, clock = clock_of(graph, Delays(compute=1.0, latency=0.5), absences=[Absence(3, 1, 2)])
+    model, clock = clock_of(graph, Delays(compute=1.0, latency=0.5), absences=[Absence(3, 1, 2)])
     clock.start[3] = 50.0  # nobody waits for it in rounds 1 and 2
-    first = clock.advance(0, trouble.weather(0), ALL)
+    first = clock.advance(0, model.at(0), ALL)
     assert first == 51.5
     np.testing.assert_allclose(clock.start, [1.5, 1.5, 51.5, 51.0, 51.5])
     clock.start = np.array([1.5, 1.5, 1.5, 1.5, 1.5])
-    clock.advance(1, trouble.weather(1), ALL)
+    clock.advance(1, model.at(1), ALL)
     np.testing.assert_allclose(clock.start, [3.0] * 5)
     assert clock.worked[3] == 1.0
-    clock.advance(2, trouble.weather(2), ALL)
+    clock.advance(2, model.at(2), ALL)
     np.testing.assert_allclose(clock.start, [4.5] * 5)  # comes back when the others go on
-    clock.advance(3, trouble.weather(3), ALL)
+    clock.advance(3, model.at(3), ALL)
     np.testing.assert_allclose(clock.start, [6.0] * 5)
 
 
 def test_a_network_that_is_all_away_stands_still() -> None:
     graph = nx.path_graph(2)
-    trouble, clock = clock_of(graph, Delays(compute=1.0), absences=[Absence(0, 0, 0), Absence(1, 0, 0)])
-    assert clock.advance(0, trouble.weather(0), np.zeros(2, dtype=bool)) == 0.0
+    model, clock = clock_of(graph, Delays(compute=1.0), absences=[Absence(0, 0, 0), Absence(1, 0, 0)])
+    assert clock.advance(0, model.at(0), np.zeros(2, dtype=bool)) == 0.0
     assert clock.summary()["waiting_share"] == 0.0
 
 
 def test_an_absent_edge_is_not_waited_for_and_a_lost_message_is() -> None:
     graph = nx.path_graph(2)
-    trouble, clock = clock_of(graph, Delays(compute=1.0, latency=2.0), drop=0.9, seed=0)
-    ends = play(trouble, clock, 5, np.ones(2, dtype=bool))
+    model, clock = clock_of(graph, Delays(compute=1.0, latency=2.0), drop=0.9, seed=0)
+    ends = play(model, clock, 5, np.ones(2, dtype=bool))
     np.testing.assert_allclose(ends, [3.0, 6.0, 9.0, 12.0, 15.0])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig
-from admmnet.faults.model import Absence, Trouble
+from admmnet.faults.model import Absence, FaultModel
 from admmnet.faults.schedule import read_schedule
 from admmnet.methods import Agent, AgentPlan, Facts
 from admmnet.methods.admm import ADMM
@@ -41,12 +41,12 @@ def absorb(agent: Agent, own: Vector | None, spoken: Mapping[int, Vector | None]
     agent.state.absorb(agent.neighbours, own, heard, agent.plan.eta, agent.contact)
 
 
-def turn(agents: dict[int, Agent], trouble: Trouble | None, round: int, say: Say) -> None:
+def turn(agents: dict[int, Agent], trouble: FaultModel | None, round: int, say: Say) -> None:
     """One round: every agent that is online speaks, messages go everywhere, receivers know what they missed."""
-    weather = None if trouble is None else trouble.weather(round)
-    online = [i for i in agents if weather is None or weather.online[i]]
+    faults = None if trouble is None else trouble.at(round)
+    online = [i for i in agents if faults is None or faults.online[i]]
     for i in online:
-        agents[i].contact = None if weather is None else weather.contact(i)
+        agents[i].contact = None if faults is None else faults.contact(i)
     spoken = {i: say(agents[i]) for i in online}
     for i in online:
         absorb(agents[i], spoken[i], spoken)
@@ -65,7 +65,7 @@ def schedule_file(folder: Path, text: str) -> Path:
 def test_trouble_that_never_comes_changes_no_bit(idle: dict[str, Any]) -> None:
     stream, eta = np.random.default_rng(3), 0.37
     agents, calm = agents_of(PETERSEN, 6, eta), agents_of(PETERSEN, 6, eta)
-    trouble = Trouble(PETERSEN, **idle)
+    trouble = FaultModel(PETERSEN, **idle)
     for round in range(40):
         said = {i: stream.standard_normal(6) if stream.random() < 0.7 else None for i in agents}
         turn(agents, trouble, round, lambda agent, said=said: said[agent.id])  # type: ignore[misc]
@@ -79,7 +79,7 @@ def test_trouble_that_never_comes_changes_no_bit(idle: dict[str, Any]) -> None:
 
 def test_trouble_changes_nothing_before_it_comes() -> None:
     agents, calm = agents_of(RING, 3, 0.2), agents_of(RING, 3, 0.2)
-    trouble, stream = Trouble(RING, absences=[Absence(2, 6, 7)]), np.random.default_rng(0)
+    trouble, stream = FaultModel(RING, absences=[Absence(2, 6, 7)]), np.random.default_rng(0)
     for round in range(9):
         said = {i: stream.standard_normal(3) for i in agents}
         turn(agents, trouble, round, lambda agent, said=said: said[agent.id])  # type: ignore[misc]
@@ -108,7 +108,7 @@ def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Pa
         text = "0-1 edges 0-1 2-3 4-5 6-7 8-9\n2 none\n3-4 ring:10\n5-6 complete:10\nrepeat 7\n"
         settings["schedule"] = read_schedule(schedule_file(tmp_path, text))
         graph = settings["schedule"].graph
-    trouble, stream, eta = Trouble(graph, **settings), np.random.default_rng(8), 0.3
+    trouble, stream, eta = FaultModel(graph, **settings), np.random.default_rng(8), 0.3
     agents = agents_of(graph, 4, eta)
     states: dict[int, ConsensusState] = {i: agent.state for i, agent in agents.items()}
     moved = 0.0
@@ -123,7 +123,7 @@ def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Pa
         assert np.abs(total).max() <= 1e-12
         moved = max(moved, *(float(np.abs(state.dual).max()) for state in states.values()))
         for i, (dual, theta) in before.items():
-            if not trouble.weather(round).online[i]:
+            if not trouble.at(round).online[i]:
                 assert states[i].dual.tobytes() == dual.tobytes()
                 assert states[i].theta.tobytes() == theta.tobytes()
         for i, state in states.items():
@@ -135,33 +135,33 @@ def test_duals_sum_to_zero_in_all_trouble(kind: str, speaks: float, tmp_path: Pa
 
 def test_without_acknowledgement_the_duals_would_drift() -> None:
     # the naive rule, own vector against what was last heard: what the test above would catch
-    trouble, stream = Trouble(RING, drop=0.3, seed=1), np.random.default_rng(0)
+    trouble, stream = FaultModel(RING, drop=0.3, seed=1), np.random.default_rng(0)
     theta, heard = np.zeros(5), np.zeros((5, 5))
     dual = np.zeros(5)
     for round in range(30):
         theta = stream.standard_normal(5)
-        weather = trouble.weather(round)
+        faults = trouble.at(round)
         for e, (i, j) in enumerate(zip(trouble.links.sender, trouble.links.receiver, strict=True)):
-            if weather.arrives[e]:
+            if faults.arrives[e]:
                 heard[j, i] = theta[i]
         dual += [0.15 * sum(theta[i] - heard[i, j] for j in RING[i]) for i in range(5)]
     assert abs(dual.sum()) > 0.1
 
 
 def test_a_contact_is_what_the_weather_says() -> None:
-    trouble = Trouble(RING, drop=0.5, absences=[Absence(1, 0, 0)], seed=4)
-    weather = trouble.weather(0)
+    trouble = FaultModel(RING, drop=0.5, absences=[Absence(1, 0, 0)], seed=4)
+    faults = trouble.at(0)
     where = {
         (i, j): e for e, (i, j) in enumerate(zip(trouble.links.sender, trouble.links.receiver, strict=True))
     }
     for i in RING:
-        contact = weather.contact(i) or Contact(*(np.ones(2, dtype=bool),) * 3)
+        contact = faults.contact(i) or Contact(*(np.ones(2, dtype=bool),) * 3)
         for row, j in enumerate(sorted(RING[i])):
             assert contact.present[row] == (1 not in (i, j))
-            assert contact.arrives[row] == weather.arrives[where[i, j]]
-            assert contact.hears[row] == weather.arrives[where[j, i]]
-    assert not weather.online[1]
-    assert weather.contact(1) is not None
+            assert contact.arrives[row] == faults.arrives[where[i, j]]
+            assert contact.hears[row] == faults.arrives[where[j, i]]
+    assert not faults.online[1]
+    assert faults.contact(1) is not None
 
 
 # the local problem
@@ -226,7 +226,7 @@ def minimiser(agent: Agent, solvers: Mapping[int, LocalSolver]) -> Vector:
 def gaps(
     shards: Shards,
     graph: nx.Graph,
-    trouble: Trouble | None,
+    trouble: FaultModel | None,
     *,
     rounds: int,
     eta: float = 0.01,
@@ -261,7 +261,7 @@ CALM: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", CALM)
 def test_the_optimum_is_reached_all_the_same(kind: str, shards: Shards) -> None:
-    found = gaps(shards, RING, Trouble(RING, **CALM[kind]), rounds=250)
+    found = gaps(shards, RING, FaultModel(RING, **CALM[kind]), rounds=250)
     assert found[0] > 1e-3
     assert found[-1] <= 1e-7
 
@@ -270,13 +270,13 @@ def test_matchings_whose_union_is_connected_reach_the_optimum(shards: Shards, tm
     text = "0 edges 0-1 2-3\n1 edges 1-2 3-4\n2 edges 4-0\nrepeat 3\n"
     schedule = read_schedule(schedule_file(tmp_path, text))
     assert set(schedule.graph.edges()) == set(RING.edges())
-    found = gaps(shards, schedule.graph, Trouble(schedule.graph, schedule=schedule), rounds=400)
+    found = gaps(shards, schedule.graph, FaultModel(schedule.graph, schedule=schedule), rounds=400)
     assert found[-1] <= 1e-7
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_duals_that_move_on_old_news_run_away_and_ours_do_not(seed: int, shards: Shards) -> None:
-    trouble = Trouble(RING, drop=0.7, burst=4.0, seed=seed)
+    trouble = FaultModel(RING, drop=0.7, burst=4.0, seed=seed)
     eager = gaps(shards, RING, trouble, rounds=150, kind=EagerConsensus)
     ours = gaps(shards, RING, trouble, rounds=400)
     assert max(eager) > 10.0

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.faults.model import Absence, Trouble
+from admmnet.faults.model import Absence, FaultModel
 from admmnet.types import Vector
 
 from .recording import play, shards_of, write_problem
@@ -77,15 +77,15 @@ def test_every_step_is_equations_34_to_36(
         beta=1e-12,
         **settings,
     )
-    weathers = Trouble(graph, **{"seed": 11} | trouble)  # the seed of play's noise is trouble's, too
-    links = list(zip(weathers.links.sender.tolist(), weathers.links.receiver.tolist(), strict=True))
+    model = FaultModel(graph, **{"seed": 11} | trouble)  # the seed of play's noise is trouble's, too
+    links = list(zip(model.links.sender.tolist(), model.links.receiver.tolist(), strict=True))
     network, messages = Troubled(problem), 0
     for round, spoken in enumerate(said):
-        weather = weathers.weather(round)
-        online = weather.online
+        faults = model.at(round)
+        online = faults.online
         edges = {(min(e), max(e)) for e in graph.edges()} if turns is None else turns[round % 4]
         there = {(i, j) for i, j in links if online[i] and online[j] and (min(i, j), max(i, j)) in edges}
-        arrives = {link for link, on in zip(links, weather.arrives, strict=True) if on} & there
+        arrives = {link for link, on in zip(links, faults.arrives, strict=True) if on} & there
         for i in range(5):
             if not online[i]:
                 assert spoken[i] is None

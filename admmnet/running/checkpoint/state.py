@@ -35,7 +35,7 @@ class Kinds(NamedTuple):
 
 
 TABLE: Mapping[str, Kinds] = {
-    "VirtualClock": Kinds(("start", "worked", "ends"), (), ("_trouble", "_delays", "_payload")),
+    "VirtualClock": Kinds(("start", "worked", "ends"), (), ("_model", "_delays", "_payload")),
 }
 """By the class's name: classes that few runs need are not imported for it."""
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import DataSettings
-from admmnet.faults.model import schedule_of
 from admmnet.version import __version__
 
 OWN = (
@@ -19,7 +18,9 @@ OWN = (
 """Settings in which hosts may differ: where their files are, and how long they wait."""
 
 
-def public_settings(config: RunConfig, *, digests: bool = True) -> dict[str, Any]:
+def public_settings(
+    config: RunConfig, *, schedule: str | None = None, digests: bool = True
+) -> dict[str, Any]:
     """Return what must be the same at every agent, as JSON values; nothing in it is secret.
 
     Of a file with every agent's records, and of the test file, the content is compared: all must deal the same
@@ -29,6 +30,8 @@ def public_settings(config: RunConfig, *, digests: bool = True) -> dict[str, Any
     ----------
     config : RunConfig
         The settings.
+    schedule : str, optional
+        Digest of the graphs that take turns, where they do.
     digests : bool
         Whether to compare files; not needed where all agents read the same disk.
     """
@@ -40,9 +43,8 @@ def public_settings(config: RunConfig, *, digests: bool = True) -> dict[str, Any
         data = _digest(data)
     if digests and test not in (None, "official"):
         test = _digest(str(test))
-    schedule = schedule_of(config)
     if digests and schedule is not None:
-        values["topology_schedule"] = f"graphs with sha256 {schedule.digest[:16]}"
+        values["topology_schedule"] = f"graphs with sha256 {schedule[:16]}"
     resumed = config.resume is not None  # of what folder is each host's own, but all go on or none does
     return {"admmnet": __version__, "data": data, "test": test, "resume": resumed, **values}
 

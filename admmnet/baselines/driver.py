@@ -36,7 +36,7 @@ from admmnet.running.plan import Loader
 from admmnet.running.result import RunResult
 from admmnet.running.summary import TEST_RECORDS, entry_of, group_notes, privacy_of, versions_of
 from admmnet.transport import World
-from admmnet.transport.collective import together, withholds
+from admmnet.transport.collective import run_on_all
 from admmnet.types import Vector
 from admmnet.version import __version__
 
@@ -95,7 +95,7 @@ def run_baseline(
         error.shared = True
         raise error
     start = time.perf_counter()
-    prepared, holder = together(world, lambda: _held(config, loader), quoting=not withholds(config))
+    prepared, holder = run_on_all(world, lambda: _held(config, loader), quoting=config.simulation)
     config, data, plan = prepared.config, prepared.data, prepared.plan
     _import_kernels(config)  # refused here if it is missing, before anything is written
     folder = Path(config.out) if config.out is not None else records.default_folder(config.algorithm)

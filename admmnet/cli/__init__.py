@@ -23,8 +23,7 @@ from admmnet.cli.run import run
 from admmnet.cli.topology import topology
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.transport import World, open_world
-from admmnet.transport.collective import install_hook
-from admmnet.transport.collective import report as tell_all
+from admmnet.transport.collective import install_exception_hook, report_error
 from admmnet.version import __version__
 
 
@@ -59,7 +58,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     world: World | None = None
     try:
         world = open_world("auto")
-        install_hook(world)
+        install_exception_hook(world)
         if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
             return 0
         command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
@@ -91,4 +90,4 @@ def _tell(error: BaseException, world: World | None, debug: bool) -> int:
         return error.exit_code if isinstance(error, AdmmnetError) else 3
     if isinstance(error, RequestError):
         error.shared = True  # about the command's own words: the same on every rank
-    return tell_all(error, world, debug=debug)
+    return report_error(error, world, debug=debug)

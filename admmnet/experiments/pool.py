@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
-from admmnet.transport.collective import describe
+from admmnet.transport.collective import describe_error
 
 GRACE = 5.0
 """Seconds that a process has to end."""
@@ -182,4 +182,4 @@ def _answer(task: Task, shelf: Any) -> Any:
         return task(shelf)
     except Exception as error:
         code = error.exit_code if isinstance(error, AdmmnetError) and error.exit_code in _KINDS else 3
-        return Failure(code, describe(error), traceback.format_exc())
+        return Failure(code, describe_error(error), traceback.format_exc())

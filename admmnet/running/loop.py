@@ -29,7 +29,7 @@ from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.radius import tail_delta
 from admmnet.transport import Transport, World, is_writer, open_world
-from admmnet.transport.collective import all_or_none, install_hook, together, withholds
+from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
 from admmnet.transport.edge import exchange
 from admmnet.types import Matrix, Vector
 from admmnet.version import __version__
@@ -79,13 +79,13 @@ def run(
     from threadpoolctl import threadpool_limits
 
     world = world or open_world(config.transport)
-    install_hook(world)
+    install_exception_hook(world)
     # more threads a process than one are slower on few cores, and change the last bits
-    with all_or_none(world, debug=debug, withhold=withholds(config)), threadpool_limits(limits=1):
+    with end_all_on_error(world, debug=debug, withhold=not config.simulation), threadpool_limits(limits=1):
         try:
             if config.resume is not None:
-                config = together(world, partial(resuming, config))
-            together(world, partial(check_mode, config))
+                config = run_on_all(world, partial(resuming, config))
+            run_on_all(world, partial(check_mode, config))
             if config.baseline:
                 from admmnet.baselines.driver import run_baseline  # few runs need it
 
@@ -125,7 +125,7 @@ def _run(
         transport = world.connect(plan.graph, int(plan.config.block))
         opened.callback(transport.close)
         keeper = Keeper(plan.config, plan.holders, transport, folder)
-        blocks = together(world, lambda: _nodes(plan, transport, folder, keeper))
+        blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper))
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         for agent in agents:
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
@@ -231,7 +231,7 @@ def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
             if (folder / "summary.json").exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
 
-    together(world, create)
+    run_on_all(world, create)
     if not first:
         opened.enter_context(records.hold(folder, first=False))
     return folder

@@ -31,7 +31,7 @@ from admmnet.privacy.ledger.account import AccountFile, delta_of
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.running.readout import gossip_rounds
 from admmnet.transport import World
-from admmnet.transport.collective import owned, together, withholds
+from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.layout import automatic_block, layout
 
 Loader = Callable[[DataSettings, int, Sequence[int]], Records]
@@ -96,22 +96,22 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     BudgetError
         If a budget affords no release.
     """
-    quoting = not withholds(config)
-    config, graph, data = together(world, lambda: _load(fixed(config), world, loader), quoting=quoting)
+    quoting = config.simulation
+    config, graph, data = run_on_all(world, lambda: _load(fixed(config), world, loader), quoting=quoting)
     owners = layout(graph, int(config.block), world.size).owners
     mine = owners[world.rank]
     given = loader is not None
-    holders = together(world, lambda: _held(config, graph, world, data, given=given), quoting=quoting)
-    faults = together(world, lambda: faults_of(config, graph))
+    holders = run_on_all(world, lambda: _held(config, graph, world, data, given=given), quoting=quoting)
+    faults = run_on_all(world, lambda: faults_of(config, graph))
     known = _counts(world, owners, holders)
     data = replace(data, counts=known, shards={})
-    together(world, lambda: require_classes(data, f"--algorithm {config.algorithm}"))
+    run_on_all(world, lambda: require_classes(data, f"--algorithm {config.algorithm}"))
     width = _width(world, owners, data)
     config = _with_delta(config, world, owners, known)
-    accounts = together(world, lambda: _open_accounts(config, data, mine))
+    accounts = run_on_all(world, lambda: _open_accounts(config, data, mine))
     try:
         method, agents = decide(config, graph, world, owners, Public(known, width), accounts)
-        together(world, lambda: rehearse(method, agents, holders))
+        run_on_all(world, lambda: rehearse(method, agents, holders))
     except BaseException:
         for account in accounts.values():
             account.close()
@@ -175,12 +175,12 @@ def decide(
         _nominal(config, world, owners, targets) if config.budgeted and config.method == "proven" else {}
     )
     facts = Facts(graph, public.counts, public.width, nominal)
-    method = together(world, lambda: METHODS[config.algorithm](config, facts))
+    method = run_on_all(world, lambda: METHODS[config.algorithm](config, facts))
 
     def plans() -> dict[int, AgentPlan]:
         return {i: _planned(method, i, targets[i], accounts.get(i)) for i in mine}
 
-    return method, together(world, plans)
+    return method, run_on_all(world, plans)
 
 
 def _target(config: RunConfig, agent: int, account: AccountFile | None) -> Target:
@@ -213,8 +213,8 @@ def _nominal(
         most = plain(Target(*config.budget_of(agent)))
         return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
 
-    own = together(world, lambda: {i: plain(target) for i, target in targets.items()})
-    return owned(world, owners, own, valid, "budget left (rho)")
+    own = run_on_all(world, lambda: {i: plain(target) for i, target in targets.items()})
+    return gather_owned(world, owners, own, valid, "budget left (rho)")
 
 
 def rehearse(
@@ -252,7 +252,7 @@ def _with_delta(
     if config.account is not None or world.name == "zmq":  # each host chooses whether it has an account
         folder = None if config.account is None else Path(config.account)
         own = {i: None if folder is None else delta_of(folder, i) for i in owners[world.rank]}
-        told = owned(
+        told = gather_owned(
             world, owners, own, lambda i, delta: delta is None or _is_delta(delta), "account's delta"
         )
         found = {i: delta for i, delta in told.items() if delta is not None}
@@ -268,7 +268,7 @@ def _counts(
 ) -> dict[int, int]:
     """n_i of all agents, each by its owner's word; of this process's agents as their holders count them."""
     mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    return owned(
+    return gather_owned(
         world, owners, mine, lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS, "number of records"
     )
 
@@ -277,7 +277,7 @@ def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
     """Number of features, the same at every agent."""
     own = len(data.feature_names)
     mine = dict.fromkeys(owners[world.rank], own)
-    known = owned(world, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
+    known = gather_owned(world, owners, mine, lambda i, d: type(d) is int and 1 <= d <= MOST_RECORDS, "width")
 
     def agreed() -> None:
         for i, width in known.items():
@@ -286,7 +286,7 @@ def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
                     f"the agents' files differ in width: agent 0 has {known[0]} features, agent {i} has {width}"
                 )
 
-    together(world, agreed)
+    run_on_all(world, agreed)
     return own
 
 

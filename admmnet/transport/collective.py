@@ -1,7 +1,7 @@
 """Acting as one over several processes: an error anywhere becomes the same error everywhere.
 
 What comes back from a gather is another process's word. It is believed of that process's own agents, once type and
-range are right, and of nobody else: ``owned`` (docs/privacy.md, "What other processes decide").
+range are right, and of nobody else: ``gather_owned`` (docs/privacy.md, "What other processes decide").
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, printable
 from admmnet.transport import World
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 T = TypeVar("T")
 STAGGER = 0.5
@@ -28,12 +25,7 @@ GRACE = 0.2
 _KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError, BudgetError)}
 
 
-def withholds(config: RunConfig) -> bool:
-    """Whether a run is private: none of its errors quotes records, on any screen."""
-    return not config.simulation
-
-
-def together(world: World, step: Callable[[], T], *, quoting: bool = False) -> T:
+def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False) -> T:
     """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
 
     Parameters
@@ -71,7 +63,7 @@ def _shared(rank: int, answer: Any) -> AdmmnetError:
     return error
 
 
-def owned(
+def gather_owned(
     world: World,
     owners: Sequence[Sequence[int]],
     mine: Mapping[int, T],
@@ -122,7 +114,7 @@ def owned(
                 known[agent] = value
         return dict(sorted(known.items()))
 
-    return together(world, judged)
+    return run_on_all(world, judged)
 
 
 def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:
@@ -132,7 +124,7 @@ def _pairs(answer: Any) -> Iterator[tuple[int, Any]]:
             yield item[0], item[1]
 
 
-def report(error: BaseException, world: World, *, debug: bool = False) -> int:
+def report_error(error: BaseException, world: World, *, debug: bool = False) -> int:
     """Tell the user of an error, once, and return its exit code.
 
     An error that this process alone has met ends all the others at once: they would wait for it for ever.
@@ -147,7 +139,7 @@ def report(error: BaseException, world: World, *, debug: bool = False) -> int:
     if not getattr(error, "told", False) and (not shared or world.rank == 0 or world.name == "zmq"):
         if debug:
             _trace(error)
-        print(f"admmnet: {describe(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
+        print(f"admmnet: {describe_error(error)}", file=sys.stderr, flush=True)  # noqa: T201 (the one place besides cli)
     if not shared and world.size > 1:
         time.sleep(GRACE)
         world.abort(code)
@@ -160,7 +152,7 @@ def _code(error: BaseException) -> int:
     return 130 if isinstance(error, KeyboardInterrupt) else 3
 
 
-def describe(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """One or two lines that name the cause and the remedy."""
     withheld = getattr(error, "withheld", False)
     if isinstance(error, AdmmnetError):
@@ -186,7 +178,7 @@ def _trace(error: BaseException) -> None:
 
 
 @contextmanager
-def all_or_none(world: World, *, debug: bool = False, withhold: bool = False) -> Iterator[None]:
+def end_all_on_error(world: World, *, debug: bool = False, withhold: bool = False) -> Iterator[None]:
     """Within this block, whatever ends one process alone, caught by its caller or not, ends all of them.
 
     ``withhold`` is for private runs: of an error that is not ours no text is printed, here or by the command line.
@@ -197,15 +189,15 @@ def all_or_none(world: World, *, debug: bool = False, withhold: bool = False) ->
         if withhold:
             error.withheld = True  # type: ignore[attr-defined]
         if world.size > 1 and not getattr(error, "shared", False):
-            report(error, world, debug=debug)
+            report_error(error, world, debug=debug)
         raise
 
 
-def install_hook(world: World) -> None:
+def install_exception_hook(world: World) -> None:
     """Make an exception that nobody catches end all processes: one rank that leaves alone hangs the rest."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        sys.exit(report(error, world, debug=not isinstance(error, AdmmnetError)))
+        sys.exit(report_error(error, world, debug=not isinstance(error, AdmmnetError)))
 
     if world.size > 1:
         sys.excepthook = hook

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +19,7 @@ from admmnet.holder import door
 from admmnet.holder.measurements.base import Known
 from admmnet.running import loop, plan, spawn
 from admmnet.transport import World
+from admmnet.transport.collective import end_all_on_error
 from tests.attacks.launched import records_of
 
 LIAR = 4
@@ -69,6 +71,11 @@ def broken(*arguments: object, **settings: object) -> None:
     float(SECRET)
 
 
+def quoting(world: World, *, debug: bool, withhold: bool) -> AbstractContextManager[None]:
+    """Errors of a private run quote what they quote in a simulation."""
+    return end_all_on_error(world, debug=debug)
+
+
 def attack(name: str, *, defended: bool) -> None:
     if name.startswith("counts"):
         claims: dict[str, Callable[[int, int], list[list[Any]]]] = {
@@ -78,12 +85,12 @@ def attack(name: str, *, defended: bool) -> None:
         }
         lie(claims[name])
         if not defended:
-            plan.owned = merged  # type: ignore[assignment, attr-defined]
+            plan.gather_owned = merged  # type: ignore[assignment, attr-defined]
             door.Known = believing  # type: ignore[assignment, attr-defined]
     if name == "bug":
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]
         if not defended:
-            loop.withholds = lambda config: False  # type: ignore[attr-defined]
+            loop.end_all_on_error = quoting  # type: ignore[assignment, attr-defined]
     if name == "values" and not defended:
         DataError.public = property(str)  # type: ignore[assignment, method-assign]
 

@@ -17,7 +17,7 @@ from admmnet.running.checkpoint.keeper import _offer, _token
 from admmnet.running.plan import _nominal, _target
 from admmnet.running.summary import Said
 from admmnet.transport import Transport
-from admmnet.transport.collective import owned, together
+from admmnet.transport.collective import gather_owned, run_on_all
 from admmnet.transport.zmq.link_state import Greeting, difference
 
 OWNERS = ((0, 1), (2,))
@@ -48,36 +48,36 @@ def positive(agent: int, value: Any) -> bool:
 
 def test_a_process_is_believed_of_its_own_agents_alone() -> None:
     world = Heard([[0, 99], [2, 7], [1, 99], [3, 99]])
-    assert owned(world, OWNERS, {0: 5, 1: 6}, positive, "size") == {0: 5, 1: 6, 2: 7}
+    assert gather_owned(world, OWNERS, {0: 5, 1: 6}, positive, "size") == {0: 5, 1: 6, 2: 7}
 
 
 @pytest.mark.parametrize("junk", [junk for junk in JUNK if junk is not None], ids=repr)
 def test_a_wrong_answer_names_the_agent(junk: Any) -> None:
     with pytest.raises(RequestError, match=r"agent 2 says that its size is .*, which cannot be") as caught:
-        owned(Heard(junk), OWNERS, {0: 5, 1: 6}, positive, "size")
+        gather_owned(Heard(junk), OWNERS, {0: 5, 1: 6}, positive, "size")
     assert caught.value.shared
     assert str(caught.value).isprintable()
     with pytest.raises(RequestError, match="agent 2 says that its size is "):
-        owned(Heard([[2, junk]]), OWNERS, {0: 5, 1: 6}, positive, "size")
+        gather_owned(Heard([[2, junk]]), OWNERS, {0: 5, 1: 6}, positive, "size")
 
 
 def test_a_lost_process_is_not_waited_for() -> None:
     with pytest.raises(RunError, match="agent 2 was lost before the first round"):
-        owned(Heard(None), OWNERS, {0: 5, 1: 6}, positive, "size")
+        gather_owned(Heard(None), OWNERS, {0: 5, 1: 6}, positive, "size")
 
 
 @pytest.mark.parametrize("junk", [junk for junk in JUNK if junk is not None], ids=repr)
 def test_an_error_elsewhere_that_is_none_ends_the_run_all_the_same(junk: Any) -> None:
     with pytest.raises(AdmmnetError, match="process 1 ended the run"):
-        together(Heard(junk), lambda: 7)
+        run_on_all(Heard(junk), lambda: 7)
 
 
 def test_another_process_steers_no_terminal() -> None:
     with pytest.raises(RunError) as caught:
-        together(Heard([3, "done\x1b[2J\x07"]), lambda: 7)
+        run_on_all(Heard([3, "done\x1b[2J\x07"]), lambda: 7)
     assert str(caught.value) == "done?[2J?"
     with pytest.raises(RunError):  # an exit code that is none of ours
-        together(Heard([0, "all is well"]), lambda: 7)
+        run_on_all(Heard([0, "all is well"]), lambda: 7)
 
 
 def test_a_budget_left_is_its_owners_word_and_never_above_what_is_public() -> None:

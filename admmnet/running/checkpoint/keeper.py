@@ -37,7 +37,7 @@ from admmnet.running.checkpoint.state import (
 from admmnet.running.node import Node
 from admmnet.running.readout import Tail
 from admmnet.transport import Transport
-from admmnet.transport.collective import together
+from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Keeper:
 
     def _load(self) -> None:
         world, transport = self._transport.world, self._transport
-        mine = together(world, self._candidates)
+        mine = run_on_all(world, self._candidates)
         offers = world.gather([max(self._generations(), default=-1), sorted(mine)])
         offered = [_offer(part) for part in offers if part is not None]
         newest = max(own for own, _ in offered)
@@ -219,7 +219,7 @@ class Keeper:
             error.shared = True
             raise error
         self.start, token = max(common)
-        together(world, lambda: self._read(mine[self.start, token]))
+        run_on_all(world, lambda: self._read(mine[self.start, token]))
         if world.rank == 0 or not world.shared_folder:
             for later in self._generations():
                 if later > self.start:  # written in part, by what was interrupted

@@ -9,7 +9,7 @@ import pytest
 
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
 from admmnet.transport import Transport
-from admmnet.transport.collective import describe, install_hook, report, together
+from admmnet.transport.collective import describe_error, install_exception_hook, report_error, run_on_all
 
 
 class Aborted(BaseException):
@@ -47,13 +47,13 @@ def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_together_returns_what_the_step_does() -> None:
-    assert together(FakeWorld(), lambda: 7) == 7
+    assert run_on_all(FakeWorld(), lambda: 7) == 7
 
 
 @pytest.mark.parametrize("kind", [CheckFailed, RequestError, RunError, BudgetError])
 def test_an_error_elsewhere_is_raised_here(kind: type[AdmmnetError]) -> None:
     with pytest.raises(kind, match="no such file") as caught:
-        together(FakeWorld(rank=0, others=[None, [kind.exit_code, "no such file"]]), lambda: 7)
+        run_on_all(FakeWorld(rank=0, others=[None, [kind.exit_code, "no such file"]]), lambda: 7)
     assert caught.value.shared
 
 
@@ -62,17 +62,17 @@ def test_the_first_rank_with_an_error_is_quoted() -> None:
         raise RunError("mine")
 
     with pytest.raises(RequestError, match="theirs"):
-        together(FakeWorld(rank=1, others=[[2, "theirs"]]), step)
+        run_on_all(FakeWorld(rank=1, others=[[2, "theirs"]]), step)
     with pytest.raises(RunError, match="mine"):
-        together(FakeWorld(rank=0, others=[[2, "theirs"]]), step)
+        run_on_all(FakeWorld(rank=0, others=[[2, "theirs"]]), step)
 
 
 def test_a_shared_error_is_reported_by_the_first_rank_alone(capsys: pytest.CaptureFixture[str]) -> None:
     error = RequestError("no such file; give another")
     error.shared = True
-    assert report(error, FakeWorld(rank=1)) == 2
+    assert report_error(error, FakeWorld(rank=1)) == 2
     assert capsys.readouterr().err == ""
-    assert report(error, FakeWorld(rank=0)) == 2
+    assert report_error(error, FakeWorld(rank=0)) == 2
     assert capsys.readouterr().err == "admmnet: no such file; give another\n"
 
 
@@ -90,13 +90,13 @@ def test_an_error_of_one_rank_ends_all(
 ) -> None:
     world = FakeWorld(rank=1)
     with pytest.raises(Aborted):
-        report(error, world)
+        report_error(error, world)
     assert world.aborted == code
     told = capsys.readouterr().err
     assert told.startswith("admmnet: ")
     assert words in told
     assert told.count("\n") == 1
-    assert words in describe(error)
+    assert words in describe_error(error)
 
 
 def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,9 +106,9 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RunError) as caught:
         fail()
     alone = FakeWorld(others=[])
-    assert report(caught.value, alone) == 3
+    assert report_error(caught.value, alone) == 3
     assert "Traceback" not in capsys.readouterr().err
-    assert report(caught.value, alone, debug=True) == 3
+    assert report_error(caught.value, alone, debug=True) == 3
     told = capsys.readouterr().err
     assert "Traceback" in told
     assert told.endswith("admmnet: deep inside\n")
@@ -116,10 +116,10 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_hook_ends_all_ranks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    install_hook(FakeWorld(others=[]))
+    install_exception_hook(FakeWorld(others=[]))
     assert sys.excepthook is sys.__excepthook__  # one process needs none
     world = FakeWorld(rank=1)
-    install_hook(world)
+    install_exception_hook(world)
     with pytest.raises(Aborted):
         sys.excepthook(ValueError, ValueError("odd"), None)
     assert world.aborted == 3

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 
-from admmnet.auditing import Audit, Mechanism, audit
+from admmnet.auditing import Mechanism, audit
 from admmnet.auditing.network import AgentRounds, GammaRelease, HeldQuestions, MinimiserRelease, NoisyQuestion
 from admmnet.auditing.sampled import SampledSteps
+
+from .common import row
 
 MECHANISMS: tuple[Mechanism, ...] = (
     MinimiserRelease("objective"),
@@ -20,17 +22,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
     NoisyQuestion(12),
     HeldQuestions(),
     GammaRelease(),
-    SampledSteps("dp-sgd", 1.0),
-    SampledSteps("dp-sgd", 0.5),
-    SampledSteps("dp-scd", 1.0),
-    SampledSteps("dp-scd", 0.5),
+    *(SampledSteps(method, rate) for method in ("dp-sgd", "dp-scd") for rate in (1.0, 0.5)),
 )
-
-
-def line(found: Audit) -> str:
-    """Row of the table."""
-    figures = (found.lower, found.lower_gaussian, found.proven, found.published)
-    return " | ".join((f"| {found.mechanism}", *("" if x is None else f"{x:.2f}" for x in figures))) + " |"
 
 
 def main() -> None:
@@ -43,7 +36,9 @@ def main() -> None:
     print("| mechanism | by counting | Gaussian reading | proven | published |\n|---|---|---|---|---|")
     for mechanism in MECHANISMS:
         if not asked.words or any(word in mechanism.name for word in asked.words):
-            print(line(audit(mechanism, asked.trials, asked.delta, asked.seed)), flush=True)
+            found = audit(mechanism, asked.trials, asked.delta, asked.seed)
+            figures = (found.lower, found.lower_gaussian, found.proven, found.published)
+            print(row(found.mechanism, *("" if x is None else f"{x:.2f}" for x in figures)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
 """Speed of the single-node baselines, and the duality gaps that sdca reaches on the real data sets.
 
-1. A ridge problem of 50,000 unit rows in 90 dimensions, L = 500: seconds an epoch of dp-scd and dp-sgd, against plain
-   numpy loops over batches that do the same mathematics the obvious way.
-2. The other methods on the same records.
-3. sdca to a duality gap of 1e-6 on Adult and phishing, all training records.
-4. sdca against scikit-learn's liblinear on Adult, to the same objective: liblinear runs at a tolerance, sdca at the
-   largest gap, of a ladder of halves, that brings its objective down to liblinear's. Conversions included.
+1. 50,000 unit rows in 90 dimensions, L = 500: seconds an epoch of each method; of dp-scd and dp-sgd against plain numpy
+   loops over batches that do the same mathematics the obvious way.
+2. sdca to a duality gap of 1e-6 on Adult and phishing, all training records.
+3. sdca against scikit-learn's liblinear on Adult, to the same objective: liblinear runs at a tolerance, sdca at the
+   largest gap, of a ladder of halves, that brings its objective down to liblinear's; conversions included. A repeat
+   is the sum of five seeds, objectives are means over them.
 
-One process, one BLAS thread, wall seconds, the least of several interleaved repeats; in 4 each repeat is the sum of
-five seeds, and objectives are means over them. Needs scikit-learn and numba,
-and for 3 and 4 the data sets beside the project; compiled code is warmed up before.
+Wall seconds of one process with one BLAS thread. Needs scikit-learn and numba; 2 and 3 only with a folder of
+data sets.
 
-    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/bench_baselines.py
+    python -m tests.benchmarks.bench_baselines --data-dir DIR
 """
 
 from __future__ import annotations
 
-import time
+import argparse
+import os
 import warnings
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,25 +40,14 @@ from admmnet.holder.series import (
 )
 from admmnet.types import Matrix, Vector
 
+from .common import least, wall_seconds
+
 N, D, L, LAM, CLIP = 50_000, 90, 500, 1e-4, 0.5
-REPEATS, SEEDS = 7, range(5)
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-Run = Callable[[], Any]
+SEEDS = range(5)
 
 
 def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def least(runs: dict[str, Run], repeats: int = REPEATS) -> dict[str, float]:
-    """Least wall seconds of each, repeats interleaved."""
-    best = dict.fromkeys(runs, np.inf)
-    for _ in range(repeats):
-        for name, run in runs.items():
-            start = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
 
 
 def made_records() -> tuple[Matrix, Vector]:
@@ -96,49 +85,20 @@ def plain_dp_sgd(X: Matrix, y: Vector) -> Vector:
     return theta
 
 
-def made_problem(X: Matrix, y: Vector, loss: str, regularisation: float) -> Problem:
+def made_problem(X: Matrix, y: Vector, loss: str, regularisation: float = LAM) -> Problem:
     holder = SimulatedHolder.of([(X, y)], task="real" if loss == "squared" else "binary", copy=False)
     return holder.problem(SINGLE_SITE_LOSSES[loss], regularisation)
 
 
-def batches() -> None:
+def epochs() -> None:
     X, y = made_records()
-    p = made_problem(X, y, "squared", LAM)
-
-    def scd(**options: Any) -> Run:
-        return lambda: DualSteps(LAM, L, CLIP, 1.0, N // L, **options).run(p, rng(1), rng(2))
-
-    def sgd(sampling: str = "poisson") -> Run:
-        return lambda: GradientSteps(LAM, L, 0.1, N // L, sampling, CLIP, 1.0).run(p, rng(1), rng(2))
-
-    seconds = least(
-        {
-            "plain dp-scd": lambda: plain_dp_scd(X, y),
-            "plain dp-sgd": lambda: plain_dp_sgd(X, y),
-            "dp-scd": scd(),
-            "dp-scd dual noise": scd(dual_noise=True),
-            "dp-scd fixed": scd(sampling="fixed"),
-            "dp-scd shuffled": scd(sampling="shuffled"),
-            "dp-sgd": sgd(),
-            "dp-sgd fixed": sgd(sampling="fixed"),
-            "dp-sgd shuffled": sgd(sampling="shuffled"),
-        }
-    )
-    print(
-        f"ridge, N = {N}, d = {D}, L = {L}: seconds an epoch (bound: 0.05), and a plain numpy loop's over it"
-    )
-    for name, value in seconds.items():
-        plain = seconds["plain dp-scd" if "scd" in name else "plain dp-sgd"]
-        print(f"  {name:20s} {value:8.4f} {plain / value:6.1f}x")
-
-
-def others() -> None:
-    X, y = made_records()
-    p, q = (
-        made_problem(X, labels, name, LAM)
-        for labels, name in ((y, "squared"), (np.where(y >= 0, 1.0, -1.0), "logistic"))
-    )
+    p, q = made_problem(X, y, "squared"), made_problem(X, np.where(y >= 0, 1.0, -1.0), "logistic")
+    scd, sgd = (LAM, L, CLIP, 1.0, N // L), (LAM, L, 0.1, N // L)
+    samplings = ("poisson", "fixed", "shuffled")
     series: dict[str, tuple[Any, Problem]] = {
+        **{f"dp-scd {sampling}": (DualSteps(*scd, sampling=sampling), p) for sampling in samplings},
+        "dp-scd dual noise": (DualSteps(*scd, dual_noise=True), p),
+        **{f"dp-sgd {sampling}": (GradientSteps(*sgd, sampling, CLIP, 1.0), p) for sampling in samplings},
         "sdca ridge": (ExactPasses(LAM, 1), p),
         "sdca logistic": (ExactPasses(LAM, 1), q),
         "seq-dp-scd": (SequentialSteps(LAM, L, CLIP, 1e-3, N // L), p),
@@ -148,39 +108,39 @@ def others() -> None:
         "banco": (OnlineSteps(1.0), q),
         "primal-dp-scd, d steps of 1": (PrimalSteps(LAM, 1, CLIP, 1e-3, D), p),
     }
-    runs: dict[str, Run] = {
-        name: lambda own=own, problem=problem: own.run(problem, rng(1), rng(2))  # type: ignore[misc]
-        for name, (own, problem) in series.items()
+    runs: dict[str, Callable[[], object]] = {
+        "dp-scd plain": partial(plain_dp_scd, X, y),
+        "dp-sgd plain": partial(plain_dp_sgd, X, y),
     }
-    for run in runs.values():
+    runs |= {name: partial(epoch, own, problem) for name, (own, problem) in series.items()}
+    for run in runs.values():  # compiles
         run()
-    print("the other methods on these records: seconds an epoch")
-    for name, value in least(runs, 3).items():
-        print(f"  {name:28s} {value:8.4f}")
+    seconds = least({name: wall_seconds(run) for name, run in runs.items()}, 7)
+    print(f"N = {N}, d = {D}, L = {L}: seconds an epoch (bound: 0.05); a plain numpy loop's over it")
+    for name, value in seconds.items():
+        plain = seconds.get(f"{name[:6]} plain")
+        print(f"  {name:28s} {value:8.4f}" + (f" {plain / value:6.1f}x" if plain else ""))
 
 
-def real(name: str, kind: str, regularisation: float) -> Problem:
-    X, y = load(DataSettings(data=name, data_dir=str(DATA)), 1, [0]).shards[0]
+def epoch(series: Any, p: Problem) -> None:
+    series.run(p, rng(1), rng(2))
+
+
+def real(folder: str, name: str, kind: str, regularisation: float) -> Problem:
+    X, y = load(DataSettings(data=name, data_dir=folder), 1, [0]).shards[0]
     return made_problem(X, y, kind, regularisation)
 
 
-def gaps() -> None:
+def gaps(folder: str) -> None:
     print("sdca to a duality gap of 1e-6, all training records")
-    cases: list[tuple[str, str, float]] = [
-        ("adult", "hinge", 1e-5),
-        ("adult", "logistic", 1e-5),
-        ("adult", "squared", 1e-5),
-        ("phishing", "logistic", 1e-4),
-        ("phishing", "hinge", 1e-4),
-    ]
-    for name, kind, regularisation in cases:
-        p = real(name, kind, regularisation)
-        start = time.perf_counter()
-        found = ExactPasses(regularisation, 5000, 1e-6).run(p, rng(0))
-        seconds = time.perf_counter() - start
+    adult = [("adult", loss, 1e-5) for loss in ("hinge", "logistic", "squared")]
+    for name, kind, regularisation in [*adult, ("phishing", "logistic", 1e-4), ("phishing", "hinge", 1e-4)]:
+        p = real(folder, name, kind, regularisation)
+        found: list[Any] = []
+        seconds = wall_seconds(partial(lambda p, found: found.append(descend(p, 1e-6, 0)), p, found))()
         print(
-            f"  {name:9s} {kind:9s} lambda {regularisation:g}  N {p.records}  gap {found.gap:.1e}  "
-            f"primal {found.primal:.9f}  {found.work / p.records:6.1f} epochs  {seconds:.3f} s"
+            f"  {name:9s} {kind:9s} lambda {regularisation:g}  N {p.records}  gap {found[0].gap:.1e}  "
+            f"primal {found[0].primal:.9f}  {found[0].work / p.records:6.1f} epochs  {seconds:.3f} s"
         )
 
 
@@ -188,30 +148,22 @@ def descend(p: Problem, gap: float, seed: int) -> Any:
     return ExactPasses(p.regularisation, 20_000, gap).run(p, rng(seed))
 
 
-def liblinear(p: Problem, tolerance: float, dual: bool) -> Callable[[int], Vector]:
+def liblinear(p: Problem, tolerance: float, dual: bool, seed: int) -> Vector:
     from sklearn.linear_model import LogisticRegression
     from sklearn.svm import LinearSVC
 
-    common: dict[str, Any] = {
-        "C": 1.0 / p.scale,
-        "fit_intercept": False,
-        "tol": tolerance,
-        "max_iter": 100_000,
-    }
-
-    def fit(seed: int) -> Vector:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if p.loss.name == "hinge":
-                model = LinearSVC(loss="hinge", dual=True, random_state=seed, **common)
-            else:
-                model = LogisticRegression(solver="liblinear", dual=dual, random_state=seed, **common)
-            return np.asarray(model.fit(p.X, p.y).coef_[0], dtype=np.float64)
-
-    return fit
+    common: dict[str, Any] = {"C": 1.0 / p.scale, "fit_intercept": False, "tol": tolerance}
+    common |= {"max_iter": 100_000, "dual": dual, "random_state": seed}
+    hinge = p.loss.name == "hinge"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = (
+            LinearSVC(loss="hinge", **common) if hinge else LogisticRegression(solver="liblinear", **common)
+        )
+        return np.asarray(model.fit(p.X, p.y).coef_[0], dtype=np.float64)
 
 
-def against_liblinear() -> None:
+def against_liblinear(folder: str) -> None:
     print("sdca against liblinear on Adult, to liblinear's objective (bound: 1.5)")
     cases: list[tuple[str, float, float, bool]] = [
         ("hinge", 1e-5, 1e-2, True),
@@ -222,36 +174,37 @@ def against_liblinear() -> None:
         ("logistic", 1e-4, 1e-4, False),
     ]
     for kind, regularisation, tolerance, dual in cases:
-        p = real("adult", kind, regularisation)
-        fit = liblinear(p, tolerance, dual)
-        target = float(np.mean([p.primal(fit(seed)) for seed in SEEDS]))
+        p = real(folder, "adult", kind, regularisation)
+        theirs = partial(liblinear, p, tolerance, dual)
+        target = float(np.mean([p.primal(theirs(seed)) for seed in SEEDS]))
         gap = 1e-4
         while np.mean([descend(p, gap, seed).primal for seed in SEEDS]) > target:
             gap /= 2.0
-        seconds = least(
-            {
-                "liblinear": lambda fit=fit: [fit(seed) for seed in SEEDS],  # type: ignore[misc]
-                "sdca": lambda p=p, gap=gap: [descend(p, gap, seed) for seed in SEEDS],  # type: ignore[misc]
-            },
-            3,
-        )
-        theirs, ours = (seconds[name] / len(SEEDS) for name in ("liblinear", "sdca"))
+        runs = {"liblinear": theirs, "sdca": partial(descend, p, gap)}
+        seconds = least({name: wall_seconds(partial(seeded, run)) for name, run in runs.items()}, 3)
+        lib, own = (seconds[name] / len(SEEDS) for name in runs)
         print(
             f"  {kind:9s} lambda {regularisation:g}  liblinear {'dual' if dual else 'primal':6s} "
-            f"tol {tolerance:g} {theirs:.3f} s  sdca gap {gap:.1e} {ours:.3f} s  ratio {ours / theirs:.2f}"
+            f"tol {tolerance:g} {lib:.3f} s  sdca gap {gap:.1e} {own:.3f} s  ratio {own / lib:.2f}"
         )
+
+
+def seeded(run: Callable[[int], object]) -> None:
+    for seed in SEEDS:
+        run(seed)
 
 
 def main() -> None:
-    """Print all four."""
+    parser = argparse.ArgumentParser(description="Speed of the single-node baselines.")
+    parser.add_argument("--data-dir", default=os.environ.get("ADMMNET_DATA"), help="folder of the data sets")
+    folder = parser.parse_args().data_dir
     with threadpool_limits(limits=1, user_api="blas"):
-        batches()
-        others()
-        if not (DATA / "adult").is_dir():
-            print("the data sets are not beside the project: no gaps, no comparison with liblinear")
+        epochs()
+        if folder is None:
+            print("without --data-dir no gaps, no comparison with liblinear")
             return
-        gaps()
-        against_liblinear()
+        gaps(folder)
+        against_liblinear(folder)
 
 
 if __name__ == "__main__":

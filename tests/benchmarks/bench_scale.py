@@ -1,11 +1,10 @@
 """Whole runs of many agents in one process: time an agent-round, against one holder of all records, and memory.
 
-    OPENBLAS_NUM_THREADS=1 python tests/benchmarks/bench_scale.py [--agents 100,1000,10000] [--rounds 30]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_scale [--agents 100,1000,10000] [--rounds 30]
 
-Every agent has 100 records of 100 features on a random 4-regular graph; pp-admm, seeded. A round is timed whole:
-proposals, ledgers, messages, measuring, metrics.csv. The yardstick is the
-CPU time of as many passes over all records as the agents take on average (solves, and one for the two training
-losses of a seeded round), in the same process: of two agents that hold all records, in a whole run of theirs, which
+Every agent has 100 records of 100 features on a random 4-regular graph; pp-admm, seeded; a round is timed whole.
+The yardstick is the CPU time, in the same process, of as many passes over all records as the agents take on average
+(solves, and one for the training losses of a seeded round): in a whole run of two agents that hold all records, which
 has its Hessians, too; and of bare gradients.
 """
 
@@ -15,34 +14,26 @@ import argparse
 import resource
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from admmnet import RunConfig, run
-from admmnet.data import DataSettings, Records
+from admmnet.data import Records
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver, Solution, gradient
+
+from .common import summary_of, unit_rows
 
 RECORDS, FEATURES = 100, 100
 
 
 def records(agents: int, size: int = RECORDS) -> Records:
-    """Rows of norm 1 with noisy linear labels."""
-    stream = np.random.default_rng(0)
-    truth = stream.standard_normal(FEATURES)
-    shards = {}
-    for i in range(agents):
-        X = stream.standard_normal((size, FEATURES))
-        X /= np.linalg.norm(X, axis=1, keepdims=True)
-        shards[i] = (X, np.where(X @ truth + 0.3 * stream.standard_normal(size) > 0.0, 1.0, -1.0))
-    X_test, y_test = shards[0][0][:100].copy(), shards[0][1][:100].copy()
+    rng = np.random.default_rng(0)
+    shards = {i: unit_rows(rng, size, FEATURES) for i in range(agents)}
+    X_test, y_test = (part[:100].copy() for part in shards[0])
     names = tuple(f"x{k}" for k in range(FEATURES))
     counts = dict.fromkeys(range(agents), size)
     return Records("made", shards, counts, X_test, y_test, names, "public-bounds")
@@ -57,30 +48,24 @@ def whole(agents: int, size: int, topology: str, rounds: int) -> tuple[float, fl
     """CPU seconds of the rounds of a run, and passes of a round."""
     passes: list[int] = []
     ends: list[float] = []
-    together: Any = BlockSolver.solve
-    alone: Any = LocalSolver.solve
+    solver: Any = BlockSolver if agents > 2 else LocalSolver
+    solve = solver.solve
 
-    def counted(self: BlockSolver, *asked: Any) -> Any:
-        found = together(self, *asked)
-        passes.extend(answer.passes for answer in found if isinstance(answer, Solution))
+    def counted(self: Any, *asked: Any) -> Any:
+        found = solve(self, *asked)
+        passes.extend(answer.passes for answer in ([found] if isinstance(found, Solution) else found))
         return found
 
-    def counted_alone(self: LocalSolver, *asked: Any) -> Any:
-        found = alone(self, *asked)
-        passes.append(found.passes)
-        return found
-
-    def loader(settings: DataSettings, count: int, wanted: Any) -> Records:
-        return records(agents, size)  # and kept by nobody but the run
-
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as undo:
-        undo.enter_context(patch.object(BlockSolver, "solve", counted))
-        if agents <= 2:
-            undo.enter_context(patch.object(LocalSolver, "solve", counted_alone))
-        config = RunConfig(
-            algorithm="pp-admm", seed=0, rounds=rounds, epsilon=5.0, topology=topology, out=f"{folder}/run"
+    with patch.object(solver, "solve", counted):
+        summary_of(
+            loader=lambda *_: records(agents, size),  # kept by nobody but the run
+            on_round=lambda *_: ends.append(time.process_time()),
+            algorithm="pp-admm",
+            seed=0,
+            rounds=rounds,
+            epsilon=5.0,
+            topology=topology,
         )
-        run(config, loader=loader, on_round=lambda round, error: ends.append(time.process_time()))
     return (ends[-1] - ends[0]) * rounds / (rounds - 1), sum(passes) / len(passes) + 1.0
 
 
@@ -110,7 +95,7 @@ def measure(agents: int, rounds: int) -> None:
 
 def main() -> None:
     """Every size in a process of its own, so that its memory is its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description="Whole runs of many agents in one process.")
     parser.add_argument("--agents", default="100,1000,10000")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--here", action="store_true", help="measure in this process")
@@ -119,8 +104,10 @@ def main() -> None:
         if words.here:
             measure(agents, words.rounds)
             continue
-        command = [sys.executable, str(Path(__file__)), "--agents", str(agents), "--here"]
-        subprocess.run([*command, "--rounds", str(words.rounds)], check=True, timeout=1800)
+        flags = ("--here", "--agents", str(agents), "--rounds", str(words.rounds))
+        subprocess.run(
+            [sys.executable, "-m", "tests.benchmarks.bench_scale", *flags], check=True, timeout=1800
+        )
 
 
 if __name__ == "__main__":

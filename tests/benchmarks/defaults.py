@@ -5,15 +5,14 @@ test records (of data seed 0) are never looked at. The regret of a rule is its e
 least errors of the scenario. Without --rounds, --radius, --growth or --coupling one constant at a time departs
 from the package's; with them, all combinations are tried. About eight minutes.
 
-    python tests/benchmarks/defaults.py --data-dir DIR
-    python tests/benchmarks/defaults.py --data-dir DIR --only phishing --rounds 12 20 30 --radius 5 8 12
+    python -m tests.benchmarks.defaults --data-dir DIR
+    python -m tests.benchmarks.defaults --data-dir DIR --only phishing --rounds 12 20 30 --radius 5 8 12
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -32,6 +31,8 @@ from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
+
+from .common import row
 
 SCENARIOS = (
     ("adult", "erdos-renyi:5:0.5", "iid"),
@@ -54,13 +55,13 @@ HELD_OUT = 5
 class Rule(NamedTuple):
     """The constants of ``pp_admm.py`` and ``convexity.py``."""
 
-    rounds: int
-    radius: float
-    growth: float
-    coupling: float
+    rounds: int = pp_admm.ROUNDS
+    radius: float = convexity.RADIUS
+    growth: float = convexity.GROWTH
+    coupling: float = convexity.COUPLING
 
 
-CHOSEN = Rule(pp_admm.ROUNDS, convexity.RADIUS, convexity.GROWTH, convexity.COUPLING)
+CHOSEN = Rule()
 CHOICES: dict[str, tuple[Any, ...]] = {
     "rounds": (5, 8, 12, 20, 30),
     "radius": (4.0, 8.0, 16.0),
@@ -82,13 +83,14 @@ def validation(data: str, topology: str, split: str, folder: str | None) -> Vali
     """Hold out a fifth of every shard."""
     graph = load_topology(topology, seed=0)
     records = load(DataSettings(data=data, data_dir=folder, split=split), len(graph), range(len(graph)))
-    kept, held = [], []
-    for agent, (X, y) in sorted(records.shards.items()):
-        order = np.random.default_rng([1, agent]).permutation(len(y))
-        parts = np.split(order, [len(y) // HELD_OUT])
-        held.append((X[parts[0]], y[parts[0]]))
-        kept.append(LocalSolver(X[parts[1]], y[parts[1]], get_loss("logistic")))
-    return Validation(graph, kept, np.vstack([X for X, _ in held]), np.concatenate([y for _, y in held]))
+    kept, X, y = [], [], []
+    for agent, (rows, labels) in sorted(records.shards.items()):
+        order = np.random.default_rng([1, agent]).permutation(len(labels))
+        held, rest = np.split(order, [len(labels) // HELD_OUT])
+        X.append(rows[held])
+        y.append(labels[held])
+        kept.append(LocalSolver(rows[rest], labels[rest], get_loss("logistic")))
+    return Validation(graph, kept, np.vstack(X), np.concatenate(y))
 
 
 def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
@@ -117,15 +119,18 @@ def error(case: Validation, rule: Rule, epsilon: float, seed: int) -> float:
     return 100.0 * float(np.mean(np.sign(case.X @ consensus) != case.y))
 
 
-def departures() -> Iterator[Rule]:
-    """The package's rule, and all that differ from it in one constant."""
-    yield CHOSEN
-    for name, choices in CHOICES.items():
-        yield from (CHOSEN._replace(**{name: value}) for value in choices if value != getattr(CHOSEN, name))
+def rules_of(options: argparse.Namespace) -> list[Rule]:
+    """All combinations of the values given; without any the package's rule and departures from it."""
+    given = {name: getattr(options, name) for name in Rule._fields if getattr(options, name)}
+    if given:
+        return [
+            CHOSEN._replace(**dict(zip(given, values, strict=True))) for values in product(*given.values())
+        ]
+    others = ((name, value) for name, choices in CHOICES.items() for value in choices)
+    return list(dict.fromkeys([CHOSEN, *(CHOSEN._replace(**{name: value}) for name, value in others)]))
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(description="Regret of the automatic settings' constants.")
     parser.add_argument("--data-dir", help="folder of the data sets")
     parser.add_argument("--only", default="", help="scenarios whose description contains this")
@@ -135,13 +140,9 @@ def main() -> None:
     for name in Rule._fields:
         parser.add_argument(f"--{name}", type=int if name == "rounds" else float, nargs="+")
     options = parser.parse_args()
-    given = [getattr(options, name) for name in Rule._fields]
-    rules, seeds = list(departures()), range(options.first_seed, options.first_seed + options.seeds)
-    if any(given):
-        grid = (values or [usual] for values, usual in zip(given, CHOSEN, strict=True))
-        rules = [Rule(*values) for values in product(*grid)]
-    regrets: dict[Rule, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    print("| scenario | epsilon | least | by rounds, radius, growth, coupling | chosen | worst |")
+    rules, seeds = rules_of(options), range(options.first_seed, options.first_seed + options.seeds)
+    regrets: dict[tuple[Rule, str], list[float]] = defaultdict(list)  # by rule and part of the scenarios
+    print(row("scenario", "epsilon", "least", "by rounds, radius, growth, coupling", "chosen", "worst"))
     print("|---|---|---|---|---|---|")
     for scenario in SCENARIOS:
         words = " ".join(scenario)
@@ -156,24 +157,19 @@ def main() -> None:
                 }
             best = sorted(rules, key=errors.__getitem__)
             level = float(np.mean([errors[rule] for rule in best[:3]]))
-            for rule in rules:
-                for part in ("all", scenario[2].partition(":")[0], f"{epsilon:g}"):
-                    regrets[rule][part].append(errors[rule] - level)
-            chosen = f"{errors[CHOSEN]:.2f}" if CHOSEN in errors else ""
-            print(
-                f"| {words} | {epsilon:g} | {errors[best[0]]:.2f} | {', '.join(map(str, best[0]))} | "
-                f"{chosen} | {errors[best[-1]]:.2f} |",
-                flush=True,
-            )
+            for rule, part in product(rules, ("all", scenario[2].partition(":")[0], f"epsilon {epsilon:g}")):
+                regrets[rule, part].append(errors[rule] - level)
+            shown = (errors.get(rule) for rule in (best[0], CHOSEN, best[-1]))
+            least, chosen, worst = ("" if value is None else f"{value:.2f}" for value in shown)
+            by = ", ".join(map(str, best[0]))
+            print(row(words, f"{epsilon:g}", least, by, chosen, worst), flush=True)
+    parts = ("all", "iid", "dirichlet", *(f"epsilon {epsilon:g}" for epsilon in options.epsilons))
     print("\nMean regret of a rule over all scenarios, over parts of them, and its largest regret.\n")
-    print("| rounds | radius | growth | coupling | all | iid | dirichlet | ", end="")
-    print("".join(f"epsilon {epsilon:g} | " for epsilon in options.epsilons) + "largest |")
-    print("|" + "---|" * (8 + len(options.epsilons)))
-
-    parts = ("all", "iid", "dirichlet", *(f"{epsilon:g}" for epsilon in options.epsilons))
-    for rule in sorted(rules, key=lambda rule: float(np.mean(regrets[rule]["all"]))):
-        means = [f"{np.mean(regrets[rule][part]):.2f}" if regrets[rule][part] else "" for part in parts]
-        print(f"| {' | '.join([*map(str, rule), *means])} | {max(regrets[rule]['all']):.2f} |")
+    print(row(*Rule._fields, *parts, "largest"))
+    print("|" + "---|" * (5 + len(parts)))
+    for rule in sorted(rules, key=lambda rule: float(np.mean(regrets[rule, "all"]))):
+        means = [f"{np.mean(regrets[rule, part]):.2f}" if regrets[rule, part] else "" for part in parts]
+        print(row(*rule, *means, f"{max(regrets[rule, 'all']):.2f}"))
 
 
 if __name__ == "__main__":

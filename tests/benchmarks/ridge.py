@@ -2,8 +2,8 @@
 
 Settings are chosen on a held-out quarter of the training records, medians are over seeds 0 to 9. About ten minutes.
 
-    python tests/benchmarks/ridge.py
-    python tests/benchmarks/ridge.py --quick
+    python -m tests.benchmarks.ridge
+    python -m tests.benchmarks.ridge --quick
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from admmnet import RunConfig, run
 from admmnet.baselines.prepare import load_whole
 from admmnet.data import DataSettings, Records
 from admmnet.experiments.holdout import hold_out
 
+from .common import summary_of
+
 METHODS: dict[str, dict[str, Any]] = {
-    "dp-scd": {"algorithm": "dp-scd"},
-    "dp-scd:published": {"algorithm": "dp-scd", "method": "published"},
-    "dp-scd:published:proven": {"algorithm": "dp-scd", "method": "published", "accountant": "proven"},
-    "seq-dp-scd": {"algorithm": "seq-dp-scd"},
-    "seq-dp-scd:published": {"algorithm": "seq-dp-scd", "method": "published"},
-    "dp-sgd": {"algorithm": "dp-sgd"},
+    "dp-scd": {},
+    "dp-scd:published": {"method": "published"},
+    "dp-scd:published:proven": {"method": "published", "accountant": "proven"},
+    "seq-dp-scd": {},
+    "seq-dp-scd:published": {"method": "published"},
+    "dp-sgd": {},
 }
+PROBLEM: dict[str, Any] = {"schema": {"targets": [-1.0, 1.0]}, "test_fraction": 1.0 / 6.0}
 DELTA, TRIALS = 1e-3, (1_000_000, 1_000_001)
 
 
@@ -47,32 +49,19 @@ def problem(path: Path, records: int) -> None:
 
 def grid(name: str) -> Iterator[dict[str, Any]]:
     """Settings that are tried."""
-    for batch in (200, 1000):
-        if name == "dp-sgd":
-            for clip, rate in product((0.1, 0.3), (1.0, 4.0, 16.0)):
-                yield {"batch": batch, "clip": clip, "learning_rate": rate}
-        else:
-            for clip in (0.01, 0.03, 0.1, 0.3):
-                yield {"batch": batch, "clip": clip}
+    if name == "dp-sgd":
+        for batch, clip, rate in product((200, 1000), (0.1, 0.3), (1.0, 4.0, 16.0)):
+            yield {"batch": batch, "clip": clip, "learning_rate": rate}
+    else:
+        for batch, clip in product((200, 1000), (0.01, 0.03, 0.1, 0.3)):
+            yield {"batch": batch, "clip": clip}
 
 
-def errors(records: Records, path: Path, words: dict[str, Any], seeds: Sequence[int]) -> list[float]:
+def errors(records: Records, settings: dict[str, Any], seeds: Sequence[int]) -> list[float]:
     """Mean squared error on the test part, by seed."""
-    found = []
-    for seed in seeds:
-        with tempfile.TemporaryDirectory() as out:
-            config = RunConfig(
-                data=str(path),
-                schema={"targets": [-1.0, 1.0]},
-                test_fraction=1.0 / 6.0,
-                loss="squared",
-                delta=DELTA,
-                seed=seed,
-                out=f"{out}/run",
-                **words,
-            )
-            found.append(float(run(config, loader=lambda *_: records).summary["test_error"]["consensus"]))
-    return found
+    given = PROBLEM | settings | {"loss": "squared", "delta": DELTA}
+    found = (summary_of(lambda *_: records, **given, seed=seed) for seed in seeds)
+    return [float(summary["test_error"]["consensus"]) for summary in found]
 
 
 def main() -> None:
@@ -83,17 +72,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ridge.npz"
         problem(path, 12_000 if quick else 120_000)
-        settings = DataSettings(
-            data=str(path), schema={"targets": [-1.0, 1.0]}, test_fraction=1.0 / 6.0, data_seed=0
-        )
-        whole = load_whole(settings, 1, [0])
+        whole = load_whole(DataSettings(data=str(path), data_seed=0, **PROBLEM), 1, [0])
         held = hold_out(whole, 0)
-        for (name, base), epsilon in product(METHODS.items(), (1.0,) if quick else (0.1, 0.5, 1.0, 2.0)):
-            tried = [base | own | {"epsilon": epsilon} for own in grid(name)]
-            best = min(tried, key=lambda words: float(np.mean(errors(held, path, words, TRIALS))))
-            found = errors(whole, path, best, range(3 if quick else 10))
-            chosen = {key: best[key] for key in best if key not in base and key != "epsilon"}
-            print(f"{name:24} {epsilon:4g}  median {np.median(found):.4f}  {chosen}", flush=True)
+        for (name, form), epsilon in product(METHODS.items(), (1.0,) if quick else (0.1, 0.5, 1.0, 2.0)):
+            common = form | {"algorithm": name.partition(":")[0], "data": str(path), "epsilon": epsilon}
+            best = min(grid(name), key=lambda own: float(np.mean(errors(held, common | own, TRIALS))))
+            found = errors(whole, common | best, range(3 if quick else 10))
+            print(f"{name:24} {epsilon:4g}  median {np.median(found):.4f}  {best}", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,15 +16,14 @@ from typing import Any
 import click
 import pytest
 
+from admmnet import run
 from admmnet.cli import command_line
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import flag_fields, load_config, parse_flag
 from admmnet.errors import AdmmnetError
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.file import Header
-from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose, text
-
-# commands
+from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
 
 
 def command_words(line: str) -> list[str] | None:
@@ -37,14 +36,12 @@ def command_words(line: str) -> list[str] | None:
     return None
 
 
-def documented_commands() -> list[tuple[str, str]]:
+def documented_commands() -> list[tuple[str, list[str]]]:
     found = []
     for path in PAGES:
         lines = [line for block in blocks(path, "bash") for line in block.splitlines()]
-        lines += [
-            line.strip() for line in prose(path).splitlines() if re.match(r" {4}(admmnet|mpirun) ", line)
-        ]
-        found += [(name(path), line) for line in lines if line.strip() and command_words(line) is not None]
+        lines += re.findall(r"^ {4}((?:admmnet|mpirun) .*)", prose(path), re.MULTILINE)
+        found += [(name(path), words) for line in lines if (words := command_words(line)) is not None]
     return found
 
 
@@ -62,19 +59,13 @@ def check_command(words: list[str]) -> None:
     values, rest, _ = command.make_parser(context).parse_args(list(words))
     assert not rest, f"too many words: {rest}"
     if command.name in ("run", "calibrate"):
-        settings = {field.name for field in fields(RunConfig)}
-        given = {
-            key: parse_flag(key, value)
-            for key, value in values.items()
-            if isinstance(value, str) and key in settings
-        }
-        load_config(None, given)
+        settings = {field.name for field in fields(RunConfig)} & values.keys()
+        given = {key: values[key] for key in settings if isinstance(values[key], str)}
+        load_config(None, {key: parse_flag(key, value) for key, value in given.items()})
 
 
-@pytest.mark.parametrize(("file", "line"), documented_commands())
-def test_documented_commands_parse(file: str, line: str) -> None:
-    words = command_words(line)
-    assert words is not None
+@pytest.mark.parametrize(("file", "words"), documented_commands())
+def test_documented_commands_parse(file: str, words: list[str]) -> None:
     check_command(words)
 
 
@@ -101,38 +92,33 @@ def test_scripts_in_the_readme_can_be_started() -> None:
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
 
 
-def flag_rows() -> dict[str, tuple[str, str]]:
+def test_every_setting_has_its_row_with_table_and_default() -> None:
     rows = re.findall(
         r"^\| `--([a-z-]+)[^|]*?(?:\\\|[^|]*?)*` ?(?:, `-o DIR` ?)?\| `\[(\w+)\]` \| (\S+) \|",
         page("cli.md"),
-        re.M,
+        re.MULTILINE,
     )
-    return {flag: (table, default) for flag, table, default in rows}
-
-
-def test_every_setting_has_its_row_with_table_and_default() -> None:
     defaults = {field.name: field.default for field in fields(RunConfig)}
-    expected = {}
-    for key, _, meta in flag_fields():
-        value: Any = defaults[key]
-        shown = {None: "none", False: "off"}.get(value) if value is None or value is False else None
-        expected[key.replace("_", "-")] = (
-            meta["table"],
-            shown or (f"{value:g}" if isinstance(value, float) else str(value)),
-        )
-    assert flag_rows() == expected
+
+    def shown(value: Any) -> str:
+        if value is None or value is False:
+            return "none" if value is None else "off"
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    expected = {
+        key.replace("_", "-"): (meta["table"], shown(defaults[key])) for key, _, meta in flag_fields()
+    }
+    assert {flag: (table, default) for flag, table, default in rows} == expected
+
+
+def leaves(command: click.Command) -> list[click.Command]:
+    if not isinstance(command, click.Group):
+        return [command]
+    return [leaf for member in command.commands.values() for leaf in leaves(member)]
 
 
 def test_every_flag_and_choice_of_every_command_is_documented() -> None:
     written = page("cli.md").replace("\\|", "|")
-
-    def leaves(command: click.Command) -> list[click.Command]:
-        return (
-            [leaf for c in command.commands.values() for leaf in leaves(c)]
-            if isinstance(command, click.Group)
-            else [command]
-        )
-
     missing = [
         f"{command.name} {flag}"
         for command in leaves(command_line)
@@ -153,8 +139,8 @@ def test_every_flag_and_choice_of_every_command_is_documented() -> None:
 def test_every_exit_code_has_its_row() -> None:
     kinds: list[type[AdmmnetError]] = [AdmmnetError, *AdmmnetError.__subclasses__()]
     codes = {kind.exit_code for kind in kinds} | {0}
-    section = page("cli.md").split("## Exit codes")[1].split("\n## ")[0]
-    assert codes <= {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
+    rows = re.findall(r"^\| (\d+) \|", section("cli.md", "Exit codes"), re.MULTILINE)
+    assert codes <= set(map(int, rows))
 
 
 @pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml")], ids=name)
@@ -167,24 +153,15 @@ def test_config_examples_load(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "python")], ids=name)
 def test_imports_in_examples_exist(path: Path) -> None:
-    shown = files_shown(path)
+    files = {  # that the page shows whole
+        file.replace("/", "."): [node.name for node in ast.parse(code).body if isinstance(node, ast.ClassDef)]
+        for file, code in whole_files(text(path)).items()
+    }
     for block in blocks(path, "python"):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("admmnet"):
-                known = shown.get(node.module or "") or dir(import_module(node.module or ""))
+                known = files.get(node.module or "") or dir(import_module(node.module or ""))
                 assert [alias.name for alias in node.names if alias.name not in known] == []
-
-
-def files_shown(path: Path) -> dict[str, list[str]]:
-    """What the modules define that a page shows as whole files."""
-    shown = re.findall(r"`(admmnet/\S+)\.py`:\n\n```python\n(.*?)^```", text(path), re.DOTALL | re.MULTILINE)
-    return {
-        file.replace("/", "."): [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
-        for file, text in shown
-    }
-
-
-# what a run leaves behind
 
 
 def backticked(file: str) -> set[str]:
@@ -196,26 +173,14 @@ def test_every_key_and_mechanism_of_a_ledger_is_documented() -> None:
     header = Header(0, (), 1, None, None, "", "", "", "", "", "", **absent).line()
     example = json.loads(blocks(ROOT / "docs" / "ledger.md", "json")[0])
     assert list(example) == list(header)
-    keys = {
-        *header,
-        "round",
-        "mechanism",
-        "parameters",
-        "rho",
-        "xi",
-        "rho_published",
-        "total",
-        "previous",
-        "events",
-    }
+    words = "round mechanism parameters rho xi rho_published total previous events"
+    keys = {*header, *words.split()}
     for mechanism, event in EVENTS.items():
         keys |= {mechanism, *(field.name for field in fields(event))}
     assert sorted(keys - {"kind"} - backticked("ledger.md")) == []
 
 
 def test_every_file_and_key_of_a_run_folder_is_documented(tmp_path: Path) -> None:
-    from admmnet import run
-
     config = RunConfig(algorithm="pp-admm", topology="path:2", rounds=1, seed=0, out=str(tmp_path / "run"))
     result = run(config)
     summary = result.summary

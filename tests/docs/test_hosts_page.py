@@ -5,48 +5,35 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import fields
-from pathlib import Path
+from functools import partial
 
 from admmnet import RunConfig
 from admmnet.transport.hosts.network import _AGENT_KEYS, _NETWORK_KEYS
 from admmnet.transport.zmq.mailbox import Verdict
 from admmnet.transport.zmq.session import PATIENCE
 from admmnet.transport.zmq.wire import HEADER, MAGIC, Kind
+from tests import doc_pages
+from tests.doc_pages import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "hosts.md").read_text(encoding="utf-8")
-NAMED = re.findall(r"`(test_\w+)`", PAGE)
-
-
-def section(title: str) -> str:
-    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+section = partial(doc_pages.section, "hosts.md")
 
 
 def test_every_fault_names_a_test_that_exists() -> None:
     rows = [line for line in section("Faults that were tried").splitlines() if line.startswith("| ")][1:]
-    assert len(rows) > 20
-    assert [row for row in rows if not re.search(r"\| `test_\w+` \|$", row)] == []
-    assert len(NAMED) == len(set(NAMED)) == len(rows)
-    defined = {
-        name
-        for path in (ROOT / "tests").rglob("*.py")
-        for name in re.findall(r"def (test_\w+)\(", path.read_text())
-    }
-    assert sorted(set(NAMED) - defined) == []
+    named = [match[1] for row in rows if (match := re.search(r"\| `(test_\w+)` \|$", row))]
+    assert named == re.findall(r"`(test_\w+)`", doc_pages.page("hosts.md"))
+    assert len(set(named)) == len(rows) > 20
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("*.py"))
+    assert set(named) - set(re.findall(r"def (test_\w+)\(", tests)) == set()
 
 
 def test_frames_are_described() -> None:
     wire, rules = section("Wire"), section("Rules for frames")
-    assert {kind.name for kind in Kind} <= set(re.findall(r"`([A-Z]+)`", wire))
-    assert f"`{MAGIC.decode()}`" in wire
-    sizes = [
-        int(size) for row in re.findall(r"^\| ([\d, ]+) \|", wire, re.MULTILINE) for size in row.split(", ")
-    ]
-    assert sum(sizes) == HEADER
-    silent = {Verdict.NOW, Verdict.KNOWN}
-    assert {str(verdict) for verdict in Verdict if verdict not in silent} <= set(
-        re.findall(r"`(\w+)`", rules)
-    )
+    assert {*(kind.name for kind in Kind), MAGIC.decode()} <= set(re.findall(r"`(\w+)`", wire))
+    sizes = ", ".join(re.findall(r"^\| ([\d, ]+) \|", wire, re.MULTILINE)).split(", ")
+    assert sum(map(int, sizes)) == HEADER
+    spoken = {str(verdict) for verdict in Verdict} - {str(Verdict.NOW), str(Verdict.KNOWN)}
+    assert spoken <= set(re.findall(r"`(\w+)`", rules))
     assert PATIENCE == 8
     assert "eight of them" in rules
 

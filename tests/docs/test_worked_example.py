@@ -25,43 +25,36 @@ from admmnet.running.plan import Public, data_settings, decide, located
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport.local import LocalWorld
+from tests.doc_pages import section, whole_files
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing.md"
 ROUNDS, EPSILON, SEED, AGENTS = 8, 2.0, 3, 4
 
 
 class Example(NamedTuple):
     """The page's two files as modules."""
 
-    method: ModuleType
     measurement: ModuleType
-
-
-def blocks() -> tuple[dict[str, str], str]:
-    """The page's files by their modules' names, and the line that imports the method."""
-    section = PAGE.read_text(encoding="utf-8").split("\n## Adding a method\n")[1].split("\n## ")[0]
-    named = re.findall(r"`(admmnet/\S+)\.py`:\n\n```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
-    (line,) = re.findall(r"^```text\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
-    return {path.replace("/", "."): text for path, text in named}, line
+    method: ModuleType
 
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
     """The page's files as modules, the method in the registry, its name among the settings' choices."""
-    files, line = blocks()
-    before, modules = set(base.KINDS), {}
-    for name in sorted(files):  # the measurement first
-        module = modules[name] = ModuleType(name)
-        monkeypatch.setitem(sys.modules, name, module)
-        exec(compile(files[name], "docs/contributing.md", "exec"), module.__dict__)
+    shown = section("contributing.md", "Adding a method")
+    (line,) = re.findall(r"^```text\n(.*?)^```", shown, re.DOTALL | re.MULTILINE)
+    before, modules = set(base.KINDS), []
+    for file, code in sorted(whole_files(shown).items()):  # the measurement first
+        module = ModuleType(file.replace("/", "."))
+        modules.append(module)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        exec(compile(code, "docs/contributing.md", "exec"), module.__dict__)
     found: dict[str, Any] = {}
     exec(line, found)
     kind = found["LinearADMM"]
     monkeypatch.setitem(METHODS, kind.name, kind)
     monkeypatch.setattr(config, "ALGORITHMS", (*config.ALGORITHMS, kind.name))
-    measurement, method = modules.values()
     assert {kind.__name__ for kind in base.KINDS - before} == {"NoisyGradient"}
-    yield Example(method, measurement)
+    yield Example(*modules)
     base.KINDS.intersection_update(before)
     config.metadata.cache_clear()
 

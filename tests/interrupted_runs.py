@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
 from admmnet.running.checkpoint.resume import resumed_config
+from tests import people_runs
+from tests.people_runs import summary_of
 
 ROUNDS = 7
 
@@ -55,9 +55,7 @@ class Place:
 
 
 def write_people(path: Path, seed: int = 2) -> None:
-    stream = np.random.default_rng(seed)
-    X = stream.standard_normal((160, 3))
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.5 * stream.standard_normal(160) > 0, 1, -1))
+    people_runs.write_people(path, 160, seed, width=3, noise=0.5)
 
 
 def assert_same(left: Path, right: Path) -> None:
@@ -66,16 +64,11 @@ def assert_same(left: Path, right: Path) -> None:
         if name.parts[0] == "checkpoint" or name.name == "config.toml":
             continue
         if name.name == "summary.json":
-            mine, theirs = (json.loads((folder / name).read_text()) for folder in (left, right))
+            mine, theirs = summary_of(left), summary_of(right)
             for summary in (mine, theirs):
                 assert summary.pop("seconds")
                 summary["privacy"].pop("account")
             assert mine == theirs
-        elif name.suffix == ".npz":
-            with np.load(left / name) as mine, np.load(right / name) as theirs:
-                assert mine.files == theirs.files
-                for key in mine.files:
-                    assert mine[key].tobytes() == theirs[key].tobytes(), key
         else:
             assert (left / name).read_bytes() == (right / name).read_bytes(), name
     assert (left / "summary.json").exists()
@@ -83,18 +76,14 @@ def assert_same(left: Path, right: Path) -> None:
     assert ledgers[0] == ledgers[1] > 0
 
 
+GATED = {"algorithm": "ipp-admm", "gate": "gaussian"}
 METHODS: dict[str, dict[str, Any]] = {
     "admm": {"algorithm": "admm"},
     "pp-admm": {},
     "output": {"release": "output"},
     "published": {"method": "published"},
-    "above-threshold": {
-        "algorithm": "ipp-admm",
-        "gate": "above-threshold",
-        "max_releases": 4,
-        "epsilon": 50.0,
-    },
-    "gaussian": {"algorithm": "ipp-admm", "gate": "gaussian"},
+    "above-threshold": GATED | {"gate": "above-threshold", "max_releases": 4, "epsilon": 50.0},
+    "gaussian": GATED,
     "ipp published": {"algorithm": "ipp-admm", "method": "published"},
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm"},
@@ -103,7 +92,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "gossip": {"answer": "gossip"},
     "hinge": {"loss": "smoothed-hinge"},
     "account": {"account": "account"},
-    "blocks": {"algorithm": "ipp-admm", "gate": "gaussian", "topology": "ring:10", "block": 4},
+    "blocks": GATED | {"topology": "ring:10", "block": 4},
     "blocks admm": {"algorithm": "admm", "topology": "ring:10", "block": 4},
     "trouble": {"drop": 0.3, "offline": "1:2-4", "delay": "compute=1,jitter=0.5,latency=0.1"},
     "trouble r-admm": {"algorithm": "r-admm", "drop": 0.3, "offline": "1:2-4"},

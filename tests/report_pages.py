@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.report.html import make_report
+from tests.people_runs import summary_of
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}&\"'\u2028"
 VOID = {"meta", "link", "input"}
@@ -60,17 +61,16 @@ class Page(HTMLParser):
 
 
 def page(*folders: Path) -> Page:
-    made_ = make_report(folders)
-    assert made_.faults == ()
-    return Page(made_.html)
+    report = make_report(folders)
+    assert report.faults == ()
+    return Page(report.html)
 
 
 def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change summary.json."""
-    file = folder / "summary.json"
-    summary = json.loads(file.read_text(encoding="utf-8"))
+    summary = summary_of(folder)
     change(summary)
-    file.write_text(json.dumps(summary), encoding="utf-8")
+    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
 
 
 def rechained(folder: Path, agent: int, change: Callable[[dict[str, Any]], object]) -> None:

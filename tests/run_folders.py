@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from admmnet import RunConfig, run
+from tests.people_runs import summary_of
 
 ROUNDS = 6
 
 
 def made(folder: Path, **settings: Any) -> Path:
     """Folder of a small run; by default a seeded one of pp-admm on a ring of 5."""
-    quick: dict[str, Any] = {
-        "algorithm": "pp-admm",
-        "epsilon": 5.0,
-        "topology": "ring:5",
-        "rounds": ROUNDS,
-        "seed": 0,
-    }
-    given = {name: value for name, value in {**quick, **settings}.items() if value is not None}
+    quick = {"algorithm": "pp-admm", "epsilon": 5.0, "topology": "ring:5", "rounds": ROUNDS, "seed": 0}
+    given: dict[str, Any] = {name: value for name, value in (quick | settings).items() if value is not None}
     if "seed" not in given:
         given |= {"private": True, "no_test": True, "no_account": True}
     run(RunConfig(**given, out=str(folder)))
@@ -53,13 +48,11 @@ def with_lost(source: Path, folder: Path, *, agent: int, round: int) -> Path:
     shutil.copytree(source, folder)
     name = f"ledger/agent-{agent:03d}.jsonl"
     _keep_rounds(folder / name, round)
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    summary = summary_of(folder)
     del summary["ledgers"][name]
     told = ("agent", "records", "degree", "releases", "test_error")
-    entry = summary["per_agent"][agent]
-    summary["per_agent"][agent] = {key: entry[key] if key in told else None for key in entry} | {
-        "lost_at": round
-    }
+    entry = {key: value if key in told else None for key, value in summary["per_agent"][agent].items()}
+    summary["per_agent"][agent] = entry | {"lost_at": round}
     (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     head, *lines = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines()
     rows = [line.split(",") for line in lines]

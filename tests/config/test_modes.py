@@ -13,7 +13,7 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig as Config
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
-from tests.mode_runs import PRIVATE, small, write_people
+from tests.people_runs import PRIVATE, small, write_people
 
 
 @pytest.fixture(scope="module")

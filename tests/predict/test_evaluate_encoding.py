@@ -14,6 +14,7 @@ import pytest
 from admmnet import RequestError
 from admmnet.data import census
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
+from tests.people_runs import summary_of
 from tests.trained_models import (
     CAPTURE,
     OPEN,
@@ -22,7 +23,6 @@ from tests.trained_models import (
     by_hand,
     people,
     refusals,
-    summary_of,
     table_of,
     trained,
     trained_on_people,

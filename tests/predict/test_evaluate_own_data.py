@@ -12,13 +12,13 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.predict.apply import NewData, evaluate, read_model
+from tests.people_runs import summary_of
 from tests.trained_models import (
     CAPTURE,
     SCHEMA,
     Refused,
     people,
     refusals,
-    summary_of,
     trained,
     trained_on_people,
     unseeded_census,

@@ -12,7 +12,7 @@ import pytest
 
 from admmnet import CheckFailed, read_run
 from admmnet.running.folder import PART, write_part
-from tests.record_runs import AGENTS, ROUNDS, finished_run, summary_of
+from tests.people_runs import AGENTS, ROUNDS, finished_run, summary_of
 
 
 @pytest.fixture(scope="module")

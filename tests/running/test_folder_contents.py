@@ -14,7 +14,7 @@ import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, load_config, read_run, run
 from admmnet.running.folder import create_folder, default_folder, ledger_path
-from tests.record_runs import AGENTS, ROUNDS, finished_run, summary_of
+from tests.people_runs import AGENTS, ROUNDS, finished_run, summary_of
 
 SUMMARY = {
     "algorithm",

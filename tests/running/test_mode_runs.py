@@ -28,7 +28,7 @@ from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running.summary import TEST_RECORDS
 from admmnet.transport.local import LocalWorld
-from tests.mode_runs import PRIVATE, small, write_people
+from tests.people_runs import PRIVATE, small, write_people
 
 
 @pytest.fixture(scope="module")

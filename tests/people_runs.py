@@ -1,0 +1,38 @@
+"""Small runs on a file of made people, and what their summaries say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet import RunConfig, run
+
+AGENTS, ROUNDS = 4, 3
+PRIVATE: dict[str, Any] = {"no_test": True, "no_account": True}
+
+
+def write_people(path: Path, rows: int = 120, seed: int = 2, width: int = 4, noise: float = 0.3) -> str:
+    stream = np.random.default_rng(seed)
+    X = stream.standard_normal((rows, width))
+    np.savez(path, X=X, y=np.where(X[:, 0] + noise * stream.standard_normal(rows) > 0, 1, -1))
+    return str(path)
+
+
+def small(people: str, out: Path, **others: Any) -> RunConfig:
+    values: dict[str, Any] = {"algorithm": "pp-admm", "topology": f"ring:{AGENTS}", "rounds": ROUNDS}
+    return RunConfig(data=people, out=str(out), **values | {"epsilon": 20.0} | others)
+
+
+def finished_run(folder: Path) -> Path:
+    """Folder of a published run on a star, below the one given."""
+    people = write_people(folder / "people.npz", 90, width=3)
+    given = {"method": "published", "topology": f"star:{AGENTS}", "epsilon": 1.0, "seed": 5}
+    return run(small(people, folder / "run", **given)).folder
+
+
+def summary_of(folder: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return value

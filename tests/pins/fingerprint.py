@@ -7,49 +7,30 @@ import json
 import math
 import platform
 from collections.abc import Mapping
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 from admmnet import RunConfig, run
 
 from .settings import FILES, PLACES, Setting
 
 STORED = Path(__file__).parent / "pins.json"
-PROJECTIONS = 3
 DIGITS = 12
 """Significant digits of a mechanism's parameters."""
 
 
 class Fingerprint(NamedTuple):
-    """What a run gave.
+    """What a run gave."""
 
-    Attributes
-    ----------
-    model : str
-        sha256 of the bytes of theta and consensus.
-    charges : str
-        sha256 of all events of all ledgers: agent, round, mechanism, parameters to 12 digits.
-    events, releases : int
-        Over all agents.
-    numbers : list of float
-        Norm of the vectors, and their projections on fixed directions of norm 1.
-    """
-
-    model: str
-    charges: str
-    events: int
+    model: str  # sha256 of the bytes of theta and consensus
+    charges: str  # sha256 of all events of all ledgers: agent, round, mechanism, parameters to 12 digits
+    events: int  # of all agents
     releases: int
-    numbers: list[float]
-
-
-def write_files(folder: Path) -> None:
-    """Write the files that settings name."""
-    for name, text in FILES.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    numbers: list[float]  # norm of the vectors, and their projections on fixed directions of norm 1
 
 
 def placed(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -59,30 +40,27 @@ def placed(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def run_setting(setting: Setting, folder: Path) -> Fingerprint:
     """Run a setting in an empty folder, in this process."""
-    write_files(folder)
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
     if setting.before is not None:
         run(RunConfig(**placed(setting.before, folder), out=str(folder / "before")))
-    values, out = placed(setting.values, folder), str(folder / "run")
-    if setting.interrupt is None:
-        run(RunConfig(**values, out=out))
-    else:
-        _interrupted(RunConfig(**values, out=out), setting.interrupt)
-        run(RunConfig(**values, out=out, resume=out))
+    values: dict[str, Any] = placed(setting.values, folder) | {"out": str(folder / "run")}
+    if setting.interrupt is not None:
+        _interrupt(RunConfig(**values), setting.interrupt)
+        values["resume"] = values["out"]
+    run(RunConfig(**values))
     return fingerprint(folder / "run")
 
 
-def _interrupted(config: RunConfig, after: int) -> None:
-    done: list[int] = []
+def _interrupt(config: RunConfig, after: int) -> None:
+    rounds = iter(range(1, after + 1))
 
     def stop(*event: object) -> None:
-        done.append(1)
-        if len(done) == after:
+        if next(rounds) == after:
             raise KeyboardInterrupt
 
-    with suppress(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt):
         run(config, on_round=stop)
-    if len(done) != after:
-        raise AssertionError(f"the run did not stop after {after} rounds, but after {len(done)}")
 
 
 def fingerprint(folder: Path) -> Fingerprint:
@@ -97,15 +75,14 @@ def fingerprint(folder: Path) -> Fingerprint:
         charges=hashlib.sha256(json.dumps(events, sort_keys=True).encode()).hexdigest(),
         events=len(events),
         releases=sum(entry["releases"] for entry in summary["per_agent"]),
-        numbers=[math.sqrt(math.fsum(vectors * vectors)), *_projections(vectors)],
+        numbers=[math.sqrt(math.fsum(vectors * vectors)), *(_projection(vectors, k) for k in (2, 3, 5))],
     )
 
 
 def _events(ledger: Path) -> list[list[Any]]:
-    lines = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
-    agent = lines[0]["agent"]
+    header, *lines = map(json.loads, ledger.read_text(encoding="utf-8").splitlines())
     return [
-        [agent, line["round"], line["mechanism"], _rounded(line["parameters"])]
+        [header["agent"], line["round"], line["mechanism"], _rounded(line["parameters"])]
         for line in lines
         if line["kind"] == "event"
     ]
@@ -119,20 +96,15 @@ def _rounded(value: Any) -> Any:
     return f"{value:.{DIGITS - 1}e}" if isinstance(value, float) else value
 
 
-def _projections(vectors: Any) -> list[float]:
-    """Inner products with fixed directions whose coordinates are spread evenly over [-1, 1], then scaled."""
-    found = []
-    for k in range(PROJECTIONS):
-        weights = np.arange(1, len(vectors) + 1) * math.sqrt((2, 3, 5)[k]) % 2.0 - 1.0
-        found.append(math.fsum(weights * vectors) / math.sqrt(math.fsum(weights * weights)))
-    return found
+def _projection(vectors: Any, prime: int) -> float:
+    """Inner product with a fixed direction whose coordinates are spread evenly over [-1, 1], then scaled."""
+    weights = np.arange(1, len(vectors) + 1) * math.sqrt(prime) % 2.0 - 1.0
+    return math.fsum(weights * vectors) / math.sqrt(math.fsum(weights * weights))
 
 
 def changes(stored: Mapping[str, Any], found: Fingerprint, tolerance: float = 0.0) -> list[str]:
     """Name what differs between a stored fingerprint and a new one, numbers only beyond a relative tolerance."""
-    names = [
-        name for name in ("model", "charges", "events", "releases") if stored[name] != getattr(found, name)
-    ]
+    names = [name for name in Fingerprint._fields[:-1] if stored[name] != getattr(found, name)]
     pairs = zip(stored["numbers"], found.numbers, strict=True)
     moved = max(abs(before - now) for before, now in pairs) / stored["numbers"][0]
     return names if moved <= tolerance else [*names, f"numbers (by {moved:.1e})"]

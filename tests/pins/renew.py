@@ -21,26 +21,25 @@ def main(names: list[str]) -> int:
     if strangers:
         print(f"no setting is called {strangers[0]!r}; there are: {'; '.join(SETTINGS)}", file=sys.stderr)
         return 2
-    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {"pins": {}}
-    here = machine()
-    if names and stored.get("machine") != here:
+    stored: dict[str, Any] = {"pins": {}, "machine": None}
+    if STORED.exists():
+        stored = json.loads(STORED.read_text(encoding="utf-8"))
+    old, here, changed = stored["pins"], machine(), 0
+    if names and stored["machine"] != here:
         print("the file was made on another machine, or with other libraries: renew all", file=sys.stderr)
         return 2
-    old: dict[str, Any] = stored["pins"]
-    new = {name: pin for name, pin in old.items() if name in SETTINGS}
-    changed = 0
+    pins = {name: old.get(name) for name in SETTINGS}
     for name in names or SETTINGS:
         with tempfile.TemporaryDirectory() as folder:
             found = run_setting(SETTINGS[name], Path(folder))
-        words = changes(old[name], found) if name in old else ["new"]
-        changed += bool(words)
-        if words:
+        if words := changes(old[name], found) if name in old else ["new"]:
             print(f"{name}: {', '.join(words)}", flush=True)
-        new[name] = found._asdict()
-    for name in old.keys() - new.keys():
+            changed += 1
+        pins[name] = found._asdict()
+    for name in old.keys() - pins.keys():
         print(f"{name}: gone")
     print(f"{len(names or SETTINGS)} settings were run, {changed} changed")
-    pins = {name: new[name] for name in SETTINGS if name in new}
+    pins = {name: pin for name, pin in pins.items() if pin is not None}
     STORED.write_text(json.dumps({"machine": here, "pins": pins}, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 def _targets() -> str:
@@ -27,53 +26,32 @@ PLACES = (*FILES, "account")
 COMMON: dict[str, Any] = {
     "data": "census",
     "data_seed": 0,
-    "test_fraction": 0.98,  # leaves 977 records for training
     "loss": "logistic",
-    "epsilon": 5.0,
-    "delta": 1e-4,
     "transport": "local",
     "seed": 7,
 }
-NETWORK: dict[str, Any] = COMMON | {
-    "topology": "ring:4",
-    "split": "iid",
-    "rounds": 6,
-    "answer": "last",
-    "block": 1,
-}
-BASELINE: dict[str, Any] = COMMON | {"epochs": 2}
+COMMON |= {"epsilon": 5.0, "delta": 1e-4, "test_fraction": 0.98}  # leaves 977 records for training
+NETWORK = COMMON | {"topology": "ring:4", "split": "iid", "rounds": 6, "answer": "last", "block": 1}
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One pinned run.
+class Setting(NamedTuple):
+    """One pinned run."""
 
-    Attributes
-    ----------
-    values : mapping
-        Settings of ``RunConfig``, flat.
-    before : mapping or None
-        Settings of a run that comes first, on the same account.
-    interrupt : int or None
-        Rounds after which the run is interrupted; it is resumed then.
-    """
-
-    values: Mapping[str, Any]
-    before: Mapping[str, Any] | None = None
-    interrupt: int | None = None
+    values: Mapping[str, Any]  # settings of `RunConfig`, flat
+    before: Mapping[str, Any] | None = None  # of a run that comes first, on the same account
+    interrupt: int | None = None  # rounds after which the run is interrupted; it is resumed then
 
 
 def _network(algorithm: str, method: str = "proven", **values: Any) -> Setting:
-    if algorithm == "ipp-admm" and method == "proven":
-        values = {"gate": "gaussian"} | values
+    own = {"algorithm": algorithm, "method": method}
     if algorithm in ("pp-admm", "ipp-admm") and method == "proven":
-        values = {"release": "objective"} | values
-    return Setting(NETWORK | {"algorithm": algorithm, "method": method} | values)
+        own |= {"release": "objective"} | ({"gate": "gaussian"} if algorithm == "ipp-admm" else {})
+    return Setting(NETWORK | own | values)
 
 
 def _baseline(algorithm: str, method: str = "proven", **values: Any) -> Setting:
-    common = COMMON if algorithm in ("song-sgd", "banco") else BASELINE  # those make one pass
-    return Setting(common | {"algorithm": algorithm, "method": method} | values)
+    passes = {} if algorithm in ("song-sgd", "banco") else {"epochs": 2}  # those make one pass
+    return Setting(COMMON | passes | {"algorithm": algorithm, "method": method} | values)
 
 
 def _resumed(setting: Setting, after: int) -> Setting:
@@ -89,24 +67,24 @@ TARGETS: dict[str, Any] = {
     "test_fraction": 0.25,
     "schema": {"label": "y", "targets": [-1, 1], "columns": dict.fromkeys("abc", _NUMBER)},
 }
-ACCOUNT = _network("pp-admm", account="account", epsilon=2.0)
+ACCOUNT = _network("pp-admm", account="account", epsilon=2.0).values
+FEW: dict[str, Any] = {"epsilon": 20.0, "max_releases": 3}
+THRESHOLD: dict[str, Any] = {"gate": "above-threshold", "epsilon": 50.0, "max_releases": 4}
 SETTINGS: dict[str, Setting] = {
     # methods and forms
     "admm": _network("admm", "published"),
     "pp-admm": _network("pp-admm"),
     "pp-admm published": _network("pp-admm", "published"),
     "pp-admm published, proven accountant": _network("pp-admm", "published", accountant="proven"),
-    "ipp-admm published": _network("ipp-admm", "published", epsilon=20.0, max_releases=3),
-    "ipp-admm published, proven accountant": _network(
-        "ipp-admm", "published", accountant="proven", epsilon=20.0, max_releases=3
-    ),
+    "ipp-admm published": _network("ipp-admm", "published", **FEW),
+    "ipp-admm published, proven accountant": _network("ipp-admm", "published", accountant="proven", **FEW),
     **{
         f"{name} {form}": _network(name, form)
         for name in ("dvp", "m-admm", "r-admm")
         for form in ("proven", "published")
     },
     # gates and releases
-    "gate above-threshold": _network("ipp-admm", gate="above-threshold", max_releases=4, epsilon=50.0),
+    "gate above-threshold": _network("ipp-admm", **THRESHOLD),
     "gate gaussian": _network("ipp-admm", gate="gaussian", epsilon=20.0),
     "gate gaussian, threshold by hand": _network(
         "ipp-admm", gate="gaussian", gate_threshold=0.01, gate_share=0.2, gate_radius=3.0, epsilon=20.0
@@ -138,16 +116,12 @@ SETTINGS: dict[str, Setting] = {
     "trouble r-admm": _network("r-admm", **TROUBLE),
     # interrupted and resumed
     "resumed": _resumed(_network("pp-admm"), 3),
-    "resumed ipp-admm published": _resumed(
-        _network("ipp-admm", "published", epsilon=20.0, max_releases=3), 3
-    ),
-    "resumed above-threshold": _resumed(
-        _network("ipp-admm", gate="above-threshold", max_releases=4, epsilon=50.0), 5
-    ),
+    "resumed ipp-admm published": _resumed(_network("ipp-admm", "published", **FEW), 3),
+    "resumed above-threshold": _resumed(_network("ipp-admm", **THRESHOLD), 5),
     "resumed trouble, tail": _resumed(_network("r-admm", answer="tail", **TROUBLE), 3),
     "resumed blocks": _resumed(_network("ipp-admm", epsilon=20.0, **MANY), 5),
     # budgets, shards, numbers given by hand
-    "account": Setting({**ACCOUNT.values, "epsilon": 5.0}, before=ACCOUNT.values),
+    "account": Setting({**ACCOUNT, "epsilon": 5.0}, before=ACCOUNT),
     "budgets": _network("pp-admm", budgets={"1": {"epsilon": 0.5}, "3": {"epsilon": 2.0, "delta": 1e-6}}),
     "dirichlet": _network("pp-admm", split="dirichlet:1", data_seed=3),
     "by-column": _network("ipp-admm", split="by-column:employer", topology="complete:3"),

@@ -71,6 +71,11 @@ def pages(site: Path) -> dict[Path, Page]:
     return {file: Page(file) for file in site.rglob("*.html")}
 
 
+def in_nav() -> list[str]:
+    nav = CONFIG.read_text(encoding="utf-8").split("\nnav:\n")[1]
+    return re.findall(r"^ +- .*?: (\S+\.md)$", nav, re.MULTILINE)
+
+
 def test_files_that_pages_link_to_are_there(site: Path, pages: dict[Path, Page]) -> None:
     assert "start" in pages[site / "readme.html"].ids
     assert "readme.html#start" in pages[site / "index.html"].links
@@ -102,8 +107,9 @@ def test_styles_and_scripts_name_no_other_host(site: Path) -> None:
 
 def test_search_knows_the_pages(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").glob("*.md"):
-        assert f'"location":"{page.stem}.html' in index, page
+    assert len(in_nav()) == len(set(in_nav()))
+    for page in in_nav():
+        assert f'"location":"{page.removesuffix(".md")}.html' in index, page
 
 
 def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]) -> None:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import argparse
 import resource
-import subprocess
-import sys
 import time
+from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
 
@@ -48,7 +47,7 @@ def whole(agents: int, size: int, topology: str, rounds: int) -> tuple[float, fl
     """CPU seconds of the rounds of a run, and passes of a round."""
     passes: list[int] = []
     ends: list[float] = []
-    solver: Any = BlockSolver if agents > 2 else LocalSolver
+    solver: Any = BlockSolver if agents > 64 else LocalSolver  # as `--block auto` chooses
     solve = solver.solve
 
     def counted(self: Any, *asked: Any) -> Any:
@@ -94,20 +93,18 @@ def measure(agents: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Every size in a process of its own, so that its memory is its own."""
+    """Measure every size in a process of its own, so that its memory is its own."""
     parser = argparse.ArgumentParser(description="Whole runs of many agents in one process.")
     parser.add_argument("--agents", default="100,1000,10000")
     parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--here", action="store_true", help="measure in this process")
     words = parser.parse_args()
     for agents in map(int, words.agents.split(",")):
-        if words.here:
-            measure(agents, words.rounds)
-            continue
-        flags = ("--here", "--agents", str(agents), "--rounds", str(words.rounds))
-        subprocess.run(
-            [sys.executable, "-m", "tests.benchmarks.bench_scale", *flags], check=True, timeout=1800
-        )
+        child = get_context("spawn").Process(target=measure, args=(agents, words.rounds))
+        child.start()
+        child.join(1800)
+        if child.exitcode != 0:
+            child.kill()
+            raise SystemExit(f"{agents} agents: no figures")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from admmnet.data import DataSettings, load
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver, Solution
 from admmnet.types import Matrix, Vector
@@ -40,19 +41,6 @@ def graph() -> Matrix:
 
 def gaussian_records(rows: int = ROWS, dimension: int = DIMENSION) -> Records:
     return [unit_rows(np.random.default_rng([7, 1000 + i]), rows, dimension) for i in range(AGENTS)]
-
-
-def census_records(agent: int) -> tuple[Matrix, Vector]:
-    """Draw unit rows: an intercept, 6 skewed numbers, 8 one-hot groups (105 columns); a quarter positive."""
-    public, rng = np.random.default_rng(5), np.random.default_rng([5, agent])
-    columns = [np.ones((ROWS, 1)), *(rng.beta(1 + k, 3, size=(ROWS, 1)) for k in range(6))]
-    for levels in (9, 16, 7, 15, 6, 5, 2, 38):
-        shares = public.dirichlet(np.full(levels, 0.5))
-        columns += [np.eye(levels)[rng.choice(levels, size=ROWS, p=shares)]]
-    X = np.hstack(columns)
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    score = X @ (4.0 * public.standard_normal(X.shape[1]))
-    return X, np.where(score - np.quantile(score, 0.75) + rng.logistic(size=ROWS) > 0, 1.0, -1.0)
 
 
 def ours(records: Records, beta: float) -> Solve:
@@ -120,7 +108,7 @@ def memory_is_the_records_and_little_more() -> None:
 
 def passes_in_other_regimes() -> None:
     """Print the work in each regime; the bound is loose, to catch a solver that has lost its way."""
-    census = [census_records(i) for i in range(AGENTS)]
+    census = list(load(DataSettings(data="census"), AGENTS, range(AGENTS)).shards.values())
     low = gaussian_records(rows=20_000, dimension=6)
     regimes: list[tuple[str, Records, float, float, float, float]] = [
         ("toy, beta 1e-8", gaussian_records(), ETA, REGULARISATION, 0.0, 1e-8),

@@ -54,24 +54,7 @@ class Prepared:
 def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     """As ``admmnet.data.load`` for one holder; the rows of a libsvm file with few entries stay sparse (CSR)."""
     wide = not settings.named and form_of(settings.data) in (".libsvm", ".svm") and settings.project is None
-    if not wide:
-        return load(settings, 1, [0])
-    found = load_sparse(settings)
-    X, X_test = found.X, found.X_test
-    if X.nnz > SPARSE * X.shape[0] * X.shape[1]:
-        X, X_test = X.toarray(), X_test.toarray()
-    return Records(
-        name=found.name,
-        shards={0: (X, found.y)},
-        counts={0: len(found.y)},
-        X_test=X_test,
-        y_test=found.y_test,
-        feature_names=found.feature_names,
-        preprocessing=found.preprocessing,
-        notes=found.notes,
-        encoding=found.encoding,
-        target=found.target,
-    )
+    return load_sparse(settings, SPARSE) if wide else load(settings, 1, [0])
 
 
 def prepare_baseline(config: RunConfig, loader: Loader | None = None) -> Prepared:

@@ -67,7 +67,7 @@ def _print_sound(found: Findings) -> None:
 
     source = found.source
     assert source is not None  # the caller asked
-    print(f"  {len(source.y)} records of {len(source.features)} features, no fault")
+    print(f"  {len(source.y)} records of {len(source.features.names)} features, no fault")
     if source.schema.targets is not None:
         print(f"  targets from {np.min(source.y):g} to {np.max(source.y):g}")
     else:

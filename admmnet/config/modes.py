@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.settings import AGENT, IPUMS, OFFICIAL
+from admmnet.data.sets import OFFICIAL
+from admmnet.data.settings import AGENT, IPUMS
 from admmnet.errors import RequestError
 
 SIMULATE = (

@@ -378,7 +378,7 @@ class RunConfig:
     @property
     def public_data(self) -> bool:
         """Whether ``data`` names a set that is declared public; files and ``ipums:FILE`` are not."""
-        from admmnet.data.settings import BUILT_IN
+        from admmnet.data.sets import BUILT_IN
 
         return self.data in BUILT_IN
 

@@ -5,11 +5,12 @@ and the shards depend on the data seed alone, so that all ranks agree without a 
 further rows for a model that exists.
 """
 
-from admmnet.data.loading import ENCODING, headline, load, load_sparse, validate
-from admmnet.data.records import Records, SparseRecords
+from admmnet.data.loading import ENCODING, headline, load, load_sparse
+from admmnet.data.records import Records, Target, Task, require_classes
 from admmnet.data.scoring import NewRows, Part, load_new
-from admmnet.data.settings import BUILT_IN, FILE_FORMS, DataSettings
-from admmnet.data.targets import Target, Task, require_classes
+from admmnet.data.sets import BUILT_IN
+from admmnet.data.settings import FILE_FORMS, DataSettings
+from admmnet.data.sources import validate
 
 __all__ = [
     "BUILT_IN",
@@ -19,7 +20,6 @@ __all__ = [
     "NewRows",
     "Part",
     "Records",
-    "SparseRecords",
     "Target",
     "Task",
     "headline",

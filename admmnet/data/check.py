@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
-from admmnet.data.columns import Table, column_of
+from admmnet.data.columns import Table, refuse
 from admmnet.data.encode import block_of, check_columns, complete
-from admmnet.data.finish import every, finished
-from admmnet.data.labels import read_answers
-from admmnet.data.libsvm import libsvm_lines, malformed, sparse_of
-from admmnet.data.loading import validate
-from admmnet.data.schema import Numeric, Rule, Schema
-from admmnet.data.settings import AGENT, DataSettings, form_of
-from admmnet.data.source import Source
-from admmnet.data.sources import declared, read_source
-from admmnet.data.tables import arrays_of, check_finite, csv_table, without
+from admmnet.data.labels import read_labels
+from admmnet.data.rows import every, finished
+from admmnet.data.schema import Rule, Schema
+from admmnet.data.settings import AGENT, DataSettings
+from admmnet.data.source import Source, label_of, with_columns, without
+from admmnet.data.sources import declared, read_source, read_table, validate
 from admmnet.data.transform import fit
 from admmnet.errors import DataError, RequestError
 
@@ -64,9 +59,10 @@ def check_file(settings: DataSettings) -> Findings:
     validate(settings)
     found = _Found()
     if not settings.named:
-        schema, path = declared(settings), Path(settings.data)
-        check = {".csv": _check_csv, ".npz": _check_npz}.get(form_of(settings.data), _check_libsvm)
-        found.attempt(lambda: check(found, path, schema, settings.positive))
+        schema = declared(settings)
+        table = found.attempt(lambda: read_table(Path(settings.data), schema, refuse=found.keep))
+        if table is not None:
+            _check_table(found, table, schema, settings.positive)
     source = None
     if not found.count:  # then exactly what a run does
         source = found.attempt(lambda: read_source(settings))
@@ -91,82 +87,35 @@ class _Found:
             self.count += error.count
         return None
 
+    def keep(self, faults: Iterable[str]) -> None:
+        """Keep the faults of records that a reader leaves out."""
+        self.attempt(lambda: refuse(faults))
+
 
 def _finish(source: Source, settings: DataSettings) -> None:
     rows = every(source)
     finished(source, rows, settings, fit(source, rows, settings, discover=True).transform)
 
 
-def _check_csv(found: _Found, path: Path, schema: Schema, positive: str | None) -> None:
-    ragged: list[str] = []
-    table = csv_table(path, ragged)
-    if ragged:
-        found.attempt(lambda: _refuse(ragged))
-    labelled = found.attempt(lambda: _labels_of(table, schema, positive))
+def _check_table(found: _Found, table: Table, schema: Schema, positive: str | None) -> None:
+    labelled = found.attempt(lambda: _labelled(table, schema, positive))
     table = table if labelled is None else labelled
-    if not schema.rules:
-        if schema.label not in table.names:
-            return  # which column is no feature is not known
-        names = [name for name in table.names if name != schema.label and name not in schema.drop]
-        schema = replace(schema, rules=tuple(Numeric(name, name, None, None, "none") for name in names))
+    # without rules, which column is no feature is known by the label alone
+    if table.features is not None or not (schema.rules or schema.label in table.names):
+        return
+    schema = with_columns(schema, table)
     found.attempt(lambda: check_columns(schema, table))
     for rule in schema.rules:
         found.attempt(partial(_check_rule, rule, schema, table))
 
 
 def _check_rule(rule: Rule, schema: Schema, table: Table) -> None:
-    whole = complete(replace(schema, rules=(rule,)), table)[0].rules[0]
-    block_of(whole, table.column(rule.column), table.where)
+    block_of(complete(replace(schema, rules=(rule,)), table)[0].rules[0], table)
 
 
-def _refuse(faults: list[str]) -> None:
-    raise DataError(faults)
-
-
-def _labels_of(table: Table, schema: Schema, positive: str | None) -> Table:
+def _labelled(table: Table, schema: Schema, positive: str | None) -> Table:
     """Check the labels; the records that have one."""
-    if schema.label is None:
-        raise DataError(
-            f"{table.origin}: name the label column with --label NAME; the header has {', '.join(table.names)}"
-        )
-    table = without(table, schema.label, schema.leave_out)
-    column = table.column(schema.label)
-    read_answers(column, schema.label, table.where, schema, positive, discover=True)
+    label = label_of(table, schema)
+    table = without(table, label, schema.leave_out)
+    read_labels(table, label, schema, positive, discover=True)
     return table
-
-
-def _check_npz(found: _Found, path: Path, schema: Schema, positive: str | None) -> None:
-    X, y = arrays_of(path, labelled=True)
-
-    def where(row: int) -> str:
-        return f"{path}, row {row + 1}"
-
-    labels = column_of([str(value) for value in y.tolist()])
-    found.attempt(lambda: check_finite(X, where))
-    found.attempt(lambda: read_answers(labels, "y", where, schema, positive, discover=True))
-
-
-def _check_libsvm(found: _Found, path: Path, schema: Schema, positive: str | None) -> None:
-    lines = libsvm_lines(path)
-
-    def where(row: int) -> str:
-        return f"{path}, line {row + 1}"
-
-    bad = malformed(lines, where)
-    if bad:
-        found.attempt(lambda: _refuse(list(bad.values())))
-    sound = [row for row in range(len(lines)) if row not in bad]
-    # a label without pairs keeps the place of a line that cannot be read
-    found.attempt(
-        lambda: sparse_of(
-            path, ["0" if row in bad else line for row, line in enumerate(lines)], schema.features
-        )
-    )
-    if sound:
-        heads = column_of([lines[row].split(None, 1)[0] for row in sound])
-        place = np.array(sound)
-        found.attempt(
-            lambda: read_answers(
-                heads, "label", lambda row: where(int(place[row])), schema, positive, discover=True
-            )
-        )

@@ -1,21 +1,27 @@
-"""Raw columns: every distinct text once, and a code a row."""
+"""Raw columns of a source: every distinct text once, and a code a row; or numbers that are features already."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import DataError
-from admmnet.types import Vector
+from admmnet.types import Matrix, Vector
 
 Codes = NDArray[np.int32]
 """Integer codes, shape (n,)."""
 Rows = NDArray[np.intp]
 """Row numbers, from 0."""
+Where = Callable[[int], str]
+"""Words for the place of a row (from 0), such as "train.csv, line 7"."""
+Refuse = Callable[[Iterable[str]], None]
+"""What is done with faults found on the way; a reader that it returns to leaves the faulty records out."""
 
 
 @dataclass(frozen=True)
@@ -37,36 +43,36 @@ class Column:
         """Row (from 0) in which a level occurs first."""
         return int(np.argmax(self.codes == level))
 
-    def refuse(self, bad: Callable[[str], str | None], place: Callable[[int], str]) -> None:
-        """Refuse levels, each in the first row that has it.
+    def mapped(self, change: Callable[[str], str]) -> Column:
+        """Copy with other texts."""
+        return Column(tuple(map(change, self.levels)), self.codes)
 
-        Parameters
-        ----------
-        bad : callable
-            What is wrong with a level, None if nothing is.
-        place : callable
-            Words for the place of a row (from 0), for the start of the message.
 
-        Raises
-        ------
-        DataError
-            With a fault a level, in the order of rows.
-        """
-        wrong = [(level, why) for level, text in enumerate(self.levels) if (why := bad(text)) is not None]
-        if not wrong:
-            return
-        present, rows, counts = np.unique(self.codes, return_index=True, return_counts=True)
-        first = dict(zip(present.tolist(), zip(rows.tolist(), counts.tolist(), strict=True), strict=True))
-        found = sorted((*first.get(level, (0, 1)), why) for level, why in wrong)
-        raise DataError(
-            f"{place(row)}: {why}" + (f" ({count} rows have it)" if count > 1 else "")
-            for row, count, why in found
-        )
+@dataclass(frozen=True)
+class Features:
+    """Features of a source, made on demand: neither scaled nor with an intercept.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The d names.
+    take : callable
+        (m,) row numbers to a new array (m, d).
+    bounds : ndarray, shape (d,), or None
+        Largest absolute value of every feature by public declaration; nan for one that has none.
+    sparse : callable or None
+        As `take`, but a scipy CSR array; None where rows are not held so.
+    """
+
+    names: tuple[str, ...]
+    take: Callable[[Rows], Matrix]
+    bounds: Vector | None = None
+    sparse: Callable[[Rows], Any] | None = None
 
 
 @dataclass(frozen=True)
 class Table:
-    """Named raw columns.
+    """What a reader makes of its files: named raw columns of n records.
 
     Attributes
     ----------
@@ -77,34 +83,94 @@ class Table:
     read : callable
         Column of a name, which must be one of `names`.
     where : callable
-        Words for the place of a row (from 0) in its file, such as "train.csv, line 7".
+        Words for the place of a row.
     origin : str
         File name, for messages about the whole table.
+    label : str or None
+        Name of the label column where the form fixes it.
+    features : Features or None
+        Where the form holds numbers: they need no schema.
+    dependent : tuple of str
+        What was read from the rows to tell the features.
+    parts : tuple of int
+        Records of each file, in order; empty for one file.
     """
 
     names: tuple[str, ...]
     rows: int
     read: Callable[[str], Column]
-    where: Callable[[int], str]
+    where: Where
     origin: str
+    label: str | None = None
+    features: Features | None = None
+    dependent: tuple[str, ...] = ()
+    parts: tuple[int, ...] = ()
 
     def column(self, name: str) -> Column:
-        """Return the raw column of that name.
-
-        Raises
-        ------
-        DataError
-            If there is none; the message lists those there are.
-        """
+        """Return the raw column of that name; a DataError lists the names there are."""
         if name not in self.names:
             has = f"has no column {name!r}"
             raise DataError(f"{self.origin} {has}; it has {listed(self.names)}", reason=has)
         return self.read(name)
 
+    def numbers(self, name: str) -> Vector:
+        """Value of every level of a column, shape (levels,); a DataError names rows without a finite number."""
+        column = self.column(name)
+        try:
+            values = np.array([float(text) for text in column.levels])
+        except ValueError:
+            values = np.array([np.nan])
+        if not np.isfinite(values).all():
+            self.refuse(name, _no_number)
+        return values
 
-def no_rows(names: tuple[str, ...], origin: str) -> Table:
-    """Table without records."""
-    return Table(names, 0, lambda name: column_of(()), lambda row: origin, origin)
+    def refuse(self, name: str, bad: Callable[[str], str | None]) -> None:
+        """Refuse levels of a column, in the order of the first rows that have them.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+        bad : callable
+            What is wrong with a level, None if nothing is.
+
+        Raises
+        ------
+        DataError
+            With a fault a level.
+        """
+        column = self.column(name)
+        wrong = [(level, why) for level, text in enumerate(column.levels) if (why := bad(text)) is not None]
+        if not wrong:
+            return
+        present, rows, counts = np.unique(column.codes, return_index=True, return_counts=True)
+        first = dict(zip(present.tolist(), zip(rows.tolist(), counts.tolist(), strict=True), strict=True))
+        found = sorted((*first.get(level, (0, 1)), why) for level, why in wrong)
+        refuse(
+            f"{self.where(row)}, column {name!r}: {why}" + (f" ({count} rows have it)" if count > 1 else "")
+            for row, count, why in found
+        )
+
+
+def refuse(faults: Iterable[str]) -> None:
+    """Raise a DataError if there are faults."""
+    found = iter(faults)
+    for first in found:
+        raise DataError(chain([first], found))
+
+
+def numbered(d: int) -> tuple[str, ...]:
+    """Names of features that have none: x1, ..., xd."""
+    return tuple(f"x{k + 1}" for k in range(d))
+
+
+def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> Table:
+    """Table without records; if the form fixes the label column, all names are features besides."""
+    features = None
+    if label is not None:
+        features = Features(names, lambda which: np.zeros((len(which), len(names))))
+        names = (label, *names)
+    return Table(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, features)
 
 
 def column_of(values: Sequence[str]) -> Column:
@@ -118,37 +184,6 @@ def column_of_numbers(values: Vector) -> Column:
     """Make a column of one number a row."""
     distinct, codes = np.unique(values, return_inverse=True)
     return Column(tuple(f"{value:.17g}" for value in distinct), codes.astype(np.int32))
-
-
-def numbers_of(column: Column, name: str, where: Callable[[int], str]) -> Vector:
-    """Read the levels of a column as finite numbers.
-
-    Parameters
-    ----------
-    column : Column
-        The raw column.
-    name : str
-        Its name, for the message.
-    where : callable
-        Words for the place of a row.
-
-    Returns
-    -------
-    ndarray, shape (levels,)
-        The value of every level.
-
-    Raises
-    ------
-    DataError
-        If a level is no number, NaN or infinite, naming its first row.
-    """
-    try:
-        values = np.array([float(text) for text in column.levels])
-    except ValueError:
-        values = np.array([np.nan])
-    if not np.isfinite(values).all():
-        column.refuse(_no_number, lambda row: f"{where(row)}, column {name!r}")
-    return values
 
 
 def _no_number(text: str) -> str | None:

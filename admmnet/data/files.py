@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Protocol
 
 from admmnet.errors import DataError, MissingDataError, RequestError
@@ -47,10 +47,7 @@ def about(file: str | Path | None) -> Iterator[None]:
 def opened(path: Path) -> Iterator[Readable]:
     """Open a file for reading, unpacked when its name ends with `.gz` or `.zip` (of one member).
 
-    Raises
-    ------
-    RequestError
-        If it cannot be read, is not packed as its name says, or is cut off; while it is read, too.
+    A file that cannot be read, is not packed as its name says, or is cut off is refused, while it is read, too.
     """
     kind = path.suffix.removeprefix(".")
     try:
@@ -75,13 +72,7 @@ def opened(path: Path) -> Iterator[Readable]:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file, unpacked as by `opened`.
-
-    Raises
-    ------
-    RequestError
-        As `opened`, or if it is empty.
-    """
+    """Read a file, unpacked as by `opened`; an empty one is refused."""
     with opened(path) as file:
         data = file.read()
     if not data.strip():
@@ -98,13 +89,7 @@ def _not_text(path: Path, line: int) -> DataError:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 file, without the empty ones at its end.
-
-    Raises
-    ------
-    RequestError
-        As `read_bytes`, or if the bytes are not UTF-8.
-    """
+    """Lines of a UTF-8 file, without the empty ones at its end."""
     data = read_bytes(path)
     try:
         text = data.decode("utf-8-sig")
@@ -117,11 +102,6 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
     """Lines of a UTF-8 file, some thousand at a time, without the empty ones at its end.
 
     Large files are never held whole: what is kept of a block is up to the caller.
-
-    Raises
-    ------
-    RequestError
-        As `read_lines`.
     """
     number = 0
     held: list[str] = []  # empty lines, dropped only if nothing follows
@@ -175,81 +155,38 @@ def find(folder: Path, name: str) -> Path | None:
     return None
 
 
-def locate_first(names: Sequence[str], data_dir: str | None, origin: str) -> Path:
-    """Find the first there is of some files of a set that is not downloaded.
+def locate(names: Sequence[str], data_dir: str | None, origin: str, sha256: str | None = None) -> Path:
+    """Find a file of a named set, downloading it at most once.
 
     Parameters
     ----------
     names : sequence of str
-        Paths below the data folder, in the order they are looked for.
-    data_dir : str or None
-        `--data-dir`.
-    origin : str
-        Where the files are to be had, for the message.
-
-    Returns
-    -------
-    Path
-        An existing file.
-
-    Raises
-    ------
-    MissingDataError
-        Saying where the files were expected and what to do.
-    """
-    folder = data_folder(data_dir) or cache_folder()
-    for name in names:
-        path = find(folder, name)
-        if path is not None:
-            return path
-    wanted = " nor ".join(f"{folder / name}[.gz]" for name in names)
-    raise MissingDataError(
-        f"there is {'no' if len(names) == 1 else 'neither'} {wanted}: get it from {origin}, and pass --data-dir DIR"
-        f" (or set {ENVIRONMENT}) with DIR/{names[0]}[.gz] in it"
-    )
-
-
-def locate(name: str, data_dir: str | None, url: str | None, sha256: str | None) -> Path:
-    """Find a file of a known data set, downloading it at most once.
-
-    Parameters
-    ----------
-    name : str
-        Path below the data folder, such as "adult/adult.data".
+        Paths below the data folder, the first there is being taken.
     data_dir : str or None
         `--data-dir`; a folder that is named (also by `ADMMNET_DATA`) must hold the file.
-    url : str or None
-        Where to download it from, for a folder that is not named.
+    origin : str
+        Where the file is to be had, for the message; with `sha256` the address of the folder it is in.
     sha256 : str or None
-        Digest of the content the download must have.
-
-    Returns
-    -------
-    Path
-        An existing file.
+        Digest of the content of a file that is downloaded.
 
     Raises
     ------
     MissingDataError
         Saying where the file was expected and what to do.
     """
-    folder = data_folder(data_dir)
-    if folder is not None:
+    named = data_folder(data_dir)
+    folder = named or cache_folder()
+    for name in names:
         path = find(folder, name)
-        if path is None:
-            origin = "--data-dir" if data_dir else ENVIRONMENT
-            raise MissingDataError(
-                f"{folder / name}[.gz] does not exist: {origin} must name the folder that holds {name}"
-            )
-        return path
-    folder = cache_folder()
-    path = find(folder, name)
-    if path is not None:
-        return path
-    remedy = f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{name}[.gz] in it"
-    if url is None or sha256 is None:
-        raise MissingDataError(f"{name} is not in the cache {folder}: {remedy}")
-    return _download(url, sha256, folder / name, remedy)
+        if path is not None:
+            return path
+    remedy = f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{names[0]}[.gz] in it"
+    if sha256 is not None and named is None:
+        return _download(origin + PurePath(names[0]).name, sha256, folder / names[0], remedy)
+    wanted = " nor ".join(f"{folder / name}[.gz]" for name in names)
+    raise MissingDataError(
+        f"there is {'no' if len(names) == 1 else 'neither'} {wanted}: get it from {origin}, and {remedy}"
+    )
 
 
 def _download(url: str, sha256: str, target: Path, remedy: str) -> Path:

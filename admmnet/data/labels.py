@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.data.columns import Column, numbers_of
+from admmnet.data.columns import Column, Table
 from admmnet.data.schema import Schema
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 
+Pair = tuple[str, str]
 
-@dataclass(frozen=True)
-class Labels:
+
+class Labels(NamedTuple):
     """Labels of a source.
 
     Attributes
@@ -28,119 +28,56 @@ class Labels:
     """
 
     y: Vector
-    values: tuple[str, str] | None
+    values: Pair | None
     dependent: tuple[str, ...] = ()
 
 
-def read_answers(
-    column: Column,
-    name: str,
-    where: Callable[[int], str],
-    schema: Schema,
-    positive: str | None,
-    discover: bool,
-) -> Labels:
+def read_labels(table: Table, name: str, schema: Schema, positive: str | None, discover: bool) -> Labels:
     """Turn a label column into signs, or into real targets where the schema declares a range for them.
 
     Parameters
     ----------
-    column, name, where, positive, discover
-        As in `read_labels`.
-    schema : Schema
-        Of it `targets`, `threshold` and `labels` count.
-
-    Returns
-    -------
-    Labels
-        Targets are clipped to their range and keep their unit.
-
-    Raises
-    ------
-    RequestError
-        As `read_labels`, or for a target that is no finite number.
-    """
-    if schema.targets is not None:
-        values = np.clip(numbers_of(column, name, where), *schema.targets)
-        return Labels(values[column.codes], None)
-    if schema.threshold is not None:
-        above = numbers_of(column, name, where) > schema.threshold
-        return Labels(np.where(above, 1.0, -1.0)[column.codes], None)
-    return read_labels(column, name, where, schema.labels, positive, discover)
-
-
-def read_labels(
-    column: Column,
-    name: str,
-    where: Callable[[int], str],
-    declared: tuple[str, str] | None,
-    positive: str | None,
-    discover: bool,
-) -> Labels:
-    """Turn a label column into signs.
-
-    Parameters
-    ----------
-    column : Column
-        Raw labels.
+    table : Table
+        The records.
     name : str
-        Name of the column, for messages.
-    where : callable
-        Words for the place of a row.
-    declared : tuple of two str, or None
-        Negative and positive value of the schema.
+        The label column.
+    schema : Schema
+        Of it `targets`, `threshold` and `labels` count. Targets are clipped to their range and keep their unit.
     positive : str or None
-        Value that becomes +1; turns `declared` round if need be.
+        Value that becomes +1; turns declared labels round if need be.
     discover : bool
         Whether the negative value may be read from the rows.
-
-    Returns
-    -------
-    Labels
-        Signs, and the two values.
 
     Raises
     ------
     DataError
-        For a label that is not declared, or a third value.
+        For a label that is not declared, a third value, or a target that is no finite number.
     RequestError
         If values would have to be read from rows.
     """
-    if declared is not None:
-        values = oriented(declared, positive)
-        return Labels(_by_value(column, name, where, values), values)
+    column = table.column(name)
+    if schema.targets is not None:
+        return Labels(np.clip(table.numbers(name), *schema.targets)[column.codes], None)
+    if schema.threshold is not None:
+        above = table.numbers(name) > schema.threshold
+        return Labels(np.where(above, 1.0, -1.0)[column.codes], None)
+    if schema.labels is not None:
+        values = oriented(schema.labels, positive)
+        return Labels(_by_value(table, name, values), values)
     if positive is None:
-        return Labels(_by_convention(column, name, where), None)
+        return Labels(_by_convention(table, name), None)
     if not discover:
         raise RequestError(
             f"--positive {positive} leaves the negative label value to be read from the rows:"
             " declare both, labels = [negative, positive] in [data.schema]"
         )
-    others = [level for level in column.levels if not same(level, positive)]
-    spellings = {canonical(level) for level in others}
-    if len(others) == len(column.levels):
-        raise DataError(f"{where(0)}, column {name!r}: no row has the label {positive!r} of --positive")
-    if len(spellings) != 1:
-        if not others:
-            raise DataError(
-                f"{where(0)}, column {name!r}: every row has the label {positive!r}; two are needed"
-            )
-        third = next(level for level in others if not same(level, others[0]))
-        raise DataError(
-            f"{where(column.first(column.levels.index(third)))}, column {name!r}: third label value {third!r}"
-            f" besides {positive!r} and {others[0]!r}; two are needed"
-        )
-    values = (others[0], positive)
-    return Labels(_by_value(column, name, where, values), values, (f"negative label {others[0]!r}",))
+    negative = _other_than(positive, column, table, name)
+    values = (negative, positive)
+    return Labels(_by_value(table, name, values), values, (f"negative label {negative!r}",))
 
 
-def no_labels(n: int, declared: tuple[str, str] | None, positive: str | None) -> Labels:
-    """Labels of n rows that have none: nan, with the declared values.
-
-    Raises
-    ------
-    RequestError
-        If `positive` is none of them.
-    """
+def no_labels(n: int, declared: Pair | None, positive: str | None) -> Labels:
+    """Labels of n rows that have none: nan, with the declared values, of which `positive` must be one."""
     return Labels(np.full(n, np.nan), None if declared is None else oriented(declared, positive))
 
 
@@ -157,14 +94,8 @@ def same(a: str, b: str) -> bool:
     return canonical(a) == canonical(b)
 
 
-def oriented(declared: tuple[str, str], positive: str | None) -> tuple[str, str]:
-    """Negative and positive value, turned round if `positive` is the declared negative one.
-
-    Raises
-    ------
-    RequestError
-        If `positive` is none of the two.
-    """
+def oriented(declared: Pair, positive: str | None) -> Pair:
+    """Negative and positive value, turned round if `positive` is the declared negative one."""
     if positive is None or same(positive, declared[1]):
         return declared
     if same(positive, declared[0]):
@@ -174,7 +105,22 @@ def oriented(declared: tuple[str, str], positive: str | None) -> tuple[str, str]
     )
 
 
-def _by_value(column: Column, name: str, where: Callable[[int], str], values: tuple[str, str]) -> Vector:
+def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
+    """The one label value besides the positive one."""
+    others = [level for level in column.levels if not same(level, positive)]
+    if len(others) == len(column.levels):
+        fault, row = f"no row has the label {positive!r} of --positive", 0
+    elif not others:
+        fault, row = f"every row has the label {positive!r}; two are needed", 0
+    elif third := next((level for level in others if not same(level, others[0])), ""):
+        row = column.first(column.levels.index(third))
+        fault = f"third label value {third!r} besides {positive!r} and {others[0]!r}; two are needed"
+    else:
+        return others[0]
+    raise DataError(f"{table.where(row)}, column {name!r}: {fault}")
+
+
+def _by_value(table: Table, name: str, values: Pair) -> Vector:
     signs = {canonical(values[0]): -1.0, canonical(values[1]): 1.0}
 
     def undeclared(level: str) -> str | None:
@@ -182,16 +128,17 @@ def _by_value(column: Column, name: str, where: Callable[[int], str], values: tu
             return None
         return f"undeclared label {level!r}; the labels are {values[0]!r} and {values[1]!r}"
 
-    column.refuse(undeclared, lambda row: f"{where(row)}, column {name!r}")
+    table.refuse(name, undeclared)
+    column = table.column(name)
     return np.array([signs[canonical(level)] for level in column.levels])[column.codes]
 
 
-def _by_convention(column: Column, name: str, where: Callable[[int], str]) -> Vector:
+def _by_convention(table: Table, name: str) -> Vector:
+    column = table.column(name)
     labels = ["0" if (label := canonical(level)) == "-0" else label for level in column.levels]
     spelt = dict(zip(column.levels, labels, strict=True))
-    negative = next(
-        (label for label in labels if label in ("-1", "0")), "-1"
-    )  # levels are in the order of rows
+    # levels are in the order of rows
+    negative = next((label for label in labels if label in ("-1", "0")), "-1")
 
     def odd(level: str) -> str | None:
         if spelt[level] in (negative, "1"):
@@ -201,5 +148,5 @@ def _by_convention(column: Column, name: str, where: Callable[[int], str]) -> Ve
             " [negative, positive] in [data.schema]"
         )
 
-    column.refuse(odd, lambda row: f"{where(row)}, column {name!r}")
+    table.refuse(name, odd)
     return np.array([1.0 if label == "1" else -1.0 for label in labels])[column.codes]

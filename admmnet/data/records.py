@@ -3,10 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Protocol
 
-from admmnet.data.targets import Target, Task
+import numpy as np
+
+from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """How a real target becomes a label in [-1, 1]: (v - centre) / reach.
+
+    Attributes
+    ----------
+    low, high : float
+        Public range, in the target's unit; values outside are clipped to it.
+    centre : float
+        Value that becomes 0, inside the range.
+    """
+
+    low: float
+    high: float
+    centre: float
+
+    @property
+    def reach(self) -> float:
+        """Distance from the centre to the farther end of the range: what becomes 1."""
+        return max(self.high - self.centre, self.centre - self.low)
+
+    def scaled(self, values: Vector) -> Vector:
+        """Labels (n,) in [-1, 1] of values in the target's unit."""
+        scaled: Vector = (np.clip(values, self.low, self.high) - self.centre) / self.reach
+        return scaled
+
+    def unscaled(self, labels: Vector) -> Vector:
+        """Values (n,) in the target's unit of labels or predictions."""
+        values: Vector = labels * self.reach + self.centre
+        return values
 
 
 @dataclass(frozen=True)
@@ -19,7 +55,7 @@ class Records:
         Name of the data set, or of the file.
     shards : dict of int to (ndarray (n_i, d), ndarray (n_i,))
         X, C-contiguous with rows of norm 1, and y in {-1, +1}, or in [-1, 1] for real targets, of the agents
-        that were asked for.
+        that were asked for. From `load_sparse` X is a scipy CSR array, as is `X_test`.
     counts : dict of int to int
         n_i of the agents this rank knows of: of all N for pooled data, only of its own for a file an
         agent. Complete it with ``dataclasses.replace(records, counts=...)`` after an exchange.
@@ -54,35 +90,45 @@ class Records:
     @property
     def task(self) -> Task:
         """Whether labels are classes or real targets; see `require_classes`."""
-        return "classification" if self.target is None else "regression"
+        return task_of(self.target)
 
 
-@dataclass(frozen=True)
-class SparseRecords:
-    """All training records of one place in scipy CSR arrays; attributes as in `Records`.
+def task_of(target: Target | None) -> Task:
+    """Whether labels are classes or real targets."""
+    return "classification" if target is None else "regression"
 
-    Attributes
-    ----------
-    name, preprocessing, notes, encoding, target, feature_names
-        As in `Records`.
-    X, X_test : scipy.sparse.csr_array, shapes (n, d), (m, d)
-        Rows of norm 1.
-    y, y_test : ndarray, shapes (n,), (m,)
-        Their labels.
-    """
 
-    name: str
-    X: Any
-    y: Vector
-    X_test: Any
-    y_test: Vector
-    feature_names: tuple[str, ...]
-    preprocessing: str
-    notes: tuple[str, ...] = ()
-    encoding: dict[str, Any] | None = None
-    target: Target | None = None
+class HasTask(Protocol):
+    """Records, or rows for a model."""
+
+    @property
+    def name(self) -> str:
+        """Name of the data set, or of the file."""
+        ...
 
     @property
     def task(self) -> Task:
-        """Whether labels are classes or real targets."""
-        return "classification" if self.target is None else "regression"
+        """What the labels are."""
+        ...
+
+
+def require_classes(records: HasTask, what: str) -> None:
+    """Refuse records with real targets where two classes are needed.
+
+    Parameters
+    ----------
+    records : Records or NewRows
+        The records.
+    what : str
+        What needs classes, such as "--loss logistic".
+
+    Raises
+    ------
+    RequestError
+        If the labels are real targets.
+    """
+    if records.task != "classification":
+        raise RequestError(
+            f"{what} needs two classes, and {records.name} has real targets: take a squared loss, or make classes"
+            " with threshold = X in place of targets in [data.schema]"
+        )

@@ -1,11 +1,17 @@
-"""The last step of every source: the intercept, and rows of norm exactly 1."""
+"""The last steps of every source: which rows train and test, the intercept, and rows of norm exactly 1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from admmnet.data.columns import Rows, Where
+from admmnet.data.files import about
+from admmnet.data.settings import DataSettings
+from admmnet.data.shards import draw
+from admmnet.data.source import Source
+from admmnet.data.transform import Transform, steps
 from admmnet.errors import DataError
 from admmnet.types import Matrix, Vector
 
@@ -19,7 +25,78 @@ TOO_LARGE = "a feature is too large for a float64; clip the columns by low and h
 _TINY, _HUGE = 1e-140, 1e140  # beyond these the squares lose digits or overflow
 
 
-def finish_rows(features: Matrix, intercept: bool, where: Callable[[int], str]) -> Matrix:
+def every(source: Source) -> Rows:
+    """All rows of a source."""
+    rows: Rows = np.arange(len(source.y))
+    return rows
+
+
+def drawn(source: Source, settings: DataSettings) -> tuple[Rows, Rows]:
+    """Training and test rows of a source without a test file."""
+    if settings.no_test:
+        return every(source), every(source)[:0]
+    share = source.test_share if settings.test_fraction is None else settings.test_fraction
+    if settings.test == "official" or share is None:
+        return every(source)[: source.official], every(source)[source.official :]
+    return draw(len(source.y), share, settings.data_seed)
+
+
+def names_of(source: Source, settings: DataSettings) -> tuple[str, ...]:
+    """Feature names as in `finished`."""
+    names = source.features.names
+    if settings.project is not None:
+        names = tuple(f"p{k + 1}" for k in range(settings.project))
+    return names if settings.no_intercept else (*names, INTERCEPT)
+
+
+def finished(
+    source: Source, which: Rows, settings: DataSettings, transform: Transform
+) -> tuple[Matrix, Vector]:
+    """Encode some rows, scaled to norm 1, with their labels.
+
+    Rows are encoded some thousand at a time, so that next to the result little is held.
+    """
+    X = np.empty((len(which), len(names_of(source, settings))))
+    for piece in steps(len(which), len(source.features.names)):
+        part = which[piece]
+        with about(source.file):
+            X[piece] = finish_rows(
+                transform.features(source.features.take(part)),
+                not settings.no_intercept,
+                lambda row, part=part: source.where(int(part[row])),  # type: ignore[misc]
+            )
+    return X, np.ascontiguousarray(transform.labels(source.y[which]))
+
+
+def finished_sparse(
+    source: Source, which: Rows, settings: DataSettings, transform: Transform
+) -> tuple[Any, Vector]:
+    """As `finished`, but X is a scipy CSR array, and rows that are held so never become dense."""
+    from scipy.sparse import csr_array, hstack, vstack
+
+    y = np.ascontiguousarray(transform.labels(source.y[which]))
+    if source.features.sparse is None:
+        pieces = (which[piece] for piece in steps(len(which), len(source.features.names)))
+        return vstack(
+            [csr_array(finished(source, part, settings, transform)[0]) for part in pieces], format="csr"
+        ), y
+    X = source.features.sparse(which).astype(np.float64)
+    if transform.scales is not None:
+        if transform.clip:
+            limit = transform.scales[X.indices]
+            X.data = np.clip(X.data, -limit, limit)
+        X.data = X.data / transform.scales[X.indices]
+    if not settings.no_intercept:
+        X = csr_array(hstack([X, np.ones((len(which), 1))], format="csr"))
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    zero = np.flatnonzero(norms == 0)
+    if zero.size:
+        raise DataError((f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in zero), source.file)
+    X.data = X.data / np.repeat(norms, np.diff(X.indptr))
+    return X, y
+
+
+def finish_rows(features: Matrix, intercept: bool, where: Where) -> Matrix:
     """Append the constant 1 and scale every row to 2-norm 1.
 
     Parameters

@@ -5,33 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from admmnet.data import adult, census_tables, kddcup99, phishing, skin, year_prediction
 from admmnet.data.columns import Rows
-from admmnet.data.finish import drawn, every, finished, names_of
-from admmnet.data.loading import validate
+from admmnet.data.records import Target, Task, task_of
+from admmnet.data.rows import drawn, every, finished, names_of
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.settings import DataSettings, form_of
-from admmnet.data.sources import declared, read_file, read_named
-from admmnet.data.targets import Target, Task
+from admmnet.data.sources import declared, read_file, read_source, validate
 from admmnet.data.transform import fit
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
 
 Part = Literal["test", "train", "all"]
-
-PUBLIC_SCHEMAS: dict[str, dict[str, Any]] = {
-    "adult": adult.SCHEMA,
-    "census": census_tables.SCHEMA,
-    "phishing": {"labels": list(phishing.LABELS), "features": phishing.FEATURES},
-    "phishing:uci": phishing.UCI_SCHEMA,
-    "kddcup99": kddcup99.SCHEMA,
-    "skin": skin.SCHEMA,
-    "year-prediction-msd": {"features": year_prediction.FEATURES, "targets": list(year_prediction.YEARS)},
-}
-"""Encodings of the built-in sets, by which files of the same columns are read."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +50,7 @@ class NewRows:
     @property
     def task(self) -> Task:
         """Whether labels are classes or real targets; see `require_classes`."""
-        return "classification" if self.target is None else "regression"
+        return task_of(self.target)
 
 
 def load_new(
@@ -96,10 +82,10 @@ def load_new(
     """
     validate(settings)
     if settings.named:
-        source = read_named(settings, labelled)
+        source = read_source(settings, labelled=labelled)
     else:
         schema = _completed(declared(settings), settings, features)
-        source = read_file(Path(settings.data), schema, settings.positive, discover=False, labelled=labelled)
+        source = read_file(settings.data, schema, settings.positive, labelled=labelled)
     _check_features(settings.data, names_of(source, settings), features)
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
     transform = fit(source, which, settings, discover=False).transform

@@ -9,26 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from admmnet.data.sets import BUILT_IN, NAMES, OFFICIAL
 from admmnet.errors import RequestError
 
-BUILT_IN = (
-    "census",
-    "adult",
-    "phishing",
-    "phishing:uci",
-    "kddcup99",
-    *(f"mnist:{digit}" for digit in range(10)),
-    "skin",
-    "year-prediction-msd",
-)
-"""Names that `DataSettings.data` may hold instead of a path; `ipums:FILE` names an extract besides."""
-
-NAMES = "census, adult, phishing, phishing:uci, kddcup99, mnist:DIGIT, skin, year-prediction-msd, ipums:FILE"
-"""The same in words."""
-
 IPUMS = "ipums:"
-OFFICIAL = ("adult", "year-prediction-msd", *(f"mnist:{digit}" for digit in range(10)))
-"""Names of the sets with a test part of their own."""
+"""Start of a name that is followed by the name of the user's own file."""
 FIXED_KEYS = {"scales", "centre"}
 """Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
 
@@ -277,7 +262,7 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
     form = form_of(settings.data)
     if settings.test == "official":
         raise RequestError(
-            f"--test official is the own split of {', '.join(OFFICIAL[:2])} and mnist: with a file give --test the path"
+            f"--test official is the own split of a named set such as {OFFICIAL[0]}: with a file give --test the path"
             " of another file"
         )
     if settings.test is not None:

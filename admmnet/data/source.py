@@ -1,19 +1,24 @@
-"""What every source of records offers to the loader."""
+"""From a table to its source: labels read, schema complete, features ready; the same for every form and set."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from admmnet.data.columns import Column, Rows
-from admmnet.data.schema import Schema
-from admmnet.types import Matrix, Vector
+import numpy as np
+
+from admmnet.data.columns import Column, Features, Table, Where
+from admmnet.data.encode import complete, encode, missing
+from admmnet.data.labels import canonical, no_labels, read_labels
+from admmnet.data.schema import Numeric, Schema
+from admmnet.errors import DataError, RequestError
+from admmnet.types import Vector
 
 
 @dataclass(frozen=True)
 class Source:
-    """Records that have been read and checked, but not yet encoded.
+    """Records that have been read and checked, but not yet transformed.
 
     Attributes
     ----------
@@ -22,46 +27,134 @@ class Source:
     y : ndarray, shape (n,)
         Labels -1 and +1, or real targets in their own unit if the schema declares `targets`; nan if they were
         not asked for.
-    features : tuple of str
-        Names of the d features, without the intercept.
-    rows : callable
-        (m,) row numbers to features (m, d), neither scaled nor with an intercept.
+    features : Features
+        The features, without the intercept.
     column : callable
         Raw column of a name, for `by-column`; raises RequestError for an unknown one.
     where : callable
         Words for the place of a row.
-    file : str or None
-        File, or name of the set, that faults are found in.
     schema : Schema
         What further files of the same data are read by; complete.
     dependent : tuple of str
         What was read from the rows instead of being declared.
+    file : str or None
+        File, or name of the set, that faults are found in.
     notes : tuple of str
         Warnings to show once.
     official : int or None
         First row of the official test part.
-    official_first : bool
-        Whether the official test part is the one to take unless a share is asked for.
-    test_share : float
-        Share drawn for testing unless another is asked for.
-    bounds : ndarray, shape (d,), or None
-        Largest absolute value of every feature by public declaration; nan for one that has none.
-    sparse : callable or None
-        As `rows`, but a scipy CSR array; None where rows are not held so.
+    test_share : float or None
+        Share drawn for testing unless another is asked for; None for the official part.
     """
 
     name: str
     y: Vector
-    features: tuple[str, ...]
-    rows: Callable[[Rows], Matrix]
+    features: Features
     column: Callable[[str], Column]
-    where: Callable[[int], str]
-    file: str | None = None
-    schema: Schema = field(default_factory=Schema)
+    where: Where
+    schema: Schema
     dependent: tuple[str, ...] = ()
+    file: str | None = None
     notes: tuple[str, ...] = ()
     official: int | None = None
-    official_first: bool = False
-    test_share: float = 0.25
-    bounds: Vector | None = None
-    sparse: Callable[[Rows], Any] | None = None
+    test_share: float | None = 0.25
+
+
+def source_of(
+    table: Table, schema: Schema, positive: str | None = None, *, discover: bool, labelled: bool = True
+) -> Source:
+    """Check and encode a table.
+
+    Parameters
+    ----------
+    table : Table
+        The records.
+    schema : Schema
+        Declared columns; without any, all columns of a csv file but the label must be numeric.
+    positive : str or None
+        Label value that becomes +1.
+    discover : bool
+        Whether categories, bounds, width and labels may be read from the rows.
+    labelled : bool
+        Whether labels are read; if not, the label column may be absent and is not looked at.
+
+    Raises
+    ------
+    DataError
+        With file, line and column.
+    RequestError
+        If the schema leaves open what may not be read from the rows.
+    """
+    if table.dependent and not discover:
+        raise RequestError(
+            f"{table.origin}: the width must be declared, with --features D or data.schema.features"
+        )
+    if labelled:
+        label = label_of(table, schema)
+        table = without(table, label, schema.leave_out)
+        labels = read_labels(table, label, schema, positive, discover)
+    else:
+        labels = no_labels(table.rows, schema.labels, positive)
+    features, dependent = table.features, table.dependent
+    if features is not None:
+        schema = replace(schema, features=len(features.names))
+    else:
+        schema = with_columns(schema, table)
+        if discover:
+            schema, dependent = complete(schema, table)
+        elif (key := missing(schema)) is not None:
+            raise RequestError(
+                f"{table.origin}: {key} must be declared, for nothing is read from the rows of this file"
+            )
+        if not schema.rules:
+            raise RequestError(f"{table.origin}: no column is left besides the label {schema.label!r}")
+        features = encode(schema, table)
+    return Source(
+        name=Path(table.origin).name,
+        y=labels.y,
+        features=features,
+        column=table.column,
+        where=table.where,
+        schema=replace(schema, labels=labels.values),
+        dependent=labels.dependent + dependent,
+    )
+
+
+def label_of(table: Table, schema: Schema) -> str:
+    """Name of the label column."""
+    label = table.label or schema.label
+    if label is None:
+        raise DataError(
+            f"{table.origin}: name the label column with --label NAME; the header has {', '.join(table.names)}",
+            reason="needs the name of its label column, --label NAME",
+        )
+    return label
+
+
+def with_columns(schema: Schema, table: Table) -> Schema:
+    """Take all columns but the label for numbers if none is declared."""
+    if schema.rules:
+        return schema
+    names = [name for name in table.names if name != schema.label and name not in schema.drop]
+    return replace(schema, rules=tuple(Numeric(name, name, None, None, "none") for name in names))
+
+
+def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
+    """Table without the records whose label is one of `values`; each record decides for itself."""
+    if not values:
+        return table
+    column = table.column(label)
+    out = {canonical(value) for value in values}
+    keep = np.array([canonical(level) not in out for level in column.levels])[column.codes]
+    if not keep.any():
+        raise DataError(
+            f"{table.origin}: every record has a label of leave_out, {list(values)!r}; none is left"
+        )
+    kept = np.flatnonzero(keep)
+
+    def read(name: str) -> Column:
+        whole = table.read(name)
+        levels, codes = np.unique(whole.codes[kept], return_inverse=True)
+        return Column(tuple(whole.levels[level] for level in levels), codes.astype(np.int32))
+
+    return replace(table, rows=len(kept), read=read, where=lambda row: table.where(int(kept[row])))

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from admmnet.data.columns import Rows
+from admmnet.data.records import Target
 from admmnet.data.schema import Schema
 from admmnet.data.settings import DataSettings, parse_centre
 from admmnet.data.shards import Stream, stream
 from admmnet.data.source import Source
-from admmnet.data.targets import Target
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
 
@@ -118,9 +118,10 @@ def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) 
         )
     projection = None
     if settings.project is not None:
-        projection = _projection(len(source.features), settings.project, settings.data_seed)
+        d = len(source.features.names)
+        projection = _projection(d, settings.project, settings.data_seed)
         notes += (
-            f"{len(source.features)} features are projected to {settings.project} by the Gaussian matrix of data seed"
+            f"{d} features are projected to {settings.project} by the Gaussian matrix of data seed"
             f" {settings.data_seed}, which is public",
         )
     return Fitted(Transform(scales, settings.normalise == "public", projection, target), schema, read, notes)
@@ -174,19 +175,19 @@ def _may_read(discover: bool, flag: str, key: str) -> None:
 
 def _largest(source: Source, train: Rows) -> Vector:
     """Largest absolute value of every feature in some rows; 1 for a feature that is always 0."""
-    largest = np.zeros(len(source.features))
-    for piece in steps(len(train), len(source.features)):
-        if source.sparse is not None:
-            values = np.asarray(abs(source.sparse(train[piece])).max(axis=0).toarray()).ravel()
+    largest = np.zeros(len(source.features.names))
+    for piece in steps(len(train), len(source.features.names)):
+        if source.features.sparse is not None:
+            values = np.asarray(abs(source.features.sparse(train[piece])).max(axis=0).toarray()).ravel()
         else:
-            values = np.abs(source.rows(train[piece])).max(axis=0)
+            values = np.abs(source.features.take(train[piece])).max(axis=0)
         np.maximum(largest, values, out=largest)
     largest[largest == 0] = 1.0
     return largest
 
 
 def _widened(scales: tuple[float, ...], source: Source) -> Vector:
-    d = len(source.features)
+    d = len(source.features.names)
     if len(scales) not in (1, d):
         raise RequestError(
             f"data.schema.scales holds {len(scales)} numbers, {source.name} has {d} features: give {d}, or one for all"
@@ -195,11 +196,12 @@ def _widened(scales: tuple[float, ...], source: Source) -> Vector:
 
 
 def _bounds(source: Source) -> Vector:
-    bounds = source.bounds if source.bounds is not None else np.full(len(source.features), np.nan)
+    d, bounds = len(source.features.names), source.features.bounds
+    bounds = np.full(d, np.nan) if bounds is None else bounds
     open_ = np.flatnonzero(np.isnan(bounds))
     if open_.size:
         raise RequestError(
-            f"--normalise public: {source.name} has no public bound for feature {source.features[open_[0]]!r};"
+            f"--normalise public: {source.name} has no public bound for feature {source.features.names[open_[0]]!r};"
             " declare low and high of its column, or scales, in [data.schema]"
         )
     return bounds

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.data import DataSettings, Records
-from admmnet.data.targets import Target
+from admmnet.data.records import Target
 from admmnet.errors import MissingDataError
 from admmnet.experiments.holdout import Shelf, hold_out
 from admmnet.experiments.tasks import digest, pooled_rows

@@ -20,7 +20,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config
 from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new, require_classes
 from admmnet.data.labels import oriented, same
-from admmnet.data.scoring import PUBLIC_SCHEMAS
+from admmnet.data.sets import public_schema
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
 from admmnet.errors import RequestError
 from admmnet.predict.model import Model, read_model
@@ -138,7 +138,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
 
 
 def _table(model: Model) -> dict[str, Any] | None:
-    return model.encoding or model.config.schema or PUBLIC_SCHEMAS.get(model.config.data)
+    return model.encoding or model.config.schema or public_schema(model.config.data)
 
 
 def _positive(run: RunConfig, table: Mapping[str, Any] | None, wanted: str | None) -> str | None:

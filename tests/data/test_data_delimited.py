@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from admmnet.data.delimited import read_delimited
 from admmnet.data.files import read_blocks, read_lines
+from admmnet.data.readers.delimited import read_delimited
 from admmnet.errors import RequestError
 
 Write = Callable[[str, str], str]
@@ -55,12 +55,12 @@ def test_a_fault_far_down_names_its_line(write: Write) -> None:
     path = Path(write("t.csv", "\n".join(lines)))
     assert path.stat().st_size > 1 << 20
     with pytest.raises(RequestError, match=r"t\.csv, line 190001: 3 values, expected 2"):
-        read_delimited(path, ("a", "b"), ",")
+        read_delimited([path], ("a", "b"), ",")
 
 
 def test_repeated_lines_are_all_there(write: Write) -> None:
     path = Path(write("t.csv", "b,1\na,2\nb,1\nb,1\nc,2\n"))
-    table = read_delimited(path, ("letter", "number"), ",")
+    table = read_delimited([path], ("letter", "number"), ",")
     letter = table.column("letter")
     assert [letter.levels[code] for code in letter.codes] == ["b", "a", "b", "b", "c"]
     assert table.rows == 5

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from admmnet.data import DataSettings, Records, headline, load, validate
-from admmnet.data.adult import SCHEMA as ADULT
-from admmnet.data.census_tables import SCHEMA as CENSUS
 from admmnet.data.schema import parse_schema, to_table
+from admmnet.data.sets.adult import SCHEMA as ADULT
+from admmnet.data.sets.census import SCHEMA as CENSUS
 from admmnet.errors import RequestError
 
 Write = Callable[[str, str], str]
@@ -277,7 +277,7 @@ def test_own_files_read_nothing_from_rows(
     [
         (
             {"data": "iris"},
-            r"unknown data 'iris': the names are census, adult, phishing, .*, ipums:FILE; .*\.npz",
+            r"unknown data 'iris': the names are .*adult.*ipums:FILE.*skin.*; .*\.npz",
         ),
         ({"data": "x.npz.gz"}, "unknown data"),
         ({"data": "gone.csv"}, r"gone\.csv does not exist"),
@@ -296,7 +296,7 @@ def test_own_files_read_nothing_from_rows(
         ({"data": "x.csv", "features": 3}, "--features goes with libsvm and npz"),
         ({"data": "x.npz", "label": "y"}, "--label y goes with a csv file"),
         ({"data": "x.svm", "features": 0}, "--features must be 1 or more, got 0"),
-        ({"data": "x.csv", "test": "official"}, "official is the own split of adult"),
+        ({"data": "x.csv", "test": "official"}, "official is the own split of a named set"),
         ({"data": "x.csv", "test": "y.npz"}, r"must have the form of the data, \.csv"),
         ({"data": "x-{agent}.csv"}, "name a public test file with --test PATH"),
         ({"data": "x-{agent}.csv", "test": "t-{agent}.csv"}, "the test set is one public file"),

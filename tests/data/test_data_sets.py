@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from admmnet.data import DataSettings, Records, headline, load, validate
-from admmnet.data.kddcup99 import COLUMNS
 from admmnet.data.rows import INTERCEPT
+from admmnet.data.sets.kddcup99 import COLUMNS
 from admmnet.errors import RequestError
 from tests.data.conftest import need
 
@@ -230,7 +230,7 @@ def test_a_set_that_is_not_there_says_what_to_do(
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ({"data": "mnist:10"}, "unknown data 'mnist:10': the names are census, .*mnist:DIGIT"),
+        ({"data": "mnist:10"}, "unknown data 'mnist:10': the names are .*mnist:DIGIT"),
         ({"data": "mnist"}, "unknown data 'mnist'"),
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),

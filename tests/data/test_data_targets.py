@@ -49,7 +49,7 @@ def test_every_form_of_file_has_targets(write: Write, tmp_path: Path) -> None:
         np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
     sparse = load_sparse(DataSettings(data=svm, features=2, schema={"targets": [0, 10]}, test=svm))
     assert sparse.task == "regression"
-    np.testing.assert_array_equal(sparse.y, records.y_test)
+    np.testing.assert_array_equal(sparse.shards[0][1], records.y_test)
     bad = write("u.svm", "1 1:1\nnan 1:1\n")
     assert "line 2, column 'label': 'nan' is not finite" in refusal(
         bad, features=1, schema={"targets": [0, 1]}, test=bad

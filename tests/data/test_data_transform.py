@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -248,13 +249,16 @@ def test_sparse_rows_are_the_dense_ones(form: str, others: dict[str, Any], svm: 
     path = svm if form == "svm" else npz
     request = DataSettings(data=path, features=5, **others)
     dense, sparse = load(request, 1, [0]), load_sparse(request)
-    np.testing.assert_allclose(sparse.X.toarray(), dense.shards[0][0], rtol=1e-14, atol=0)
-    np.testing.assert_allclose(sparse.X_test.toarray(), dense.X_test, rtol=1e-14, atol=0)
-    np.testing.assert_array_equal(sparse.y, dense.shards[0][1])
-    np.testing.assert_array_equal(sparse.y_test, dense.y_test)
-    assert sparse.X.nnz < sparse.X.shape[0] * sparse.X.shape[1]
-    for name in ("name", "feature_names", "preprocessing", "notes", "encoding", "target", "task"):
-        assert getattr(sparse, name) == getattr(dense, name)
+    for found, expected in (
+        (sparse.shards[0], dense.shards[0]),
+        ((sparse.X_test, sparse.y_test), (dense.X_test, dense.y_test)),
+    ):
+        rows: Any = found[0]
+        np.testing.assert_allclose(rows.toarray(), expected[0], rtol=1e-14, atol=0)
+        np.testing.assert_array_equal(found[1], expected[1])
+        assert rows.nnz < rows.shape[0] * rows.shape[1]
+    arrays: dict[str, Any] = {"shards": {}, "X_test": X, "y_test": X}
+    assert replace(sparse, **arrays) == replace(dense, **arrays)
 
 
 def test_a_libsvm_zero_row_is_refused_when_sparse(write: Write) -> None:

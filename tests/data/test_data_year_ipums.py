@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, Records, load, load_new, validate, year_prediction
+from admmnet.data import DataSettings, Records, load, load_new, sets, validate
 from admmnet.data.rows import INTERCEPT
 from admmnet.errors import RequestError
 
@@ -49,8 +50,8 @@ def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     assert records.preprocessing == "public-bounds"
     assert records.X_test.shape == (10, 91)
     numbers = np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])
-    monkeypatch.setattr(year_prediction, "RECORDS", 40)
-    monkeypatch.setattr(year_prediction, "OFFICIAL", 30)
+    name = "year-prediction-msd"
+    monkeypatch.setitem(sets.KNOWN, name, replace(sets.KNOWN[name], records=40, train=30))
     for test in (None, "official"):
         official = every("year-prediction-msd", folder, 3, test=test)
         assert official.counts == {0: 10, 1: 10, 2: 10}

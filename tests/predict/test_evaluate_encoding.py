@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError
-from admmnet.data import census
+from admmnet.data.sets import census
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
 from tests.people_runs import summary_of
 from tests.trained_models import (

@@ -9,7 +9,7 @@ from typing import Any
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
-from admmnet.data import finish, rows
+from admmnet.data import rows
 from admmnet.errors import RunError
 from admmnet.solvers.newton import LocalSolver, Solution
 from admmnet.transport import open_world
@@ -44,7 +44,7 @@ def main(how: str, way: str, folder: str, *ranks: str) -> None:
         return finish_rows(*args, **named)
 
     LocalSolver.solve = solve_or_fail  # type: ignore[method-assign]
-    finish.finish_rows = finish_or_fail  # type: ignore[attr-defined]
+    rows.finish_rows = finish_or_fail
     if way == "library":
         run(RunConfig(algorithm="admm", rounds=5, agents=3, seed=0, out=folder))
         return

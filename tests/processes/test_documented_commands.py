@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.data import census_tables
-from admmnet.data.census import read_census
+from admmnet.data.sets import census
 from tests.doc_pages import ROOT, name
 from tests.run_folders import made, unfinished
 
@@ -113,9 +112,9 @@ def owners_files(folder: Path) -> None:
 
 def census_rows(path: Path, rows: int = 50) -> None:
     """Write people of the built-in set as the csv that a user would have."""
-    source, schema = read_census(), census_tables.SCHEMA
+    table, schema = census.read_census(), census.SCHEMA
     names = [*(column.get("column", key) for key, column in schema["columns"].items()), schema["label"]]
-    columns = [source.column(each) for each in dict.fromkeys(names)]
+    columns = [table.column(each) for each in dict.fromkeys(names)]
     people = [[column.levels[column.codes[row]] for column in columns] for row in range(rows)]
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([[*dict.fromkeys(names)], *people])

@@ -7,17 +7,14 @@ IPUMS licenses its data to registered users, so that the extract is the user's o
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from admmnet.data.columns import listed
-from admmnet.data.files import locate_first
+from admmnet.data.columns import Table, listed
+from admmnet.data.known import DataSet
+from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Schema, parse_schema
-from admmnet.data.source import Source
-from admmnet.data.tables import csv_table, encoded_table
 from admmnet.errors import DataError, RequestError
 
-ORIGIN = "ipums.org (an extract in csv form, for registered users)"
 INCOMES: dict[str, list[int]] = {"INCTOT": [9_999_998, 9_999_999], "INCEARN": [99_999_998, 99_999_999]}
 """Variables the label may be made of, and their codes for "unknown" and "not in universe"."""
 
@@ -80,61 +77,19 @@ INTERNATIONAL: dict[str, Any] = {
 """Encoding of an IPUMS International extract: monthly income above 300 of the country's currency, as for Brazil."""
 
 
-def find_ipums(data_dir: str | None, file: str) -> Path:
-    """Path of an extract: FILE below `DIR/ipums`, or an absolute path.
-
-    Raises
-    ------
-    RequestError
-        If there is none, or its name does not end with .csv or .csv.gz.
-    """
-    if not file.endswith((".csv", ".csv.gz")):
-        raise RequestError(f"ipums:{file}: FILE must be an extract in csv form, ending with .csv or .csv.gz")
-    return locate_first((f"ipums/{file}" if not Path(file).is_absolute() else file,), data_dir, ORIGIN)
-
-
-def read_ipums(
-    data_dir: str | None, file: str, declared: Schema, positive: str | None, labelled: bool = True
-) -> Source:
-    """Read an extract by the public code lists, or by the columns that `[data.schema]` declares.
-
-    Parameters
-    ----------
-    data_dir : str or None
-        `--data-dir`.
-    file : str
-        FILE of `ipums:FILE`.
-    declared : Schema
-        The user's; what it leaves open is filled in from `USA` or `INTERNATIONAL`, by the header's variables.
-    positive : str or None
-        As in `read_csv`.
-    labelled : bool
-        Whether labels are read.
-
-    Returns
-    -------
-    Source
-        Records without the income codes "unknown" and "not in universe".
-
-    Raises
-    ------
-    RequestError
-        Naming the variables that are missing or not declared, or file, line and column of a wrong code.
-    """
-    path = find_ipums(data_dir, file)
-    table = csv_table(path)
-    schema = declared if declared.rules else _public(path, table.names, declared, labelled)
+def _adapt(table: Table, declared: Schema, labelled: bool) -> Schema:
+    """Fill in what the user's schema leaves open; records of unknown income are left out."""
+    schema = declared if declared.rules else _public(table, declared, labelled)
     if not schema.leave_out and schema.label in INCOMES:
         schema = replace(schema, leave_out=tuple(str(code) for code in INCOMES[schema.label]))
-    source = encoded_table(table, schema, positive, discover=False, labelled=labelled)
-    return replace(source, name=f"ipums:{path.name}")
+    return schema
 
 
-def _public(path: Path, header: tuple[str, ...], declared: Schema, labelled: bool) -> Schema:
+def _public(table: Table, declared: Schema, labelled: bool) -> Schema:
     """Fill in the public encoding of the collection that the variables of the header belong to."""
-    own = {"EDUC", "OWNERSHP", "CLASSWKR", "UHRSWORK", "RACE"}
-    table = USA if own & set(header) else INTERNATIONAL
-    schema = parse_schema(table)
+    path, header = table.origin, table.names
+    usa = not {"EDUC", "OWNERSHP", "CLASSWKR", "UHRSWORK", "RACE"}.isdisjoint(header)
+    schema = parse_schema(USA if usa else INTERNATIONAL)
     label = declared.label or schema.label
     assert label is not None  # both tables name one
     if label not in INCOMES:
@@ -145,7 +100,7 @@ def _public(path: Path, header: tuple[str, ...], declared: Schema, labelled: boo
     wanted = [rule.column for rule in schema.rules] + ([label] if labelled else [])
     missing = [name for name in wanted if name not in header]
     if missing:
-        collection = "USA" if table is USA else "International"
+        collection = "USA" if usa else "International"
         raise RequestError(
             f"{path} lacks {', '.join(missing)}: an extract of IPUMS {collection} needs the variables"
             f" {', '.join(wanted)}; make it anew, or declare its own columns in [data.schema]"
@@ -168,3 +123,16 @@ def _public(path: Path, header: tuple[str, ...], declared: Schema, labelled: boo
         drop=drop,
         threshold=schema.threshold if one else declared.threshold,
     )
+
+
+SETS = (
+    DataSet(
+        name="ipums:",
+        shown="ipums:FILE",
+        read=lambda paths: read_csv(paths[0]),
+        files=(("ipums/FILE",),),
+        origin="ipums.org (an extract in csv form, for registered users)",
+        adapt=_adapt,
+        public=False,
+    ),
+)

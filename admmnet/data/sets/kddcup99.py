@@ -7,24 +7,11 @@ caps it; docs/data.md lists them all.
 
 from __future__ import annotations
 
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from admmnet.data.columns import Column
-from admmnet.data.delimited import read_delimited
-from admmnet.data.encode import encode
-from admmnet.data.files import locate_first
-from admmnet.data.labels import read_labels
-from admmnet.data.schema import parse_schema
-from admmnet.data.source import Source
-
-FILES = ("kddcup99/kddcup.data_10_percent", "kddcup99/kddcup.data")
-"""Paths below the data folder; the first there is."""
-ORIGIN = "the UCI KDD archive (KDD Cup 1999 data): kddcup.data_10_percent.gz, or the full kddcup.data.gz"
-NOTE = (
-    "kddcup99: connections repeat (145,586 of the 494,021 records of the 10 % file are distinct), so train and test"
-    " share most: errors look lower than they are"
-)
+from admmnet.data.known import DataSet
+from admmnet.data.readers.delimited import read_delimited
 
 ATTACKS = frozenset(
     (
@@ -103,58 +90,24 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 """The 41 columns in order, with their encoding in the keys of `[data.schema]`."""
 
-SCHEMA: dict[str, Any] = {"label": "label", "labels": ["normal", "attack"], "columns": COLUMNS}
-
-
-def find_kddcup99(data_dir: str | None) -> Path:
-    """Path of the 10 % file, else of the full one.
-
-    Raises
-    ------
-    RequestError
-        Saying where they were expected and what to do.
-    """
-    return locate_first(FILES, data_dir, ORIGIN)
-
-
-def read_kddcup99(data_dir: str | None) -> Source:
-    """Read the connections; a quarter is drawn for testing.
-
-    Parameters
-    ----------
-    data_dir : str or None
-        `--data-dir`.
-
-    Returns
-    -------
-    Source
-        Attacks are +1.
-
-    Raises
-    ------
-    RequestError
-        With file, line and column, for a row that the description does not allow.
-    """
-    path = find_kddcup99(data_dir)
-    table = read_delimited(path, (*COLUMNS, SCHEMA["label"]), ",")
-    schema = parse_schema(SCHEMA)
-    raw = table.column(SCHEMA["label"])
-    kinds = tuple(_kind(level.rstrip(".")) for level in raw.levels)
-    labels = read_labels(Column(kinds, raw.codes), "label", table.where, schema.labels, None, discover=False)
-    encoded = encode(schema, table)
-    notes = () if path.name.startswith("kddcup.data_10") else (f"kddcup99: the full set, {path}",)
-    return Source(
-        name="kddcup99",
-        y=labels.y,
-        features=encoded.names,
-        rows=encoded.rows,
-        column=table.column,
-        where=table.where,
-        schema=schema,
-        bounds=encoded.bounds,
-        notes=(NOTE, *notes),
-    )
-
 
 def _kind(label: str) -> str:
-    return "attack" if label in ATTACKS else label
+    kind = label.rstrip(".")
+    return "attack" if kind in ATTACKS else kind
+
+
+SETS = (
+    DataSet(
+        name="kddcup99",
+        read=partial(read_delimited, names=(*COLUMNS, "label"), separator=","),
+        schema={"label": "label", "labels": ["normal", "attack"], "columns": COLUMNS},
+        files=(("kddcup99/kddcup.data_10_percent", "kddcup99/kddcup.data"),),
+        origin="the UCI KDD archive (KDD Cup 1999 data): kddcup.data_10_percent.gz, or the full kddcup.data.gz",
+        relabel=_kind,
+        alternative="the full set",
+        notes=(
+            "kddcup99: connections repeat (145,586 of the 494,021 records of the 10 % file are distinct), so train and"
+            " test share most: errors look lower than they are",
+        ),
+    ),
+)

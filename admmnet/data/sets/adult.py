@@ -7,27 +7,10 @@ are grouped by region. Nothing is fitted to records, no part is weighted; `docs/
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from admmnet.data.columns import Column, Table, column_of
-from admmnet.data.encode import encode
-from admmnet.data.files import locate, read_lines
-from admmnet.data.labels import read_labels
-from admmnet.data.schema import parse_schema
-from admmnet.data.source import Source
-from admmnet.data.tables import flat_cells
-from admmnet.errors import RequestError
-
-URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
-SHA256 = {
-    "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-    "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-}
-TEST_SHARE = 13_842 / 48_842
-"""Leaves 35,000 of the 48,842 records for training."""
+from admmnet.data.known import DataSet
+from admmnet.data.readers.delimited import read_delimited
 
 NAMES = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status",
@@ -105,90 +88,19 @@ SCHEMA: dict[str, Any] = {
 }  # fmt: skip
 """The encoding, in the keys of `[data.schema]`."""
 
-
-def find_adult(data_dir: str | None, download: bool) -> tuple[Path, Path]:
-    """Paths of the training and the test file.
-
-    Parameters
-    ----------
-    data_dir : str or None
-        `--data-dir`.
-    download : bool
-        Whether files that are nowhere may be downloaded to the cache.
-
-    Returns
-    -------
-    data, test : Path
-        Existing files.
-
-    Raises
-    ------
-    RequestError
-        Saying where they were expected and what to do.
-    """
-    data, test = (
-        locate(f"adult/{name}", data_dir, URL + name if download else None, SHA256[name]) for name in SHA256
-    )
-    return data, test
-
-
-def read_adult(data_dir: str | None) -> Source:
-    """Read both files; rows of `adult.test` come last.
-
-    Parameters
-    ----------
-    data_dir : str or None
-        `--data-dir`.
-
-    Returns
-    -------
-    Source
-        All records, `official` being the first of `adult.test`.
-
-    Raises
-    ------
-    RequestError
-        With file, line and column, for a row that the code book does not allow.
-    """
-    data, test = find_adult(data_dir, download=True)
-    parts: list[tuple[Path, int, list[str]]] = []
-    for path in (data, test):
-        lines = read_lines(path)
-        first = 1 if lines[0].startswith("|") else 0  # "|1x3 Cross validator"
-        if len(lines) == first:
-            raise RequestError(f"{path} holds no record: get the original file of the UCI archive")
-        parts.append((path, first, lines[first:]))
-    counts = [len(lines) for _, _, lines in parts]
-
-    def place(part: int, row: int) -> str:
-        path, first, _ = parts[part]
-        return f"{path}, line {row + first + 1}"
-
-    def where(row: int) -> str:
-        return place(0, row) if row < counts[0] else place(1, row - counts[0])
-
-    cells: list[str] = []
-    for part, (_, _, lines) in enumerate(parts):
-        cells += flat_cells(lines, len(NAMES), ", ", partial(place, part))
-
-    def read(name: str) -> Column:
-        return column_of(cells[NAMES.index(name) :: len(NAMES)])
-
-    table = Table(NAMES, sum(counts), read, where, "adult")
-    schema = parse_schema(SCHEMA)
-    raw = table.column("income")
-    income = Column(tuple(level.rstrip(".") for level in raw.levels), raw.codes)  # adult.test ends them so
-    labels = read_labels(income, "income", where, schema.labels, None, discover=False)
-    encoded = encode(schema, table)
-    return Source(
+SETS = (
+    DataSet(
         name="adult",
-        y=np.ascontiguousarray(labels.y),
-        features=encoded.names,
-        rows=encoded.rows,
-        column=table.column,
-        where=where,
-        schema=schema,
-        bounds=encoded.bounds,
-        official=counts[0],
-        test_share=TEST_SHARE,
-    )
+        read=partial(read_delimited, names=NAMES, separator=", ", skip=("|",)),  # "|1x3 Cross validator"
+        schema=SCHEMA,
+        files=(("adult/adult.data",), ("adult/adult.test",)),
+        origin="https://archive.ics.uci.edu/ml/machine-learning-databases/adult/",
+        sha256={
+            "adult/adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+            "adult/adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+        },
+        relabel=lambda label: label.rstrip("."),  # adult.test ends them so
+        official=True,
+        test_share=13_842 / 48_842,  # leaves 35,000 for training
+    ),
+)

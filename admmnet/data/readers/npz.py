@@ -1,0 +1,85 @@
+"""Arrays X (n, d) and y (n,) of an npz file."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.data.columns import (
+    Column,
+    Features,
+    Refuse,
+    Table,
+    column_of,
+    column_of_numbers,
+    numbered,
+    refuse,
+)
+from admmnet.errors import DataError, RequestError
+from admmnet.types import Matrix
+
+
+def read_npz(path: Path, width: int | None, labelled: bool, refuse: Refuse = refuse) -> Table:
+    """Read an npz file; the label column is called y, features x1, ..., xd.
+
+    Raises
+    ------
+    DataError
+        For other keys, types or shapes, and for values that are not finite, with row (from 1) and column.
+    RequestError
+        If it cannot be read, or is empty.
+    """
+    X, y = _arrays(path, labelled)
+    d = X.shape[1]
+    if width not in (None, d):
+        raise DataError(f"{path}: X has {d} columns, expected {width}; correct --features or the file")
+
+    def where(row: int) -> str:
+        return f"{path}, row {row + 1}"
+
+    refuse(
+        f"{where(row)}, column x{k + 1}: {X[row, k]:g} is not finite; remove the row or fill it in"
+        for row, k in np.argwhere(~np.isfinite(X)).tolist()
+    )
+    names = numbered(d)
+
+    def read(name: str) -> Column:
+        if name == "y":
+            return column_of([str(v) for v in y.tolist()])
+        return column_of_numbers(X[:, names.index(name)])
+
+    features = Features(names, lambda which: X[which])
+    return Table(("y", *names), len(X), read, where, str(path), "y", features)
+
+
+def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
+    """X (n, d) and y (n,), unchecked but for keys, types and shapes; without labels y is all zeros."""
+    try:
+        with path.open("rb") as file:
+            if not zipfile.is_zipfile(file):
+                raise zipfile.BadZipFile("no zip archive")
+        with np.load(path, allow_pickle=False) as archive:
+            if not ({"X", "y"} if labelled else {"X"}) <= set(archive.files):
+                keys, wanted = ", ".join(archive.files) or "none", "arrays X and y" if labelled else "array X"
+                raise DataError(f"{path} must hold the {wanted}, its keys are: {keys}")
+            X = archive["X"]
+            y = archive["y"] if labelled else np.zeros(len(X) if X.ndim else 0)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataError(f"{path} is not a sound npz file ({error}): store it anew with numpy.savez") from None
+    except OSError as error:
+        raise RequestError(f"cannot read {path}: {error.strerror or 'it is cut off'}") from None
+    except ValueError as error:
+        raise DataError(f"{path}: {error}; X must be numeric, y numbers or text, without objects") from None
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise DataError(f"{path}: X must be a numeric (n, d) array, got {X.dtype} of shape {X.shape}")
+    if y.shape != X.shape[:1] or y.dtype.kind not in "fiubU":
+        raise DataError(f"{path}: y must be {X.shape[0]} numbers or texts, got {y.dtype} of shape {y.shape}")
+    if 0 in X.shape:
+        raise RequestError(f"{path}: X of shape {X.shape} is empty: give at least one record and one feature")
+    if y.dtype.kind == "b":
+        y = y.astype(np.int8)
+    return np.asarray(X, dtype=np.float64), y

@@ -1,0 +1,39 @@
+"""The named data sets. A module of this package that lists declarations in `SETS` is found by itself."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from admmnet.data.known import DataSet
+
+KNOWN: dict[str, DataSet] = {
+    data_set.name: data_set
+    for module in iter_modules(__path__)
+    for data_set in import_module(f"{__name__}.{module.name}").SETS
+}
+"""Every named set by its name; a name that ends with ":" is followed by a user's file."""
+
+BUILT_IN = tuple(name for name, known in KNOWN.items() if known.public)
+"""Names of the sets that are public."""
+
+OFFICIAL = tuple(name for name, known in KNOWN.items() if known.official)
+"""Names of the sets with a test part of their own."""
+
+NAMES = ", ".join(dict.fromkeys(known.shown or name for name, known in KNOWN.items()))
+"""All names in words."""
+
+
+def find(name: str) -> DataSet | None:
+    """The set of a value of `--data`, None for a path."""
+    head, colon, file = name.partition(":")
+    family = KNOWN.get(head + colon) if colon else None
+    return KNOWN.get(name) if family is None else family.of_file(file)
+
+
+def public_schema(name: str) -> dict[str, Any] | None:
+    """The encoding of a public set, by which files of the same columns are read."""
+    known = KNOWN.get(name)
+    # labels of a family, such as one digit against the others, are in no file
+    return dict(known.schema) if known is not None and known.public and not known.shown else None

@@ -24,35 +24,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Findings:
-    """What a check found; faults and labels quote records.
+    """What a check found; faults and labels quote records."""
 
-    Attributes
-    ----------
-    faults : tuple of str
-        Each with line, column and value; at most ``DataError.KEPT`` of a kind.
-    count : int
-        Number of all.
-    source : Source or None
-        The records, if there is no fault.
-    """
-
-    faults: tuple[str, ...]
-    count: int
-    source: Source | None
+    faults: tuple[str, ...]  # each with line, column and value; at most ``DataError.KEPT`` of a kind
+    count: int  # of all
+    source: Source | None  # the records, if there is no fault
 
 
 def check_file(settings: DataSettings) -> Findings:
-    """Read a file as a run would, and find as many faults as can be found at a time.
+    """Read a file (or built-in set) as a run would, and find as many faults as can be found at a time.
 
-    Parameters
-    ----------
-    settings : DataSettings
-        One file (or built-in set) and how it is read; test set and split do not count.
-
-    Raises
-    ------
-    RequestError
-        If the settings are wrong, or the file cannot be read.
+    Wrong settings, and a file that cannot be read at all, raise a RequestError. Test set and split do not count.
     """
     if settings.per_agent:
         raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")

@@ -26,18 +26,10 @@ Refuse = Callable[[Iterable[str]], None]
 
 @dataclass(frozen=True)
 class Column:
-    """A column as it was read.
+    """A column as it was read."""
 
-    Attributes
-    ----------
-    levels : tuple of str
-        The distinct texts.
-    codes : ndarray of int32, shape (n,)
-        For every row the place of its text in `levels`.
-    """
-
-    levels: tuple[str, ...]
-    codes: Codes
+    levels: tuple[str, ...]  # the distinct texts
+    codes: Codes  # for every row the place of its text in `levels`
 
     def first(self, level: int) -> int:
         """Row (from 0) in which a level occurs first."""
@@ -50,61 +42,31 @@ class Column:
 
 @dataclass(frozen=True)
 class Features:
-    """Features of a source, made on demand: neither scaled nor with an intercept.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The d names.
-    take : callable
-        (m,) row numbers to a new array (m, d).
-    bounds : ndarray, shape (d,), or None
-        Largest absolute value of every feature by public declaration; nan for one that has none.
-    sparse : callable or None
-        As `take`, but a scipy CSR array; None where rows are not held so.
-    """
+    """The d features of a source, made on demand: neither scaled nor with an intercept."""
 
     names: tuple[str, ...]
-    take: Callable[[Rows], Matrix]
-    bounds: Vector | None = None
-    sparse: Callable[[Rows], Any] | None = None
+    take: Callable[[Rows], Matrix]  # (m,) row numbers to a new array (m, d)
+    bounds: Vector | None = (
+        None  # (d,) largest absolute values by public declaration; nan where there is none
+    )
+    sparse: Callable[[Rows], Any] | None = (
+        None  # as `take`, to a scipy CSR array; None where rows are not held so
+    )
 
 
 @dataclass(frozen=True)
 class Table:
-    """What a reader makes of its files: named raw columns of n records.
+    """What a reader makes of its files: named raw columns of n records."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Column names in order.
-    rows : int
-        Number of records n.
-    read : callable
-        Column of a name, which must be one of `names`.
-    where : callable
-        Words for the place of a row.
-    origin : str
-        File name, for messages about the whole table.
-    label : str or None
-        Name of the label column where the form fixes it.
-    features : Features or None
-        Where the form holds numbers: they need no schema.
-    dependent : tuple of str
-        What was read from the rows to tell the features.
-    parts : tuple of int
-        Records of each file, in order; empty for one file.
-    """
-
-    names: tuple[str, ...]
-    rows: int
-    read: Callable[[str], Column]
+    names: tuple[str, ...]  # of the columns, in order
+    rows: int  # number of records n
+    read: Callable[[str], Column]  # column of one of `names`
     where: Where
-    origin: str
-    label: str | None = None
-    features: Features | None = None
-    dependent: tuple[str, ...] = ()
-    parts: tuple[int, ...] = ()
+    origin: str  # file name, for messages about the whole table
+    label: str | None = None  # name of the label column where the form fixes it
+    features: Features | None = None  # where the form holds numbers: they need no schema
+    dependent: tuple[str, ...] = ()  # what was read from the rows to tell the features
+    parts: tuple[int, ...] = ()  # records of each file, in order; empty for one file
 
     def column(self, name: str) -> Column:
         """Return the raw column of that name; a DataError lists the names there are."""
@@ -125,20 +87,7 @@ class Table:
         return values
 
     def refuse(self, name: str, bad: Callable[[str], str | None]) -> None:
-        """Refuse levels of a column, in the order of the first rows that have them.
-
-        Parameters
-        ----------
-        name : str
-            The column.
-        bad : callable
-            What is wrong with a level, None if nothing is.
-
-        Raises
-        ------
-        DataError
-            With a fault a level.
-        """
+        """Refuse the levels of a column that are `bad`, which says why, in the order of the rows that have them."""
         column = self.column(name)
         wrong = [(level, why) for level, text in enumerate(column.levels) if (why := bad(text)) is not None]
         if not wrong:

@@ -14,24 +14,12 @@ from admmnet.types import Matrix
 
 
 class Block(NamedTuple):
-    """The features of one rule.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Feature names, one a column of `lookup`.
-    lookup : ndarray, shape (levels, width)
-        Features of each level of the raw column.
-    codes : ndarray of int32, shape (n,)
-        Level of each record.
-    bound : float
-        Largest absolute value by declaration; nan if there is none.
-    """
+    """The features of one rule."""
 
     names: tuple[str, ...]
-    lookup: Matrix
-    codes: Codes
-    bound: float
+    lookup: Matrix  # (levels, width) features of each level of the raw column
+    codes: Codes  # (n,) level of each record
+    bound: float  # largest absolute value by declaration; nan if there is none
 
 
 def complete(schema: Schema, table: Table) -> tuple[Schema, tuple[str, ...]]:
@@ -73,11 +61,8 @@ def _lacks_bounds(rule: Rule) -> bool:
 def encode(schema: Schema, table: Table) -> Features:
     """Check every value of a table against a complete schema and prepare its features.
 
-    Raises
-    ------
-    DataError
-        For a column the schema names and the table lacks, an undeclared column, an undeclared category,
-        a value that is no finite number; with file, line and column.
+    Refused, with file, line and column: a column that the schema names and the table lacks, an undeclared column or
+    category, a value that is no finite number.
     """
     check_columns(schema, table)
     blocks = [block_of(rule, table) for rule in schema.rules]

@@ -156,23 +156,10 @@ def find(folder: Path, name: str) -> Path | None:
 
 
 def locate(names: Sequence[str], data_dir: str | None, origin: str, sha256: str | None = None) -> Path:
-    """Find a file of a named set, downloading it at most once.
+    """Find the first there is of some paths below the data folder.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Paths below the data folder, the first there is being taken.
-    data_dir : str or None
-        `--data-dir`; a folder that is named (also by `ADMMNET_DATA`) must hold the file.
-    origin : str
-        Where the file is to be had, for the message; with `sha256` the address of the folder it is in.
-    sha256 : str or None
-        Digest of the content of a file that is downloaded.
-
-    Raises
-    ------
-    MissingDataError
-        Saying where the file was expected and what to do.
+    Files with a `sha256` are downloaded once from the folder `origin` to the cache, if no data folder is named (by
+    `--data-dir` or `ADMMNET_DATA`). A MissingDataError says where the file was expected and what to do.
     """
     named = data_folder(data_dir)
     folder = named or cache_folder()

@@ -18,61 +18,30 @@ from admmnet.errors import RequestError
 
 @dataclass(frozen=True, kw_only=True)
 class DataSet:
-    """A named data set. Each module of `admmnet.data.sets` lists its own in `SETS`; nothing else names them.
+    """A named data set. Each module of `admmnet.data.sets` lists its own in `SETS`; nothing else names them."""
 
-    Attributes
-    ----------
-    name : str
-        Value of `--data`. One that ends with ":" is followed by the name of the user's own file.
-    shown : str
-        The name in lists, if another: that of a family such as mnist:DIGIT.
-    read : callable
-        From the paths of the files to a table, see `admmnet.data.readers`.
-    schema : mapping
-        Public encoding, label column and labels, in the keys of `[data.schema]`.
-    files : tuple of tuple of str
-        Paths below the data folder, each with alternatives, the first there is being taken.
-    origin : str
-        Where the files are to be had, for messages; or the address they are downloaded from.
-    sha256 : mapping
-        Digest of the content of each file that is downloaded.
-    relabel : callable or None
-        From a raw label to one of the schema; labels that are neither are refused.
-    official : bool
-        Whether there is a test part: the last file, or what follows the first `train` of `records` records.
-    train, records : int or None
-        See `official`.
-    test_share : float or None
-        Share drawn for testing unless another is asked for; None for the official part.
-    bound : float or None
-        Public bound of every feature, for files that hold numbers.
-    notes : tuple of str
-        Warnings to show once.
-    alternative : str
-        What an alternative file is, for a note that it was taken.
-    public : bool
-        Whether the records are public, so that a run on them is a simulation.
-    adapt : callable or None
-        From the table, the user's `[data.schema]`, and whether labels are read, to the schema in place of
-        `schema`; without it the user's may hold `scales` and `centre` alone.
-    """
-
-    name: str
-    read: Callable[[Sequence[Path]], Table]
-    shown: str = ""
-    schema: Mapping[str, Any] = field(default_factory=dict)
-    files: tuple[tuple[str, ...], ...] = ()
-    origin: str = ""
-    sha256: Mapping[str, str] = field(default_factory=dict)
-    relabel: Callable[[str], str] | None = None
-    official: bool = False
+    name: str  # value of --data; one that ends with ":" is followed by the name of the user's own file
+    read: Callable[[Sequence[Path]], Table]  # from the files to a table, see `admmnet.data.readers`
+    shown: str = ""  # name in lists, if another: that of a family such as mnist:DIGIT
+    schema: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # encoding and labels, in the keys of [data.schema]
+    files: tuple[tuple[str, ...], ...] = ()  # below the data folder; of alternatives the first there is
+    origin: str = ""  # where they are to be had, for messages; of downloads the address of their folder
+    sha256: Mapping[str, str] = field(default_factory=dict)  # of the content of files that are downloaded
+    relabel: Callable[[str], str] | None = None  # from a raw label to one of the schema
+    official: bool = False  # whether it has a test part: the last file, or what follows `train` of `records`
     train: int | None = None
     records: int | None = None
-    test_share: float | None = 0.25
-    bound: float | None = None
-    notes: tuple[str, ...] = ()
-    alternative: str = ""
-    public: bool = True
+    test_share: float | None = (
+        0.25  # drawn for testing unless another is asked for; None for the official part
+    )
+    bound: float | None = None  # public bound of every feature, for files that hold numbers
+    notes: tuple[str, ...] = ()  # warnings to show once
+    alternative: str = ""  # what an alternative file is, for a note that it was taken
+    public: bool = True  # whether a run on the records is a simulation
+    # from the table, the user's [data.schema] and whether labels are read, to the schema in place of the set's own;
+    # without it the user's may hold scales and centre alone
     adapt: Callable[[Table, Schema, bool], Schema] | None = None
 
     def of_file(self, file: str) -> DataSet:
@@ -92,24 +61,7 @@ class DataSet:
         return [locate(names, data_dir, self.origin, self.sha256.get(names[0])) for names in self.files]
 
     def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
-        """Read the files.
-
-        Parameters
-        ----------
-        data_dir : str or None
-            `--data-dir`.
-        user : Schema
-            The user's `[data.schema]`.
-        official : bool
-            Whether the official split is meant, which may go by position and need all records.
-        labelled : bool
-            Whether labels are read.
-
-        Raises
-        ------
-        RequestError
-            If files are missing or unsound; with file, line and column, for a row that the schema does not allow.
-        """
+        """Read the files; `official` says that the official split is meant, which may need all records."""
         paths = self._located(data_dir)
         table = raw = self.read(paths)
         complete = self.records in (None, table.rows)

@@ -15,45 +15,18 @@ Pair = tuple[str, str]
 
 
 class Labels(NamedTuple):
-    """Labels of a source.
+    """Labels of a source."""
 
-    Attributes
-    ----------
-    y : ndarray, shape (n,)
-        -1 or +1, or real targets inside their public range; nan for rows without labels.
-    values : tuple of two str, or None
-        Negative and positive value; None when the convention {-1, +1} or {0, 1} holds.
-    dependent : tuple of str
-        What was read from the rows.
-    """
-
-    y: Vector
-    values: Pair | None
-    dependent: tuple[str, ...] = ()
+    y: Vector  # (n,) -1 or +1, or real targets inside their public range; nan for rows without labels
+    values: Pair | None  # negative and positive; None when the convention {-1, +1} or {0, 1} holds
+    dependent: tuple[str, ...] = ()  # what was read from the rows
 
 
 def read_labels(table: Table, name: str, schema: Schema, positive: str | None, discover: bool) -> Labels:
     """Turn a label column into signs, or into real targets where the schema declares a range for them.
 
-    Parameters
-    ----------
-    table : Table
-        The records.
-    name : str
-        The label column.
-    schema : Schema
-        Of it `targets`, `threshold` and `labels` count. Targets are clipped to their range and keep their unit.
-    positive : str or None
-        Value that becomes +1; turns declared labels round if need be.
-    discover : bool
-        Whether the negative value may be read from the rows.
-
-    Raises
-    ------
-    DataError
-        For a label that is not declared, a third value, or a target that is no finite number.
-    RequestError
-        If values would have to be read from rows.
+    Targets are clipped to their range and keep their unit. `positive` becomes +1, and turns declared labels round if
+    need be; without `discover` the negative label is not read from the rows, but must be declared.
     """
     column = table.column(name)
     if schema.targets is not None:

@@ -30,28 +30,10 @@ Encoded = tuple[Any, Vector]
 
 
 def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
-    """Load the shards of some agents, and the test set.
+    """Load the shards of some of N agents, and the test set, each row scaled to norm 1.
 
-    Everything but the files themselves is decided by the settings, so that all ranks arrive at one draw.
-
-    Parameters
-    ----------
-    settings : DataSettings
-        The request, the same on every rank.
-    agents : int
-        Number of agents N in the whole network.
-    mine : sequence of int
-        Agents whose shards to return, each in 0..N-1.
-
-    Returns
-    -------
-    Records
-        Encoded, each row scaled to norm 1.
-
-    Raises
-    ------
-    RequestError
-        Naming the setting, or the file, line and column, and what to do.
+    Everything but the files themselves is decided by the settings, so that all ranks arrive at one draw. A
+    RequestError names the setting, or the file, line and column, and what to do.
     """
     validate(settings, agents)
     for agent in mine:
@@ -81,26 +63,10 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
 
 
 def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
-    """Load all training records, and the test set, as sparse rows for methods of a single place.
+    """As ``load(settings, 1, [0])`` with scipy CSR arrays for X, for methods of a single place.
 
-    Libsvm rows never become dense; rows of other sources do some thousand at a time.
-
-    Parameters
-    ----------
-    settings : DataSettings
-        The request; a projection is refused, for what it makes is dense. `split` does not count.
-    most : float
-        Share of entries other than 0 above which rows, being faster so, become dense in the end.
-
-    Returns
-    -------
-    Records
-        As ``load(settings, 1, [0])``, with scipy CSR arrays for X.
-
-    Raises
-    ------
-    RequestError
-        As `load`.
+    Libsvm rows never become dense on the way; rows of other sources do some thousand at a time. If more than the share
+    `most` of their entries is not 0, rows, being faster so, become dense in the end. A projection is refused.
     """
     validate(settings)
     if settings.project is not None:
@@ -187,18 +153,7 @@ def _records(
 
 
 def headline(settings: DataSettings) -> str:
-    """Describe the request in one line, reading no record.
-
-    Returns
-    -------
-    str
-        Such as "census (built in, synthetic), split iid, data seed 0".
-
-    Raises
-    ------
-    RequestError
-        As `validate`.
-    """
+    """Describe the request in one line, such as "census (built in, synthetic), split iid, data seed 0"."""
     validate(settings)
     known = find(settings.data)
     parts = [settings.data + (" (built in, synthetic)" if known is not None and not known.files else "")]

@@ -15,19 +15,11 @@ Task = Literal["classification", "regression"]
 
 @dataclass(frozen=True)
 class Target:
-    """How a real target becomes a label in [-1, 1]: (v - centre) / reach.
+    """How a real target becomes a label in [-1, 1]: (v - centre) / reach."""
 
-    Attributes
-    ----------
-    low, high : float
-        Public range, in the target's unit; values outside are clipped to it.
-    centre : float
-        Value that becomes 0, inside the range.
-    """
-
-    low: float
+    low: float  # public range, in the target's unit; values outside are clipped to it
     high: float
-    centre: float
+    centre: float  # value that becomes 0, inside the range
 
     @property
     def reach(self) -> float:
@@ -102,31 +94,13 @@ class HasTask(Protocol):
     """Records, or rows for a model."""
 
     @property
-    def name(self) -> str:
-        """Name of the data set, or of the file."""
-        ...
-
+    def name(self) -> str: ...  # noqa: D102
     @property
-    def task(self) -> Task:
-        """What the labels are."""
-        ...
+    def task(self) -> Task: ...  # noqa: D102
 
 
 def require_classes(records: HasTask, what: str) -> None:
-    """Refuse records with real targets where two classes are needed.
-
-    Parameters
-    ----------
-    records : Records or NewRows
-        The records.
-    what : str
-        What needs classes, such as "--loss logistic".
-
-    Raises
-    ------
-    RequestError
-        If the labels are real targets.
-    """
+    """Refuse records with real targets where `what`, such as "--loss logistic", needs two classes."""
     if records.task != "classification":
         raise RequestError(
             f"{what} needs two classes, and {records.name} has real targets: take a squared loss, or make classes"

@@ -97,26 +97,10 @@ def finished_sparse(
 
 
 def finish_rows(features: Matrix, intercept: bool, where: Where) -> Matrix:
-    """Append the constant 1 and scale every row to 2-norm 1.
+    """Append the constant 1 to finite features (n, d), if asked for, and scale every row to 2-norm 1.
 
-    Parameters
-    ----------
-    features : ndarray, shape (n, d)
-        Finite features.
-    intercept : bool
-        Whether to append the constant feature.
-    where : callable
-        Words for the place of a row (from 0) of `features`.
-
-    Returns
-    -------
-    ndarray, shape (n, d) or (n, d + 1)
-        C-contiguous; a function of each row by itself.
-
-    Raises
-    ------
-    DataError
-        For a zero row when there is no intercept, and for numbers so large that their projection has no norm.
+    The result is C-contiguous and a function of each row by itself. Refused are a zero row when there is no
+    intercept, and numbers so large that their projection has no norm.
     """
     n, d = features.shape
     X = np.empty((n, d + 1 if intercept else d))

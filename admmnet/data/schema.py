@@ -25,55 +25,32 @@ _TOP = {
 
 @dataclass(frozen=True)
 class Categorical:
-    """One feature a category (or group of categories): `weight` where it holds, 0 elsewhere.
+    """One feature a category (or group of categories): `weight` where it holds, 0 elsewhere."""
 
-    Attributes
-    ----------
-    prefix : str
-        Start of the feature names.
-    column : str
-        Raw column it reads.
-    categories : tuple of str, or None
-        The allowed values in order; None means "read them from the rows" (pooled files only).
-    groups : tuple of str
-        Group of each category, or empty when every category stands for itself.
-    other : bool
-        Whether undeclared values share a last feature "other" instead of being refused.
-    weight : float
-        Size of the entry before rows are scaled to norm 1.
-    """
-
-    prefix: str
-    column: str
-    categories: tuple[str, ...] | None
-    groups: tuple[str, ...] = ()
-    other: bool = False
-    weight: float = 1.0
+    prefix: str  # start of the feature names
+    column: str  # raw column it reads
+    categories: (
+        tuple[str, ...] | None
+    )  # the allowed values in order; None: read them from the rows (pooled only)
+    groups: tuple[str, ...] = ()  # group of each category; empty: every category stands for itself
+    other: bool = False  # whether undeclared values share a last feature "other" instead of being refused
+    weight: float = 1.0  # size of the entry before rows are scaled to norm 1
 
 
 @dataclass(frozen=True)
 class Numeric:
     """Features of a number clipped to public bounds.
 
-    Attributes
-    ----------
-    prefix, column, weight
-        As in `Categorical`.
-    low, high : float or None
-        Bounds the value is clipped to; None means "the smallest and largest of the rows" (pooled only).
-    scale : {"linear", "centred", "log", "bins", "none"}
-        (v-low)/(high-low); the same on [-1, 1]; log(1+v-low)/log(1+high-low); one feature an interval
-        [edge, next edge), none below the first edge; the value itself, no bounds needed.
-    edges : tuple of float
-        Increasing edges for "bins", the last interval is open above.
+    Scales: (v-low)/(high-low); "centred", the same on [-1, 1]; log(1+v-low)/log(1+high-low); "bins", one feature
+    an interval [edge, next edge), none below the first edge; "none", the value itself, which needs no bounds.
     """
 
-    prefix: str
+    prefix: str  # as in `Categorical`
     column: str
-    low: float | None
+    low: float | None  # bounds; None: the smallest and largest of the rows (pooled only)
     high: float | None
     scale: Scale = "linear"
-    edges: tuple[float, ...] = ()
+    edges: tuple[float, ...] = ()  # increasing, the last interval is open above
     weight: float = 1.0
 
 
@@ -82,42 +59,20 @@ Rule = Categorical | Numeric
 
 @dataclass(frozen=True)
 class Schema:
-    """What is declared about a source.
+    """What is declared about a source."""
 
-    Attributes
-    ----------
-    rules : tuple of Rule
-        Features in order; empty for sources without declared columns.
-    label : str or None
-        Name of the label column.
-    labels : tuple of two str, or None
-        Negative and positive label value.
-    features : int or None
-        Width of libsvm and npz rows.
-    drop : tuple of str
-        Columns that are knowingly left out; "*" stands for all undeclared ones.
-    threshold : float or None
-        Makes two classes of a numeric label: above it is +1, all else -1.
-    leave_out : tuple of str
-        Label values of csv records that are left out, such as codes for "not asked".
-    targets : tuple of two float, or None
-        Public range of a real target, to which it is clipped; None for classes.
-    centre : float or None
-        Value of a real target that becomes 0; None for the middle of the range.
-    scales : tuple of float
-        Largest absolute value of every feature, or of all if there is one; empty if not declared.
-    """
-
-    rules: tuple[Rule, ...] = ()
-    label: str | None = None
-    labels: tuple[str, str] | None = None
-    features: int | None = None
-    drop: tuple[str, ...] = ()
-    threshold: float | None = None
-    leave_out: tuple[str, ...] = ()
-    targets: Range | None = None
-    centre: float | None = None
-    scales: tuple[float, ...] = ()
+    rules: tuple[Rule, ...] = ()  # features in order; empty for sources without declared columns
+    label: str | None = None  # name of the label column
+    labels: tuple[str, str] | None = None  # negative and positive label value
+    features: int | None = None  # width of libsvm and npz rows
+    drop: tuple[str, ...] = ()  # columns that are knowingly left out; "*" stands for all undeclared ones
+    threshold: float | None = None  # makes two classes of a numeric label: above it is +1, all else -1
+    leave_out: tuple[str, ...] = ()  # label values of csv records that are left out, such as "not asked"
+    targets: Range | None = None  # public range of a real target, to which it is clipped; None for classes
+    centre: float | None = None  # value of a real target that becomes 0; None for the middle of the range
+    scales: tuple[
+        float, ...
+    ] = ()  # largest absolute value of every feature, or of all; empty if not declared
 
     @property
     def classes(self) -> tuple[str, str]:
@@ -128,23 +83,7 @@ class Schema:
 
 
 def parse_schema(table: Mapping[str, Any] | None) -> Schema:
-    """Read the table `[data.schema]`.
-
-    Parameters
-    ----------
-    table : mapping or None
-        Keys `label`, `labels`, `features`, `drop`, `columns` and those of `Schema`; see docs/data.md.
-
-    Returns
-    -------
-    Schema
-        Checked, empty for None.
-
-    Raises
-    ------
-    RequestError
-        Naming the key, its value and what is allowed.
-    """
+    """Read the table `[data.schema]` (docs/data.md); a RequestError names the key, its value and what is allowed."""
     if table is None:
         return Schema()
     _known(table, _TOP, "data.schema")
@@ -200,18 +139,7 @@ def _scales(values: Any, place: str) -> tuple[float, ...]:
 
 
 def to_table(schema: Schema) -> dict[str, Any]:
-    """Write a schema as the table that `parse_schema` reads back to an equal one.
-
-    Parameters
-    ----------
-    schema : Schema
-        Complete or not; the prefixes of its rules differ.
-
-    Returns
-    -------
-    dict
-        Texts, numbers, lists and tables alone, so that JSON and TOML hold it.
-    """
+    """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
     table: dict[str, Any] = {"label": schema.label, "features": schema.features, "drop": list(schema.drop)}
     table["labels"] = None if schema.labels is None else list(schema.labels)
     table["targets"] = None if schema.targets is None else list(schema.targets)

@@ -22,30 +22,14 @@ Part = Literal["test", "train", "all"]
 
 @dataclass(frozen=True)
 class NewRows:
-    """Encoded rows for a model.
+    """Encoded rows for a model."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the data set, or of the file.
-    which : ndarray of int, shape (m,)
-        Numbers of the records in their source, from 0.
-    X : ndarray, shape (m, d)
-        Rows of norm 1.
-    y : ndarray, shape (m,), or None
-        Labels -1 and +1, or in [-1, 1] for real targets; None if they were not read.
-    labels : tuple of two str
-        What -1 and +1 stand for.
-    target : Target or None
-        For real targets: what -1 and 1 stand for.
-    """
-
-    name: str
-    which: Rows
-    X: Matrix
-    y: Vector | None
-    labels: tuple[str, str]
-    target: Target | None = None
+    name: str  # of the data set, or of the file
+    which: Rows  # (m,) numbers of the records in their source, from 0
+    X: Matrix  # (m, d) rows of norm 1
+    y: Vector | None  # (m,) -1 and +1, or in [-1, 1] for real targets; None if they were not read
+    labels: tuple[str, str]  # what -1 and +1 stand for
+    target: Target | None = None  # for real targets: what -1 and 1 stand for
 
     @property
     def task(self) -> Task:
@@ -69,16 +53,6 @@ def load_new(
         Which rows: those that a run with these settings tests on, trains on, or all.
     labelled : bool
         Whether labels are read; if not they may be absent.
-
-    Returns
-    -------
-    NewRows
-        The rows in the order of their source.
-
-    Raises
-    ------
-    RequestError
-        As for training rows, with file, row and column; or naming the first feature that differs.
     """
     validate(settings)
     if settings.named:

@@ -38,27 +38,7 @@ def shuffled(n: int, generator: np.random.Generator) -> Rows:
 
 
 def draw(n: int, share: float, data_seed: int) -> tuple[Rows, Rows]:
-    """Draw the test set.
-
-    Parameters
-    ----------
-    n : int
-        Number of pooled records.
-    share : float
-        Share of test records; their number is ``n * share`` rounded.
-    data_seed : int
-        The data seed.
-
-    Returns
-    -------
-    train, test : ndarray of int
-        Increasing row numbers, disjoint, together 0..n-1.
-
-    Raises
-    ------
-    RequestError
-        If either part would be empty.
-    """
+    """Draw ``n * share`` test records, rounded: increasing row numbers of training and test, neither empty."""
     tests = round(n * share)
     if not 0 < tests < n:
         raise RequestError(
@@ -72,32 +52,9 @@ def draw(n: int, share: float, data_seed: int) -> tuple[Rows, Rows]:
 def deal(
     split: Split, train: Rows, y: Vector, column: Callable[[str], Column], agents: int, data_seed: int
 ) -> tuple[Rows, ...]:
-    """Deal the training records to the agents.
+    """Deal the training rows to the agents: increasing rows of every agent, disjoint, none empty.
 
-    Parameters
-    ----------
-    split : Split
-        Way of dealing.
-    train : ndarray of int, shape (m,)
-        Rows of the training records.
-    y : ndarray, shape (n,)
-        Labels of all rows.
-    column : callable
-        Raw column of a name.
-    agents : int
-        Number of agents N.
-    data_seed : int
-        The data seed.
-
-    Returns
-    -------
-    tuple of ndarray of int
-        Increasing rows of every agent: disjoint, together `train`, none empty.
-
-    Raises
-    ------
-    RequestError
-        If an agent would be left without a record.
+    `y` are the labels of all rows, `column` gives the raw column of a name.
     """
     if agents > len(train):
         raise RequestError(f"{agents} agents and {len(train)} training records: every agent needs 1 or more")

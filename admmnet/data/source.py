@@ -18,46 +18,21 @@ from admmnet.types import Vector
 
 @dataclass(frozen=True)
 class Source:
-    """Records that have been read and checked, but not yet transformed.
+    """Records that have been read and checked, but not yet transformed."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the data set, or the file.
-    y : ndarray, shape (n,)
-        Labels -1 and +1, or real targets in their own unit if the schema declares `targets`; nan if they were
-        not asked for.
-    features : Features
-        The features, without the intercept.
-    column : callable
-        Raw column of a name, for `by-column`; raises RequestError for an unknown one.
-    where : callable
-        Words for the place of a row.
-    schema : Schema
-        What further files of the same data are read by; complete.
-    dependent : tuple of str
-        What was read from the rows instead of being declared.
-    file : str or None
-        File, or name of the set, that faults are found in.
-    notes : tuple of str
-        Warnings to show once.
-    official : int or None
-        First row of the official test part.
-    test_share : float or None
-        Share drawn for testing unless another is asked for; None for the official part.
-    """
-
-    name: str
-    y: Vector
-    features: Features
-    column: Callable[[str], Column]
+    name: str  # of the data set, or the file
+    y: Vector  # (n,) -1 and +1, or real targets in their own unit; nan if labels were not asked for
+    features: Features  # without the intercept
+    column: Callable[[str], Column]  # raw column of a name, for `by-column`
     where: Where
-    schema: Schema
-    dependent: tuple[str, ...] = ()
-    file: str | None = None
-    notes: tuple[str, ...] = ()
-    official: int | None = None
-    test_share: float | None = 0.25
+    schema: Schema  # what further files of the same data are read by; complete
+    dependent: tuple[str, ...] = ()  # what was read from the rows instead of being declared
+    file: str | None = None  # file, or name of the set, that faults are found in
+    notes: tuple[str, ...] = ()  # warnings to show once
+    official: int | None = None  # first row of the official test part
+    test_share: float | None = (
+        0.25  # drawn for testing unless another is asked for; None for the official part
+    )
 
 
 def source_of(
@@ -65,25 +40,8 @@ def source_of(
 ) -> Source:
     """Check and encode a table.
 
-    Parameters
-    ----------
-    table : Table
-        The records.
-    schema : Schema
-        Declared columns; without any, all columns of a csv file but the label must be numeric.
-    positive : str or None
-        Label value that becomes +1.
-    discover : bool
-        Whether categories, bounds, width and labels may be read from the rows.
-    labelled : bool
-        Whether labels are read; if not, the label column may be absent and is not looked at.
-
-    Raises
-    ------
-    DataError
-        With file, line and column.
-    RequestError
-        If the schema leaves open what may not be read from the rows.
+    Without `discover`, categories, bounds, width and labels are never read from the rows: a schema that leaves them
+    open is refused. Without `labelled` the label column may be absent, and is not looked at.
     """
     if table.dependent and not discover:
         raise RequestError(

@@ -21,17 +21,8 @@ from admmnet.errors import RequestError
 def validate(settings: DataSettings, agents: int | None = None) -> None:
     """Check names, ranges, the schema and that files exist; reads no record.
 
-    Parameters
-    ----------
-    settings : DataSettings
-        The request.
-    agents : int or None
-        Number of agents, if known. Files of one agent each are not looked for: they may lie elsewhere.
-
-    Raises
-    ------
-    RequestError
-        Naming the setting, its value and the remedy.
+    Files of one agent each are not looked for: they may lie elsewhere. A RequestError names the setting, its value
+    and the remedy.
     """
     check_settings(settings)
     if agents is not None and agents < 1:

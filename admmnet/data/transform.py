@@ -26,24 +26,12 @@ STEP = 1 << 20
 
 @dataclass(frozen=True)
 class Transform:
-    """A fixed map of each row by itself.
+    """A fixed map of each row by itself."""
 
-    Attributes
-    ----------
-    scales : ndarray, shape (d,), or None
-        What features are divided by.
-    clip : bool
-        Whether values beyond their scale are clipped to it first.
-    projection : ndarray, shape (d, D), or None
-        What features are multiplied by.
-    target : Target or None
-        How real targets become labels; None for classes.
-    """
-
-    scales: Vector | None = None
-    clip: bool = False
-    projection: Matrix | None = None
-    target: Target | None = None
+    scales: Vector | None = None  # (d,) what features are divided by
+    clip: bool = False  # whether values beyond their scale are clipped to it first
+    projection: Matrix | None = None  # (d, D) what features are multiplied by
+    target: Target | None = None  # how real targets become labels; None for classes
 
     def features(self, X: Matrix) -> Matrix:
         """Features (m, D) of encoded rows (m, d), without an intercept and not scaled to norm 1."""
@@ -58,49 +46,18 @@ class Transform:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A transform with what it was made from.
-
-    Attributes
-    ----------
-    transform : Transform
-        The map.
-    schema : Schema
-        The source's, with scales and centre filled in.
-    dependent : tuple of str
-        What was read from the rows.
-    notes : tuple of str
-        What was done by public numbers, to show once.
-    """
+    """A transform with what it was made from."""
 
     transform: Transform
-    schema: Schema
-    dependent: tuple[str, ...]
-    notes: tuple[str, ...]
+    schema: Schema  # the source's, with scales and centre filled in
+    dependent: tuple[str, ...]  # what was read from the rows
+    notes: tuple[str, ...]  # what was done by public numbers, to show once
 
 
 def fit(source: Source, train: Rows, settings: DataSettings, *, discover: bool) -> Fitted:
     """Make the transform of a request.
 
-    Parameters
-    ----------
-    source : Source
-        The records.
-    train : ndarray of int
-        Its training rows; the only ones that are looked at, and only for what is neither declared nor public.
-    settings : DataSettings
-        `normalise`, `project`, `centre` and `data_seed` count.
-    discover : bool
-        Whether anything may be read from the rows.
-
-    Returns
-    -------
-    Fitted
-        The transform, and what was read.
-
-    Raises
-    ------
-    RequestError
-        If something would have to be read that may not, or does not fit the records.
+    Only training rows are looked at, if `discover` allows it, and only for what is neither declared nor public.
     """
     scales, read, notes = _fit_scales(source, train, settings, discover)
     schema = source.schema

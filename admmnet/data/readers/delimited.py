@@ -53,25 +53,10 @@ def read_csv(path: Path, refuse: Refuse = refuse) -> Table:
 def read_delimited(
     paths: Sequence[Path], names: Sequence[str], separator: str, skip: tuple[str, ...] = ()
 ) -> Table:
-    """Read files of categories and short numbers, without quotes or a header.
+    """Read files of categories and short numbers, without quotes or a header, whose records follow each other.
 
-    Every distinct cell of a column is kept once, and four bytes a cell.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files, whose records follow each other; plain, `.gz` or `.zip`.
-    names : sequence of str
-        The columns in order.
-    separator : str
-        Text between two cells.
-    skip : tuple of str
-        What lines at the top begin with that are no records; if there is any, empty ones there are none either.
-
-    Raises
-    ------
-    RequestError
-        For a line with another number of cells, or a file without records.
+    Every distinct cell of a column is kept once, and four bytes a cell. Lines at the top that begin with one of `skip`
+    are no records; empty ones among them are none either.
     """
     indices = [_Index() for _ in names]
     blocks: list[Codes] = []

@@ -19,26 +19,9 @@ _BYTES = 0x08  # type code of unsigned bytes, the only one of these files
 
 
 def read_images(paths: Sequence[Path], label: str, classes: int) -> Table:
-    """Read files of images, each followed by that of their labels.
+    """Read files of images, each followed by that of their labels, numbers below `classes`.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Images, labels, images, labels, ...; plain, `.gz` or `.zip`.
-    label : str
-        Name of the label column; labels are the numbers below `classes`.
-    classes : int
-        Number of classes.
-
-    Returns
-    -------
-    Table
-        Features r0c0, r0c1, ..., row by row: pixels divided by 255, the largest value a byte can have.
-
-    Raises
-    ------
-    RequestError
-        If a file is unsound, or is not of the others' shape.
+    Features are r0c0, r0c1, ..., row by row: pixels divided by 255, the largest value a byte can have.
     """
     images, labels = ([read_idx(path, axes) for path in paths[k::2]] for k, axes in ((0, 3), (1, 1)))
     for k, (pictures, answers) in enumerate(zip(images, labels, strict=True)):
@@ -81,13 +64,7 @@ def read_images(paths: Sequence[Path], label: str, classes: int) -> Table:
 
 
 def read_idx(path: Path, axes: int) -> NDArray[np.uint8]:
-    """Read an IDX file of unsigned bytes, of 3 axes for images and 1 for labels; the array is read-only.
-
-    Raises
-    ------
-    RequestError
-        For another type or number of axes, an empty array, or a file that is cut off or too long.
-    """
+    """Read an IDX file of unsigned bytes, of 3 axes for images and 1 for labels; the array is read-only."""
     data = read_bytes(path)
     start = 4 + 4 * axes
     if len(data) < start or data[:4] != bytes((0, 0, _BYTES, axes)):

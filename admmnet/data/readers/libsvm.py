@@ -33,24 +33,10 @@ WIDEST = 100_000
 
 
 def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse) -> Table:
-    """Read a libsvm file; the label column is called label, features x1, ..., xd.
+    """Read a libsvm file; the label column is called label, features x1, ..., xd; d is read from rows if not given.
 
-    Parameters
-    ----------
-    path : Path
-        `.libsvm` or `.svm`, plain or `.gz`.
-    width : int or None
-        Number of features; None reads the largest index from the rows.
-    refuse : callable
-        Takes the faults of lines.
-
-    Raises
-    ------
-    DataError
-        With file, line and index, for malformed lines, indices that are 0, repeated, out of order or
-        above the width, and values that are no finite numbers.
-    RequestError
-        If it cannot be read, or no line holds a pair.
+    Refused, with file, line and index: malformed lines, indices that are 0, repeated, out of order or above the
+    width, and values that are no finite numbers.
     """
     lines = [line.partition("#")[0].strip() for line in read_lines(path)]
     sound = [_LINE.fullmatch(line) is not None for line in lines]

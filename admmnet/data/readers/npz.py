@@ -26,12 +26,7 @@ from admmnet.types import Matrix
 def read_npz(path: Path, width: int | None, labelled: bool, refuse: Refuse = refuse) -> Table:
     """Read an npz file; the label column is called y, features x1, ..., xd.
 
-    Raises
-    ------
-    DataError
-        For other keys, types or shapes, and for values that are not finite, with row (from 1) and column.
-    RequestError
-        If it cannot be read, or is empty.
+    Other keys, types or shapes are refused, and values that are not finite, with row (from 1) and column.
     """
     X, y = _arrays(path, labelled)
     d = X.shape[1]

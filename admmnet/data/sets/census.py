@@ -33,19 +33,8 @@ STAGES = (25, 35, 50, 65)
 
 SEX = ("female", "male")
 BIRTHPLACE = (
-    "home",
-    "north",
-    "south",
-    "east",
-    "west",
-    "isles",
-    "coast",
-    "delta",
-    "steppe",
-    "taiga",
-    "highland",
-    "?",
-)
+    "home", "north", "south", "east", "west", "isles", "coast", "delta", "steppe", "taiga", "highland", "?",
+)  # fmt: skip
 BIRTHPLACES = (880, 30, 22, 17, 13, 10, 7, 5, 4, 3, 2, 7)
 LANGUAGE = ("first", "second", "third", "fourth", "other")
 LANGUAGES = ((900, 60, 22, 10, 8), (260, 320, 200, 120, 100))  # born at home, elsewhere
@@ -141,31 +130,35 @@ SCORE_MARRIED_YEAR = 5
 SHARPNESS = 0.76
 OFFSET = -910
 
-_NUMERIC = {"kind": "numeric"}
-_CATEGORICAL = {"kind": "categorical"}
+
+def _number(weight: float, **rule: Any) -> dict[str, Any]:
+    return {"kind": "numeric", "weight": weight} | rule
+
+
+def _one_of(weight: float, categories: Sequence[Any], **rule: Any) -> dict[str, Any]:
+    return {"kind": "categorical", "weight": weight, "categories": categories} | rule
+
 
 SCHEMA: dict[str, Any] = {
     "label": "income",
     "labels": ["low", "high"],
     "columns": {
-        "age": _NUMERIC | {"low": 17, "high": 90, "weight": 0.75},
-        "age-bin": _NUMERIC
-        | {"column": "age", "edges": [17, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65], "weight": 2},
-        "schooling": _NUMERIC | {"low": 1, "high": 16, "scale": "centred", "weight": 3.5},
-        "schooling-year": _CATEGORICAL
-        | {"column": "schooling", "categories": list(range(1, 17)), "weight": 2.5},
-        "hours-bin": _NUMERIC | {"column": "hours", "edges": [1, 20, 35, 40, 41, 50, 60], "weight": 0.75},
-        "gain": _NUMERIC | {"low": 0, "high": 99_999, "scale": "log", "weight": 3.5},
-        "gain-bin": _NUMERIC | {"column": "gain", "edges": [1, 3000, 5000, 7000], "weight": 12},
-        "loss-bin": _NUMERIC | {"column": "loss", "edges": [1, 1600, 1800, 2000, 2200], "weight": 8},
-        "employer": _CATEGORICAL | {"categories": EMPLOYER, "weight": 0.75},
-        "marital": _CATEGORICAL | {"categories": MARITAL, "weight": 2.5},
-        "occupation": _CATEGORICAL | {"categories": OCCUPATION, "weight": 3},
-        "household": _CATEGORICAL | {"categories": HOUSEHOLD, "weight": 2.5},
-        "region": _CATEGORICAL | {"categories": REGION, "weight": 0.4},
-        "language": _CATEGORICAL | {"categories": LANGUAGE, "weight": 0.4},
-        "sex": _CATEGORICAL | {"categories": SEX, "weight": 0.75},
-        "birthplace": _CATEGORICAL | {"categories": BIRTHPLACE, "weight": 0.4},
+        "age": _number(0.75, low=17, high=90),
+        "age-bin": _number(2, column="age", edges=[17, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65]),
+        "schooling": _number(3.5, low=1, high=16, scale="centred"),
+        "schooling-year": _one_of(2.5, list(range(1, 17)), column="schooling"),
+        "hours-bin": _number(0.75, column="hours", edges=[1, 20, 35, 40, 41, 50, 60]),
+        "gain": _number(3.5, low=0, high=99_999, scale="log"),
+        "gain-bin": _number(12, column="gain", edges=[1, 3000, 5000, 7000]),
+        "loss-bin": _number(8, column="loss", edges=[1, 1600, 1800, 2000, 2200]),
+        "employer": _one_of(0.75, EMPLOYER),
+        "marital": _one_of(2.5, MARITAL),
+        "occupation": _one_of(3, OCCUPATION),
+        "household": _one_of(2.5, HOUSEHOLD),
+        "region": _one_of(0.4, REGION),
+        "language": _one_of(0.4, LANGUAGE),
+        "sex": _one_of(0.75, SEX),
+        "birthplace": _one_of(0.4, BIRTHPLACE),
     },
 }
 """The encoding, in the keys of `[data.schema]`."""

@@ -28,8 +28,6 @@ _OWNERS = {
     "gamma": "r-admm",
 }
 """Settings of one algorithm alone; they stay ``auto`` for the others."""
-RANDOM_GRAPHS = ("erdos-renyi", "small-world", "regular", "barabasi-albert", "geometric")
-"""Specs whose graph a seed decides."""
 DEADLINES = ("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline")
 """Settings of the transport ``zmq`` alone."""
 BASELINE_OWNERS = {
@@ -67,7 +65,9 @@ def check_together(config: RunConfig) -> None:
 
 def is_random(topology: str) -> bool:
     """Whether a seed decides the graph of this spec or file."""
-    return topology.split(":")[0] in RANDOM_GRAPHS
+    from admmnet import graph  # imported here: networkx takes time that --help has not
+
+    return graph.is_random(topology)
 
 
 def check_graph_seed(topology: str, seed: int) -> None:

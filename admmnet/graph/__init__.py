@@ -14,7 +14,7 @@ from admmnet.errors import RequestError
 from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology
 from admmnet.graph.facts import GraphFacts, describe
 from admmnet.graph.files import SUFFIXES, looks_like_file, read_topology, write_topology
-from admmnet.graph.specs import SPECS, build_spec
+from admmnet.graph.specs import SPECS, build_spec, is_random
 
 __all__ = [
     "MAX_EDGES",
@@ -23,8 +23,8 @@ __all__ = [
     "SUFFIXES",
     "GraphFacts",
     "check_topology",
-    "default_topology",
     "describe",
+    "is_random",
     "load_topology",
     "write_topology",
 ]
@@ -63,26 +63,3 @@ def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, 
             f"give --agents {len(graph)} or another topology"
         )
     return graph
-
-
-def default_topology(agents: int, seed: int = 0) -> nx.Graph:
-    """Network used when none is asked for: ``erdos-renyi:N:0.5``.
-
-    Parameters
-    ----------
-    agents : int
-        Number of agents, 2 or more.
-    seed : int
-        First seed tried, 0 or more.
-
-    Returns
-    -------
-    networkx.Graph
-        As from `load_topology`.
-
-    Raises
-    ------
-    RequestError
-        If there are fewer than 2 agents, or so many that the graph would not fit.
-    """
-    return build_spec(f"erdos-renyi:{agents}:0.5", seed)

@@ -87,24 +87,10 @@ class Collector:
 
 
 def check_topology(graph: nx.Graph, name: str = "graph") -> nx.Graph:
-    """Clean copy of a networkx graph that is a network, or an error that says why it is not.
+    """Copy of a networkx graph on 0..N-1 (ints or decimal strings), sorted and without attributes.
 
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Nodes 0..N-1, as ints or decimal strings.
-    name : str
-        What messages call it.
-
-    Returns
-    -------
-    networkx.Graph
-        The same nodes and edges in sorted order, without attributes.
-
-    Raises
-    ------
-    RequestError
-        If it is directed, a multigraph, unconnected, has self-loops, other labels or fewer than 2 nodes.
+    A RequestError, which calls it `name`, says why it is no network: directed, a multigraph, unconnected, with
+    self-loops, other labels or fewer than 2 nodes.
     """
     collector = Collector(name)
     if graph.is_directed():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,29 +21,12 @@ from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology
 
 def looks_like_file(source: str) -> bool:
     """Whether a topology is meant as a file: it has a suffix of ours, or it exists."""
-    return Path(source).suffix.lower() in _FORMATS or os.path.exists(
-        source
-    )  # which takes any text, unlike Path.exists
+    # os.path.exists takes any text, unlike Path.exists
+    return Path(source).suffix.lower() in _FORMATS or os.path.exists(source)
 
 
 def read_topology(path: Path) -> nx.Graph:
-    """Network in a file.
-
-    Parameters
-    ----------
-    path : Path
-        File with one of the suffixes `SUFFIXES`.
-
-    Returns
-    -------
-    networkx.Graph
-        Nodes 0..N-1 and edges in sorted order, without attributes.
-
-    Raises
-    ------
-    RequestError
-        If the file is missing or unreadable, or holds something else than a network.
-    """
+    """Network in a file with one of the suffixes `SUFFIXES`; what is missing or no network is refused."""
     read, _ = _format(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -193,12 +176,8 @@ def _header(graph: nx.Graph) -> str:
     return f"# {len(graph)} agents, {graph.number_of_edges()} edges\n"
 
 
-def _write_edges(graph: nx.Graph) -> str:
-    return _header(graph) + "".join(f"{i} {j}\n" for i, j in graph.edges())
-
-
-def _write_adjlist(graph: nx.Graph) -> str:
-    return _header(graph) + "".join(f"{line}\n" for line in nx.generate_adjlist(graph))
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _write_json(graph: nx.Graph) -> str:
@@ -208,20 +187,12 @@ def _write_json(graph: nx.Graph) -> str:
     return f'{head}  "nodes": [\n{nodes}\n  ],\n  "edges": [\n{edges}\n  ]\n}}\n'
 
 
-def _write_graphml(graph: nx.Graph) -> str:
-    return "".join(f"{line}\n" for line in nx.generate_graphml(graph))
-
-
-def _write_gml(graph: nx.Graph) -> str:
-    return "".join(f"{line}\n" for line in nx.generate_gml(graph))
-
-
 _FORMATS: dict[str, tuple[Callable[[str, str], nx.Graph], Callable[[nx.Graph], str]]] = {
-    ".edges": (_read_edges, _write_edges),
+    ".edges": (_read_edges, lambda graph: _header(graph) + _lines(f"{i} {j}" for i, j in graph.edges())),
     ".json": (_read_json, _write_json),
-    ".graphml": (_read_graphml, _write_graphml),
-    ".gml": (_read_gml, _write_gml),
-    ".adjlist": (_read_adjlist, _write_adjlist),
+    ".graphml": (_read_graphml, lambda graph: _lines(nx.generate_graphml(graph))),
+    ".gml": (_read_gml, lambda graph: _lines(nx.generate_gml(graph))),
+    ".adjlist": (_read_adjlist, lambda graph: _header(graph) + _lines(nx.generate_adjlist(graph))),
 }
 
 SUFFIXES = tuple(_FORMATS)

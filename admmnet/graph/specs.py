@@ -24,30 +24,37 @@ class _Plan(NamedTuple):
     remedy: str = ""  # of a random graph that comes out unconnected; "" if it never does
 
 
+class _Family(NamedTuple):
+    form: str  # such as "grid:RxC"; the letters tell what numbers are expected
+    example: str
+    random: bool
+    plan: Callable[..., _Plan]  # from the numbers of a spec
+
+
+_FAMILIES: dict[str, _Family] = {}
+
+
+def _family(form: str, example: str, random: bool = False) -> Callable[[Callable[..., _Plan]], None]:
+    """Register a kind of spec under the name that its form starts with."""
+
+    def register(plan: Callable[..., _Plan]) -> None:
+        _FAMILIES[form.split(":")[0]] = _Family(form, example, random, plan)
+
+    return register
+
+
 class _Bad(Exception):
     """A parameter is out of range; becomes a RequestError that names the spec."""
 
 
+def is_random(spec: str) -> bool:
+    """Whether a seed decides the graph of this spec; that of a file is fixed."""
+    family = _FAMILIES.get(spec.split(":")[0])
+    return family is not None and family.random
+
+
 def build_spec(spec: str, seed: int) -> nx.Graph:
-    """Network of a spec.
-
-    Parameters
-    ----------
-    spec : str
-        One of `SPECS`, with numbers.
-    seed : int
-        First seed tried by the random ones, 0 or more.
-
-    Returns
-    -------
-    networkx.Graph
-        Nodes 0..N-1 and edges in sorted order.
-
-    Raises
-    ------
-    RequestError
-        If the spec is unknown, a parameter is out of range, or no connected graph was found.
-    """
+    """Network of a spec, one of the forms of `SPECS`; the random ones try seeds from `seed` on."""
     if seed < 0:
         raise RequestError(f"topology {spec}: seed must be 0 or more, got {seed}")
     try:
@@ -70,10 +77,10 @@ def _plan(spec: str) -> _Plan:
     name, *values = spec.split(":")
     if name not in _FAMILIES:
         raise _Bad(_unknown(name))
-    form, planner = _FAMILIES[name]
+    form, example, _, planner = _FAMILIES[name]
     _, *letters = form.split(":")
     if len(values) != len(letters):
-        raise _Bad(f"expected {form}, for example {_example(name)}")
+        raise _Bad(f"expected {form}, for example {example}")
     numbers: list[Any] = []
     for letter, text in zip(letters, values, strict=True):
         numbers += _parse(letter, text, form)
@@ -91,7 +98,7 @@ def _unknown(name: str) -> str:
     if re.search(r"[/\\]|\.\w+$", name):
         return "no such file"
     close = difflib.get_close_matches(name, _FAMILIES, n=1)
-    hint = f"; did you mean {_example(close[0])}?" if close else ""
+    hint = f"; did you mean {_FAMILIES[close[0]].example}?" if close else ""
     return (
         f"unknown{hint}\nGive a file (.edges, .json, .graphml, .gml, .adjlist) or one of {', '.join(SPECS)}"
     )
@@ -122,24 +129,29 @@ def _need(held: bool, message: str) -> None:
         raise _Bad(message)
 
 
+@_family("ring:N", "ring:5")
 def _ring(n: int) -> _Plan:
     _need(n != 2, "a ring needs N >= 3 agents, got 2; for two agents use path:2")
     _need(n >= 3, f"a ring needs N >= 3 agents, got {n}")
     return _Plan(n, n, lambda seed: nx.cycle_graph(n))
 
 
+@_family("path:N", "path:5")
 def _path(n: int) -> _Plan:
     return _Plan(n, n - 1, lambda seed: nx.path_graph(n))
 
 
+@_family("star:N", "star:5")
 def _star(n: int) -> _Plan:
     return _Plan(n, n - 1, lambda seed: nx.star_graph(n - 1))  # networkx counts the leaves
 
 
+@_family("complete:N", "complete:5")
 def _complete(n: int) -> _Plan:
     return _Plan(n, n * (n - 1) / 2, lambda seed: nx.complete_graph(n))
 
 
+@_family("grid:RxC", "grid:3x4")
 def _grid(rows: int, columns: int) -> _Plan:
     _need(rows >= 1 and columns >= 1, f"a grid needs R >= 1 and C >= 1, got {rows}x{columns}")
     n = rows * columns
@@ -150,6 +162,7 @@ def _by_row(graph: nx.Graph) -> nx.Graph:
     return nx.convert_node_labels_to_integers(graph, ordering="sorted")
 
 
+@_family("torus:RxC", "torus:3x4")
 def _torus(rows: int, columns: int) -> _Plan:
     # with 2 rows the edge round the back is parallel to the one in front
     _need(rows >= 3 and columns >= 3, f"a torus needs R >= 3 and C >= 3, got {rows}x{columns}; use grid")
@@ -157,6 +170,7 @@ def _torus(rows: int, columns: int) -> _Plan:
     return _Plan(n, 2 * n, lambda seed: _by_row(nx.grid_2d_graph(rows, columns, periodic=True)))
 
 
+@_family("erdos-renyi:N:P", "erdos-renyi:20:0.3", random=True)
 def _erdos_renyi(n: int, p: float) -> _Plan:
     _need(0 < p <= 1, f"erdos-renyi needs 0 < P <= 1, got {p}")
     make = nx.gnp_random_graph if n <= FAST_ABOVE else nx.fast_gnp_random_graph
@@ -170,6 +184,7 @@ def _threshold(n: int) -> float:
     return min(1.0, (math.log(n) + 2) / n) if n > 1 else 1.0  # connected with probability about exp(-e^-2)
 
 
+@_family("small-world:N:K:P", "small-world:20:4:0.1", random=True)
 def _small_world(n: int, k: int, p: float) -> _Plan:
     _need(2 <= k < n, f"small-world needs 2 <= K < N, got K={k} with N={n}")
     _need(k % 2 == 0, f"small-world needs an even K, got {k}; use {k - 1} or {k + 1}")
@@ -178,6 +193,7 @@ def _small_world(n: int, k: int, p: float) -> _Plan:
     return _Plan(n, n * k / 2, lambda seed: nx.watts_strogatz_graph(n, k, p, seed=seed), remedy)
 
 
+@_family("regular:N:K", "regular:20:3", random=True)
 def _regular(n: int, k: int) -> _Plan:
     _need(2 <= k < n, f"regular needs 2 <= K < N, got K={k} with N={n}")
     _need(n * k % 2 == 0, f"regular needs N*K even, got {n}*{k}; change N or K by 1")
@@ -191,11 +207,13 @@ def _regular(n: int, k: int) -> _Plan:
     return _Plan(n, n * k / 2, make, f"K={k} neighbours are too few, raise K to 3 or more")
 
 
+@_family("barabasi-albert:N:M", "barabasi-albert:20:2", random=True)
 def _barabasi_albert(n: int, m: int) -> _Plan:
     _need(1 <= m < n, f"barabasi-albert needs 1 <= M < N, got M={m} with N={n}")
     return _Plan(n, m * (n - m), lambda seed: nx.barabasi_albert_graph(n, m, seed=seed))
 
 
+@_family("geometric:N:RADIUS", "geometric:20:0.4", random=True)
 def _geometric(n: int, radius: float) -> _Plan:
     _need(0 < radius <= 2, f"geometric needs 0 < RADIUS <= 2 (agents lie in the unit square), got {radius}")
     remedy = f"the radius {radius} is too small for {n} agents, raise it"
@@ -203,35 +221,5 @@ def _geometric(n: int, radius: float) -> _Plan:
     return _Plan(n, edges, lambda seed: nx.random_geometric_graph(n, radius, seed=seed), remedy)
 
 
-_FAMILIES: dict[str, tuple[str, Callable[..., _Plan]]] = {
-    "ring": ("ring:N", _ring),
-    "path": ("path:N", _path),
-    "star": ("star:N", _star),
-    "complete": ("complete:N", _complete),
-    "grid": ("grid:RxC", _grid),
-    "torus": ("torus:RxC", _torus),
-    "erdos-renyi": ("erdos-renyi:N:P", _erdos_renyi),
-    "small-world": ("small-world:N:K:P", _small_world),
-    "regular": ("regular:N:K", _regular),
-    "barabasi-albert": ("barabasi-albert:N:M", _barabasi_albert),
-    "geometric": ("geometric:N:RADIUS", _geometric),
-}
-
-SPECS = (
-    "ring:5",
-    "path:5",
-    "star:5",
-    "complete:5",
-    "grid:3x4",
-    "torus:3x4",
-    "erdos-renyi:20:0.3",
-    "small-world:20:4:0.1",
-    "regular:20:3",
-    "barabasi-albert:20:2",
-    "geometric:20:0.4",
-)
+SPECS = tuple(family.example for family in _FAMILIES.values())
 """An example of every spec."""
-
-
-def _example(name: str) -> str:
-    return next(example for example in SPECS if example.split(":")[0] == name)

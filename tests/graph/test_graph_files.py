@@ -16,7 +16,6 @@ from admmnet.graph import (
     SPECS,
     SUFFIXES,
     check_topology,
-    default_topology,
     describe,
     load_topology,
     write_topology,
@@ -41,7 +40,7 @@ def test_writing_and_reading_gives_the_graph_back(suffix: str, spec: str, tmp_pa
 def test_files_keep_the_agents_numbers_in_whatever_order(
     tmp_path_factory: pytest.TempPathFactory, agents: int, seed: int, suffix: str
 ) -> None:
-    graph = default_topology(agents, seed)
+    graph = load_topology(f"erdos-renyi:{agents}:0.5", seed=seed)
     shuffled = nx.Graph()
     shuffled.add_nodes_from(reversed(list(graph)))
     shuffled.add_edges_from((j, i) for i, j in reversed(list(graph.edges())))

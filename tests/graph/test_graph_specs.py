@@ -7,9 +7,8 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from admmnet.config.checks import is_random
 from admmnet.errors import RequestError
-from admmnet.graph import SPECS, check_topology, default_topology, load_topology, write_topology
+from admmnet.graph import SPECS, check_topology, is_random, load_topology, write_topology
 from tests.graph_checks import refusal, same
 
 
@@ -73,14 +72,6 @@ def test_dense_regular_graphs_are_regular_and_quick(spec: str) -> None:
     assert {degree} == {count for _, count in load_topology(spec).degree()}
 
 
-@pytest.mark.parametrize("agents", [2, 3, 5, 40])
-def test_the_default_is_a_connected_random_graph(agents: int) -> None:
-    for seed in range(8):
-        graph = default_topology(agents, seed)
-        assert len(graph) == agents
-        assert same(graph, load_topology(f"erdos-renyi:{agents}:0.5", seed=seed))
-
-
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
@@ -130,16 +121,7 @@ def test_a_wrong_spec_is_refused_with_the_bound(spec: str, words: str) -> None:
     message = refusal(spec)
     assert words in message
     assert (spec if len(spec) < 38 else spec[:30]) in message
-
-
-def test_a_negative_seed_is_refused() -> None:
-    assert "seed must be 0 or more, got -1" in refusal("erdos-renyi:5:0.5", seed=-1)
-
-
-@pytest.mark.parametrize("agents", [1, 0, -3])
-def test_the_default_needs_two_agents(agents: int) -> None:
-    with pytest.raises(RequestError, match=f"a network needs at least 2 agents, got {agents}"):
-        default_topology(agents)
+    assert "seed must be 0 or more, got -1" in refusal(spec, seed=-1)
 
 
 def test_the_number_of_agents_must_fit(tmp_path: Path) -> None:

@@ -1,12 +1,16 @@
-"""Places and small files that the tests of the data layer share."""
+"""Places, small files and short ways to load that the tests of the data layer share."""
 
 from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from admmnet.data import DataSettings, Records, load
+from admmnet.errors import RequestError
 
 Write = Callable[[str, str], str]
 
@@ -35,3 +39,17 @@ def need(data_dir: str, *files: str) -> None:
     """Skip a test whose original files are not there."""
     if not all((Path(data_dir) / file).is_file() for file in files):
         pytest.skip(f"no {files[0]} beside the project")
+
+
+def every(data: str, agents: int = 1, **others: Any) -> Records:
+    """Shards of all agents."""
+    return load(DataSettings(data=data, **others), agents, range(agents))
+
+
+def refusal(data: str, **others: Any) -> str:
+    """Words by which records are refused."""
+    with pytest.raises(RequestError) as caught:
+        every(data, **others)
+    message = str(caught.value)
+    assert message.count("\n") <= 1, message
+    return message

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +13,10 @@ from scipy.optimize import minimize
 
 from admmnet.data import DataSettings, Records, files, headline, load, validate
 from admmnet.data.rows import INTERCEPT
-from admmnet.data.sets import census
 from admmnet.data.sources import read_source
-from admmnet.errors import RequestError
+from admmnet.errors import MissingDataError, RequestError
 from admmnet.types import Matrix, Vector
-
-Write = Callable[[str, str], str]
-
-
-def settings(name: str, data_dir: str, **others: object) -> DataSettings:
-    return DataSettings(data=name, data_dir=data_dir, **others)  # type: ignore[arg-type]
+from tests.data.conftest import Write, every
 
 
 def logistic(X: Matrix, y: Vector, regularisation: float) -> Vector:
@@ -45,7 +38,7 @@ def error(records: Records, theta: Vector) -> float:
 
 @pytest.mark.parametrize(("name", "width"), [("adult", 82), ("census", 109)])
 def test_shape_of_the_two_census_sets(name: str, width: int, data_dir: str) -> None:
-    records = load(settings(name, data_dir), 5, [1, 3])
+    records = load(DataSettings(data=name, data_dir=data_dir), 5, [1, 3])
     assert records.name == name
     assert list(records.shards) == [1, 3]
     assert records.counts == dict.fromkeys(range(5), 7000)
@@ -63,21 +56,17 @@ def test_shape_of_the_two_census_sets(name: str, width: int, data_dir: str) -> N
         assert np.all(X[:, -1] > 0)
 
 
-def test_census_learns_like_census_data(data_dir: str) -> None:
-    records = load(settings("census", data_dir), 1, [0])
+@pytest.mark.parametrize(("name", "expected"), [("census", 0.147), ("adult", 0.150)])
+def test_pooled_error_without_privacy(name: str, expected: float, data_dir: str) -> None:
+    records = every(name, data_dir=data_dir)
     X, y = records.shards[0]
     assert np.mean(y > 0) == pytest.approx(0.24, abs=0.005)
-    assert error(records, logistic(X, y, 1e-4)) == pytest.approx(0.147, abs=0.006)
-    assert any("synthetic" in note for note in records.notes)
-
-
-def test_adult_pooled_error(data_dir: str) -> None:
-    records = load(settings("adult", data_dir), 1, [0])
-    assert error(records, logistic(*records.shards[0], 1e-4)) == pytest.approx(0.150, abs=0.006)
+    assert error(records, logistic(X, y, 1e-4)) == pytest.approx(expected, abs=0.006)
+    assert any("synthetic" in note for note in records.notes) is (name == "census")
 
 
 def test_adult_official_split(data_dir: str) -> None:
-    records = load(settings("adult", data_dir, test="official"), 2, [0, 1])
+    records = every("adult", 2, data_dir=data_dir, test="official")
     assert records.counts == {0: 16_281, 1: 16_280}
     assert len(records.y_test) == 16_281
     assert np.sum(records.y_test > 0) == 3846
@@ -93,43 +82,25 @@ def test_census_is_the_same_everywhere() -> None:
     assert digest.hexdigest()[:16] == "a38e5dae930fcc5e"
 
 
-def test_census_looks_like_a_table_of_people() -> None:
-    source = read_source(DataSettings())
-
-    def numbers(name: str) -> Vector:
-        column = source.column(name)
-        values: Vector = np.array([float(level) for level in column.levels])[column.codes]
-        return values
-
-    gain, age, schooling = numbers("gain"), numbers("age"), numbers("schooling")
-    assert np.mean(gain == 0) > 0.9
-    assert gain.max() > 10 * np.median(gain[gain > 0])
-    assert 17 <= age.min() <= age.max() <= 90
-    assert np.corrcoef(age, source.y)[0, 1] > 0.1
-    assert np.corrcoef(schooling, source.y)[0, 1] > 0.15
-    top = np.bincount(source.column("birthplace").codes).max()
-    assert 0.85 < top / census.RECORDS < 0.91
-
-
 def test_phishing(data_dir: str) -> None:
-    records = load(settings("phishing", data_dir), 3, [2])
+    records = load(DataSettings(data="phishing", data_dir=data_dir), 3, [2])
     assert records.X_test.shape == (2764, 69)
     assert sum(records.counts.values()) == 8291
     assert records.preprocessing == "public-bounds"
     assert any("5,849" in note for note in records.notes)
-    everyone = load(settings("phishing", data_dir), 1, [0])
+    everyone = every("phishing", 1, data_dir=data_dir)
     positive = np.sum(everyone.shards[0][1] > 0) + np.sum(everyone.y_test > 0)
     assert positive == 6157
 
 
 @pytest.mark.parametrize("name", ["adult", "census", "phishing"])
 def test_a_rank_alone_gets_what_it_gets_among_others(name: str, data_dir: str) -> None:
-    everyone = load(settings(name, data_dir, data_seed=4), 4, range(4))
-    alone = load(settings(name, data_dir, data_seed=4), 4, [2])
+    everyone = every(name, 4, data_dir=data_dir, data_seed=4)
+    alone = load(DataSettings(data=name, data_dir=data_dir, data_seed=4), 4, [2])
     np.testing.assert_array_equal(alone.shards[2][0], everyone.shards[2][0])
     np.testing.assert_array_equal(alone.shards[2][1], everyone.shards[2][1])
     np.testing.assert_array_equal(alone.X_test, everyone.X_test)
-    other = load(settings(name, data_dir, data_seed=5), 4, [2])
+    other = load(DataSettings(data=name, data_dir=data_dir, data_seed=5), 4, [2])
     assert not np.array_equal(alone.y_test, other.y_test)
 
 
@@ -151,15 +122,15 @@ def small_adult(write: Write, rows: list[str], tests: list[str]) -> str:
 
 
 def test_no_row_changes_the_encoding_of_another(write: Write) -> None:
-    full = load(settings("adult", small_adult(write, ROWS, ROWS[:1]), test="official"), 1, [0])
-    part = load(settings("adult", small_adult(write, ROWS[1:3], ROWS[:1]), test="official"), 1, [0])
+    full = every("adult", data_dir=small_adult(write, ROWS, ROWS[:1]), test="official")
+    part = every("adult", 1, data_dir=small_adult(write, ROWS[1:3], ROWS[:1]), test="official")
     np.testing.assert_array_equal(full.shards[0][0][1:3], part.shards[0][0])
     np.testing.assert_array_equal(full.X_test, full.shards[0][0][:1])
     assert full.feature_names == part.feature_names
 
 
 def test_adult_encoding_of_a_row(write: Write) -> None:
-    records = load(settings("adult", small_adult(write, ROWS, ROWS), test="official"), 1, [0])
+    records = every("adult", 1, data_dir=small_adult(write, ROWS, ROWS), test="official")
     row = dict(zip(records.feature_names, records.X_test[1] / records.X_test[1, -1], strict=True))
     present = {name for name, value in row.items() if value != 0}
     assert {
@@ -190,28 +161,41 @@ def test_adult_encoding_of_a_row(write: Write) -> None:
 def test_adult_rows_outside_the_code_book(row: str, words: list[str], write: Write) -> None:
     folder = small_adult(write, [ROWS[1], row, ROWS[2]], ROWS[:1])
     with pytest.raises(RequestError) as caught:
-        load(settings("adult", folder, test="official"), 1, [0])
+        every("adult", 1, data_dir=folder, test="official")
     assert all(word in str(caught.value) for word in words), caught.value
 
 
 def test_fault_in_the_test_file_names_its_own_line(write: Write) -> None:
     folder = small_adult(write, ROWS, [ROWS[0], ROWS[1].replace("Black", "Green")])
     with pytest.raises(RequestError, match=r"test\.gz, line 3, column 'race': undeclared category 'Green'"):
-        load(settings("adult", folder, test="official"), 1, [0])
+        every("adult", 1, data_dir=folder, test="official")
 
 
-def test_missing_folder_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for check in (validate, headline):
-        with pytest.raises(
-            RequestError, match=r"there is no .*/adult/adult\.data.*, and pass --data-dir DIR"
-        ):
-            check(settings("adult", str(tmp_path)))
-    monkeypatch.setenv("ADMMNET_DATA", str(tmp_path))
-    with pytest.raises(RequestError, match="or set ADMMNET_DATA"):
-        load(DataSettings(data="adult"), 2, [0])
-
-
-def test_environment_names_the_folder(data_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "adult",
+        "phishing",
+        "phishing:uci",
+        "kddcup99",
+        "mnist:0",
+        "skin",
+        "year-prediction-msd",
+        "ipums:a.csv",
+    ],
+)
+def test_a_set_that_is_not_there_says_what_to_do(
+    name: str, data_dir: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for folder in (str(tmp_path / "data"), None):
+        monkeypatch.delenv("ADMMNET_DATA", raising=False)
+        if folder is None and name == "adult":
+            monkeypatch.setenv("ADMMNET_DATA", str(tmp_path))
+        settings = DataSettings(data=name, data_dir=folder)
+        for check in (validate, headline, lambda s: load(s, 2, [0])):
+            with pytest.raises(MissingDataError, match=r"there is n.* get it from .*pass --data-dir DIR"):
+                check(settings)
     monkeypatch.setenv("ADMMNET_DATA", data_dir)
     assert load(DataSettings(data="phishing"), 2, [0]).counts == {0: 4146, 1: 4145}
 
@@ -254,10 +238,7 @@ def test_one_download_to_the_cache(empty_cache: Path, data_dir: str, monkeypatch
     ("answer", "words"),
     [
         (OSError("no route"), r"could not be downloaded from https.*no route.*pass --data-dir DIR"),
-        (
-            {"adult.data": b"other", "adult.test": b"other"},
-            r"expected 5b00264637dbfec3.*not kept; pass --data-dir",
-        ),
+        ({"adult.data": b"other", "adult.test": b"other"}, r"expected 5b00264637dbfec3.*not kept; pass"),
     ],
 )
 def test_download_that_fails(
@@ -266,10 +247,4 @@ def test_download_that_fails(
     monkeypatch.setattr(files.urllib.request, "urlopen", Net(answer))  # type: ignore[attr-defined]
     with pytest.raises(RequestError, match=words):
         load(DataSettings(data="adult"), 5, [0])
-    assert not empty_cache.exists()
-
-
-def test_a_set_without_download_says_what_to_do(empty_cache: Path) -> None:
-    with pytest.raises(RequestError, match=r"there is no .*phishing\.libsvm.*pass --data-dir DIR"):
-        load(DataSettings(data="phishing"), 5, [0])
     assert not empty_cache.exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,7 @@ import pytest
 from admmnet.data.files import read_blocks, read_lines
 from admmnet.data.readers.delimited import read_delimited
 from admmnet.errors import RequestError
-
-Write = Callable[[str, str], str]
+from tests.data.conftest import Write
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, Records, Target, load, load_new, load_sparse, require_classes
+from admmnet.data import DataSettings, Target, load_new, load_sparse, require_classes
 from admmnet.errors import RequestError
+from tests.data.conftest import Write, every, refusal
 
-Write = Callable[[str, str], str]
 VALUES = [0.0, 10.0, 2.5, -5.0, 40.0]
 CSV = "a,b,y\n" + "".join(f"{k + 1},{k * k},{v:g}\n" for k, v in enumerate(VALUES))
 CLIPPED = np.clip(VALUES, 0, 10)
 SCHEMA = {"label": "y", "targets": [0, 10]}
-
-
-def every(data: str, agents: int = 1, **others: Any) -> Records:
-    return load(DataSettings(data=data, **others), agents, range(agents))
-
-
-def refusal(data: str, **others: Any) -> str:
-    with pytest.raises(RequestError) as caught:
-        every(data, **others)
-    return str(caught.value)
 
 
 def test_the_range_becomes_minus_one_to_one(write: Write) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,13 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from admmnet.data import DataSettings, Records, headline, load, load_new, load_sparse, transform
+from admmnet.data import DataSettings, Records, load, load_new, load_sparse, transform
+from admmnet.data.columns import Rows
+from admmnet.data.shards import draw
 from admmnet.errors import RequestError
 from admmnet.types import Matrix
-from tests.data.conftest import need
+from tests.data.conftest import Write, every, need, refusal
 
-Write = Callable[[str, str], str]
 RNG = np.random.default_rng(7)
 X = np.round(RNG.normal(0, [1, 10, 100, 1e-3, 5], (60, 5)), 6)
 X[:, 4] = np.where(X[:, 4] > 0, X[:, 4], 0)
@@ -39,16 +39,6 @@ def svm(write: Write) -> str:
     return write("t.svm", "\n".join(lines))
 
 
-def every(data: str, agents: int = 1, **others: Any) -> Records:
-    return load(DataSettings(data=data, **others), agents, range(agents))
-
-
-def refusal(data: str, **others: Any) -> str:
-    with pytest.raises(RequestError) as caught:
-        every(data, **others)
-    return str(caught.value)
-
-
 def unit(rows: Matrix) -> Matrix:
     """Rows with the intercept, scaled to norm 1."""
     full = np.column_stack([rows, np.ones(len(rows))])
@@ -56,24 +46,21 @@ def unit(rows: Matrix) -> Matrix:
     return scaled
 
 
+def training(records: Records) -> Rows:
+    """Rows of the file that train."""
+    return draw(len(records.shards[0][1]) + len(records.y_test), 0.25, 0)[0]
+
+
 def rows_of(records: Records, expected: Matrix) -> None:
     """All rows, training and test, are the expected ones in the order of the file."""
-    order = np.argsort(np.concatenate(transform_order(records)))
-    found = np.vstack([records.shards[0][0], records.X_test])[order]
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
-
-
-def transform_order(records: Records) -> tuple[Any, Any]:
-    from admmnet.data.shards import draw
-
-    return draw(len(records.shards[0][1]) + len(records.y_test), 0.25, 0)
-
-
-def test_defaults_change_nothing(npz: str) -> None:
-    rows_of(every(npz), unit(X))
+    train = training(records)
+    test = np.setdiff1d(np.arange(len(expected)), train)
+    np.testing.assert_allclose(records.shards[0][0], expected[train], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(records.X_test, expected[test], rtol=0, atol=1e-14)
 
 
 def test_projection_comes_before_the_scaling_of_rows(npz: str) -> None:
+    rows_of(every(npz), unit(X))
     records = every(npz, project=3)
     matrix = transform._projection(5, 3, 0)
     rows_of(records, unit(X @ matrix))
@@ -87,7 +74,7 @@ def test_projection_comes_before_the_scaling_of_rows(npz: str) -> None:
 
 
 def test_columns_come_before_the_projection(npz: str) -> None:
-    train = transform_order(every(npz))[0]
+    train = training(every(npz))
     records = every(npz, project=3, normalise="columns")
     rows_of(records, unit(X / np.abs(X[train]).max(axis=0) @ transform._projection(5, 3, 0)))
 
@@ -112,7 +99,7 @@ def test_projection_is_gaussian_and_keeps_norms() -> None:
 
 
 def test_columns_read_the_training_records_and_say_so(npz: str, tmp_path: Path) -> None:
-    train = transform_order(every(npz))[0]
+    train = training(every(npz))
     records = every(npz, normalise="columns")
     largest = np.abs(X[train]).max(axis=0)
     rows_of(records, unit(X / largest))
@@ -124,14 +111,10 @@ def test_columns_read_the_training_records_and_say_so(npz: str, tmp_path: Path) 
     other[np.setdiff1d(np.arange(60), train)] *= 1000  # test records are not looked at
     np.savez(tmp_path / "u.npz", X=other, y=Y)
     assert every(str(tmp_path / "u.npz"), normalise="columns").encoding == records.encoding
-
-
-def test_a_feature_that_never_occurs_is_left_alone(tmp_path: Path) -> None:
-    np.savez(tmp_path / "t.npz", X=X * [1, 1, 0, 1, 1], y=Y)
-    records = every(str(tmp_path / "t.npz"), normalise="columns")
-    assert np.all(records.X_test[:, 2] == 0)
-    assert records.encoding is not None
-    assert records.encoding["scales"][2] == 1.0
+    np.savez(tmp_path / "u.npz", X=X * [1, 1, 0, 1, 1], y=Y)  # a feature that never occurs is left alone
+    zero = every(str(tmp_path / "u.npz"), normalise="columns")
+    assert zero.encoding is not None
+    assert zero.encoding["scales"][2] == 1.0
 
 
 def test_what_was_found_encodes_new_rows_alike(npz: str) -> None:
@@ -289,10 +272,3 @@ def test_sparse_refusals(svm: str) -> None:
 )
 def test_refusals(others: dict[str, Any], words: str, npz: str) -> None:
     assert words in refusal(npz, **others)
-
-
-def test_headline_tells() -> None:
-    text = headline(DataSettings(project=9, normalise="columns"))
-    assert text == (
-        "census (built in, synthetic), split iid, normalise columns, projected to 9 features, data seed 0"
-    )

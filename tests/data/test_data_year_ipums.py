@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import zipfile
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, Records, load, load_new, sets, validate
+from admmnet.data import DataSettings, load, load_new, sets, validate
 from admmnet.data.rows import INTERCEPT
 from admmnet.errors import RequestError
-
-Write = Callable[[str, str], str]
-
-
-def every(name: str, folder: str, agents: int = 1, **others: Any) -> Records:
-    return load(DataSettings(data=name, data_dir=folder, **others), agents, range(agents))
-
+from tests.data.conftest import Write, every
 
 # year-prediction-msd
 
@@ -44,8 +37,8 @@ def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(
         RequestError, match=r"holds 40 records, the official split needs 515345.*--test-fraction"
     ):
-        every("year-prediction-msd", folder)
-    records = every("year-prediction-msd", folder, test_fraction=0.25)
+        every("year-prediction-msd", data_dir=folder)
+    records = every("year-prediction-msd", data_dir=folder, test_fraction=0.25)
     assert records.task == "regression"
     assert records.preprocessing == "public-bounds"
     assert records.X_test.shape == (10, 91)
@@ -53,7 +46,7 @@ def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "year-prediction-msd"
     monkeypatch.setitem(sets.KNOWN, name, replace(sets.KNOWN[name], records=40, train=30))
     for test in (None, "official"):
-        official = every("year-prediction-msd", folder, 3, test=test)
+        official = every("year-prediction-msd", 3, data_dir=folder, test=test)
         assert official.counts == {0: 10, 1: 10, 2: 10}
         np.testing.assert_allclose(official.y_test, (numbers[30:, 0] - 1966.5) / 44.5, rtol=1e-14)
         raw = official.X_test / official.X_test[:, -1:]
@@ -63,7 +56,9 @@ def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_year_prediction_packed(tmp_path: Path, write: Write) -> None:
-    plain = every("year-prediction-msd", str(Path(write(FILE, songs())).parents[1]), test_fraction=0.25)
+    plain = every(
+        "year-prediction-msd", data_dir=str(Path(write(FILE, songs())).parents[1]), test_fraction=0.25
+    )
     for kind in ("gz", "zip"):
         folder = tmp_path / kind / "year-prediction-msd"
         folder.mkdir(parents=True)
@@ -72,16 +67,16 @@ def test_year_prediction_packed(tmp_path: Path, write: Write) -> None:
         else:
             with zipfile.ZipFile(folder / "YearPredictionMSD.txt.zip", "w") as archive:
                 archive.writestr("YearPredictionMSD.txt", songs())
-        packed = every("year-prediction-msd", str(folder.parent), test_fraction=0.25)
+        packed = every("year-prediction-msd", data_dir=str(folder.parent), test_fraction=0.25)
         np.testing.assert_array_equal(packed.X_test, plain.X_test)
         np.testing.assert_array_equal(packed.y_test, plain.y_test)
     with zipfile.ZipFile(folder / "YearPredictionMSD.txt.zip", "a") as archive:
         archive.writestr("readme", "two")
     with pytest.raises(RequestError, match="holds 2 files"):
-        every("year-prediction-msd", str(folder.parent), test_fraction=0.25)
+        every("year-prediction-msd", data_dir=str(folder.parent), test_fraction=0.25)
     (folder / "YearPredictionMSD.txt.zip").write_bytes(b"PK no zip")
     with pytest.raises(RequestError, match="is not a sound zip file"):
-        every("year-prediction-msd", str(folder.parent), test_fraction=0.25)
+        every("year-prediction-msd", data_dir=str(folder.parent), test_fraction=0.25)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +96,7 @@ def test_year_prediction_refusals(old: str, new: str, words: str, write: Write) 
     lines[2] = ("1999" + lines[2][4:]).replace(old, new, 1)
     folder = str(Path(write(FILE, "\n".join(lines))).parents[1])
     with pytest.raises(RequestError, match=words):
-        every("year-prediction-msd", folder, test_fraction=0.5)
+        every("year-prediction-msd", data_dir=folder, test_fraction=0.5)
 
 
 # ipums
@@ -194,10 +189,10 @@ def test_ipums_threshold_and_own_columns(write: Write) -> None:
 def test_ipums_refusals(text: str, others: dict[str, Any], words: str, write: Write) -> None:
     folder = extract(write, text)
     with pytest.raises(RequestError, match=words):
-        every("ipums:usa_00001.csv", folder, **others)
+        every("ipums:usa_00001.csv", data_dir=folder, **others)
 
 
 def test_ipums_drops_what_it_is_told_to(write: Write) -> None:
     folder = extract(write, USA.replace("YEAR", "POVERTY") + "\n".join(PERSONS))
-    records = every("ipums:usa_00001.csv", folder, test_fraction=0.34, schema={"drop": ["POVERTY"]})
+    records = every("ipums:usa_00001.csv", data_dir=folder, test_fraction=0.34, schema={"drop": ["POVERTY"]})
     assert records.counts == {0: 2}

@@ -6,8 +6,8 @@ further rows for a model that exists.
 """
 
 from admmnet.data.loading import ENCODING, headline, load, load_sparse
-from admmnet.data.records import Records, Target, Task, require_classes
-from admmnet.data.scoring import NewRows, Part, load_new
+from admmnet.data.records import NewRows, Records, Target, Task, require_classes
+from admmnet.data.scoring import Part, load_new
 from admmnet.data.sets import BUILT_IN
 from admmnet.data.settings import FILE_FORMS, DataSettings
 from admmnet.data.sources import validate

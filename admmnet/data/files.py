@@ -84,18 +84,9 @@ def _empty(path: Path) -> RequestError:
     return RequestError(f"{path} is empty: give a file with at least one record")
 
 
-def _not_text(path: Path, line: int) -> DataError:
-    return DataError(f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8")
-
-
 def read_lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 file, without the empty ones at its end."""
-    data = read_bytes(path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _not_text(path, data.count(b"\n", 0, error.start) + 1) from None
-    return text.rstrip().replace("\r\n", "\n").split("\n")
+    """All lines of `read_blocks`."""
+    return [line for block in read_blocks(path) for line in block]
 
 
 def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
@@ -109,7 +100,8 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
         try:
             text = data.decode("utf-8-sig" if number == 0 else "utf-8")
         except UnicodeDecodeError as error:
-            raise _not_text(path, number + data.count(b"\n", 0, error.start) + 1) from None
+            line = number + data.count(b"\n", 0, error.start) + 1
+            raise DataError(f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8") from None
         lines = held + text.replace("\r\n", "\n").removesuffix("\n").split("\n")
         number += len(lines) - len(held)
         full = next((k for k in range(len(lines), 0, -1) if lines[k - 1].strip()), 0)

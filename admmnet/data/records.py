@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
@@ -82,24 +83,27 @@ class Records:
     @property
     def task(self) -> Task:
         """Whether labels are classes or real targets; see `require_classes`."""
-        return task_of(self.target)
+        return "classification" if self.target is None else "regression"
 
 
-def task_of(target: Target | None) -> Task:
-    """Whether labels are classes or real targets."""
-    return "classification" if target is None else "regression"
+@dataclass(frozen=True)
+class NewRows:
+    """Encoded rows for a model."""
 
-
-class HasTask(Protocol):
-    """Records, or rows for a model."""
+    name: str  # of the data set, or of the file
+    which: NDArray[np.intp]  # (m,) numbers of the records in their source, from 0
+    X: Matrix  # (m, d) rows of norm 1
+    y: Vector | None  # (m,) -1 and +1, or in [-1, 1] for real targets; None if they were not read
+    labels: tuple[str, str]  # what -1 and +1 stand for
+    target: Target | None = None  # for real targets: what -1 and 1 stand for
 
     @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def task(self) -> Task: ...  # noqa: D102
+    def task(self) -> Task:
+        """Whether labels are classes or real targets; see `require_classes`."""
+        return "classification" if self.target is None else "regression"
 
 
-def require_classes(records: HasTask, what: str) -> None:
+def require_classes(records: Records | NewRows, what: str) -> None:
     """Refuse records with real targets where `what`, such as "--loss logistic", needs two classes."""
     if records.task != "classification":
         raise RequestError(

@@ -3,38 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Literal
 
-from admmnet.data.columns import Rows
-from admmnet.data.records import Target, Task, task_of
+from admmnet.data.records import NewRows
 from admmnet.data.rows import drawn, every, finished, names_of
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.settings import DataSettings, form_of
 from admmnet.data.sources import declared, read_file, read_source, validate
 from admmnet.data.transform import fit
 from admmnet.errors import RequestError
-from admmnet.types import Matrix, Vector
 
 Part = Literal["test", "train", "all"]
-
-
-@dataclass(frozen=True)
-class NewRows:
-    """Encoded rows for a model."""
-
-    name: str  # of the data set, or of the file
-    which: Rows  # (m,) numbers of the records in their source, from 0
-    X: Matrix  # (m, d) rows of norm 1
-    y: Vector | None  # (m,) -1 and +1, or in [-1, 1] for real targets; None if they were not read
-    labels: tuple[str, str]  # what -1 and +1 stand for
-    target: Target | None = None  # for real targets: what -1 and 1 stand for
-
-    @property
-    def task(self) -> Task:
-        """Whether labels are classes or real targets; see `require_classes`."""
-        return task_of(self.target)
 
 
 def load_new(

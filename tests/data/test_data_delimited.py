@@ -30,6 +30,7 @@ def test_blocks_are_the_lines_of_the_file(text: str, size: int, write: Write) ->
     path = Path(write("t.txt", text))
     found = [line for block in read_blocks(path, size) for line in block]
     assert found == read_lines(path)
+    assert found == text.removeprefix("\ufeff").rstrip().replace("\r\n", "\n").split("\n")
 
 
 def test_blocks_refuse_what_lines_refuse(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -18,9 +18,6 @@ _KEYS = {
     "categorical": _COMMON | {"categories", "groups", "other"},
     "numeric": _COMMON | {"low", "high", "scale", "edges"},
 }
-_TOP = {
-    "label", "labels", "features", "columns", "drop", "threshold", "leave_out", "targets", "centre", "scales",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class Schema:
     centre: float | None = None  # value of a real target that becomes 0; None for the middle of the range
     scales: tuple[
         float, ...
-    ] = ()  # largest absolute value of every feature, or of all; empty if not declared
+    ] = ()  # largest absolute value of every feature, or one for all; empty: not declared
 
     @property
     def classes(self) -> tuple[str, str]:
@@ -84,41 +81,38 @@ class Schema:
 
 def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     """Read the table `[data.schema]` (docs/data.md); a RequestError names the key, its value and what is allowed."""
-    if table is None:
-        return Schema()
-    _known(table, _TOP, "data.schema")
-    label = table.get("label")
-    if label is not None and not isinstance(label, str):
-        raise RequestError(f"data.schema.label must be a column name, got {label!r}")
-    features = table.get("features")
-    if features is not None and (not isinstance(features, int) or isinstance(features, bool) or features < 1):
-        raise RequestError(f"data.schema.features must be a whole number, 1 or more, got {features!r}")
-    columns = table.get("columns", {})
+    given = {key: value for key, value in (table or {}).items() if value is not None}
+    _known(given, set(_PARSERS), "data.schema")
+    answers = sorted({"labels", "threshold", "targets"} & set(given))
+    if len(answers) > 1:
+        raise RequestError(f"data.schema gives {' and '.join(answers)}, which exclude each other: keep one")
+    parsed = {key: _PARSERS[key](value, f"data.schema.{key}") for key, value in given.items()}
+    return Schema(rules=parsed.pop("columns", ()), **parsed)
+
+
+def _rules(columns: Any, place: str) -> tuple[Rule, ...]:
     if not isinstance(columns, Mapping):
-        raise RequestError("data.schema.columns must hold one table a column: [data.schema.columns.NAME]")
-    rules = tuple(_rule(str(name), entry) for name, entry in columns.items())
-    drop = _texts(table.get("drop", []), "data.schema.drop", empty=True)
-    leave_out = _texts(table.get("leave_out", []), "data.schema.leave_out", empty=True)
-    labels, threshold, targets = _answers(table)
-    centre = _number(table["centre"], "data.schema.centre") if "centre" in table else None
-    scales = _scales(table.get("scales", ()), "data.schema.scales")
-    return Schema(rules, label, labels, features, drop, threshold, leave_out, targets, centre, scales)
+        raise RequestError(f"{place} must hold one table a column: [{place}.NAME]")
+    return tuple(_rule(str(name), entry) for name, entry in columns.items())
 
 
-def _answers(table: Mapping[str, Any]) -> tuple[tuple[str, str] | None, float | None, Range | None]:
-    """What becomes of the label: `labels`, `threshold` or `targets`, one of them at most."""
-    given = sorted({"labels", "threshold", "targets"} & set(table))
-    if len(given) > 1:
-        raise RequestError(f"data.schema gives {' and '.join(given)}, which exclude each other: keep one")
-    labels = None
-    if "labels" in table:
-        pair = _texts(table["labels"], "data.schema.labels")
-        if len(pair) != 2:
-            raise RequestError(f"data.schema.labels must be [negative, positive], got {list(pair)!r}")
-        labels = (pair[0], pair[1])
-    threshold = _number(table["threshold"], "data.schema.threshold") if "threshold" in table else None
-    targets = _range(table["targets"], "data.schema.targets") if "targets" in table else None
-    return labels, threshold, targets
+def _column(name: Any, place: str) -> str:
+    if not isinstance(name, str):
+        raise RequestError(f"{place} must be a column name, got {name!r}")
+    return name
+
+
+def _width(features: Any, place: str) -> int:
+    if not isinstance(features, int) or isinstance(features, bool) or features < 1:
+        raise RequestError(f"{place} must be a whole number, 1 or more, got {features!r}")
+    return features
+
+
+def _pair(values: Any, place: str) -> tuple[str, ...]:
+    pair = _texts(values, place)
+    if len(pair) != 2:
+        raise RequestError(f"{place} must be [negative, positive], got {list(pair)!r}")
+    return pair
 
 
 def _range(values: Any, place: str) -> Range:
@@ -140,13 +134,10 @@ def _scales(values: Any, place: str) -> tuple[float, ...]:
 
 def to_table(schema: Schema) -> dict[str, Any]:
     """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
-    table: dict[str, Any] = {"label": schema.label, "features": schema.features, "drop": list(schema.drop)}
-    table["labels"] = None if schema.labels is None else list(schema.labels)
-    table["targets"] = None if schema.targets is None else list(schema.targets)
-    table |= {"threshold": schema.threshold, "centre": schema.centre}
-    table |= {"leave_out": list(schema.leave_out), "scales": list(schema.scales)}
+    table = {field.name: getattr(schema, field.name) for field in fields(schema) if field.name != "rules"}
     table["columns"] = {rule.prefix: _entry(rule) for rule in schema.rules}
-    return {key: value for key, value in table.items() if value not in (None, [], {})}
+    declared = {key: value for key, value in table.items() if value not in (None, (), {})}
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in declared.items()}
 
 
 def _entry(rule: Rule) -> dict[str, Any]:
@@ -174,9 +165,7 @@ def _rule(name: str, entry: Any) -> Rule:
     if kind not in _KEYS:
         raise RequestError(f"{place}.kind must be 'categorical' or 'numeric', got {kind!r}")
     _known(entry, _KEYS[kind], place)
-    column = entry.get("column", name)
-    if not isinstance(column, str):
-        raise RequestError(f"{place}.column must be a column name, got {column!r}")
+    column = _column(entry.get("column", name), f"{place}.column")
     weight = _number(entry.get("weight", 1.0), f"{place}.weight")
     if weight <= 0:
         raise RequestError(f"{place}.weight must be above 0, got {weight:g}")
@@ -251,3 +240,17 @@ def _distinct(texts: tuple[str, ...], place: str) -> None:
     if len(set(texts)) != len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise RequestError(f"{place} holds {twice!r} twice")
+
+
+_PARSERS: dict[str, Callable[[Any, str], Any]] = {
+    "label": _column,
+    "labels": _pair,
+    "features": _width,
+    "columns": _rules,
+    "drop": lambda values, place: _texts(values, place, empty=True),
+    "threshold": _number,
+    "leave_out": lambda values, place: _texts(values, place, empty=True),
+    "targets": _range,
+    "centre": _number,
+    "scales": _scales,
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 import tempfile
 import urllib.request
@@ -12,7 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import Protocol
+from typing import IO
 
 from admmnet.errors import DataError, MissingDataError, RequestError
 
@@ -23,14 +24,6 @@ TIMEOUT = 10.0
 BLOCK = 1 << 21
 """Bytes that `read_blocks` holds at a time."""
 _LARGEST = 1 << 28  # bytes; no file that is downloaded comes near
-
-
-class Readable(Protocol):
-    """Part of a binary file that is used here."""
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Read up to `size` bytes, all by default."""
-        ...
 
 
 @contextmanager
@@ -44,7 +37,7 @@ def about(file: str | Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Readable]:
+def opened(path: Path) -> Iterator[io.BufferedIOBase | IO[bytes]]:
     """Open a file for reading, unpacked when its name ends with `.gz` or `.zip` (of one member).
 
     A file that cannot be read, is not packed as its name says, or is cut off is refused, while it is read, too.

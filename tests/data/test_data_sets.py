@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, validate
+from admmnet.data import DataSettings, sets, validate
+from admmnet.data.known import DataSet
 from admmnet.data.rows import INTERCEPT
+from admmnet.data.schema import parse_schema
 from admmnet.data.sets.kddcup99 import COLUMNS
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every, need
@@ -203,6 +205,17 @@ def test_skin(write: Write, data_dir: str) -> None:
 
 
 # all of them
+
+
+@pytest.mark.parametrize("known", sets.KNOWN.values(), ids=sets.KNOWN)
+def test_a_declaration_is_sound(known: DataSet) -> None:
+    parse_schema(known.schema)
+    files = {path for alternatives in known.files for path in alternatives}
+    assert set(known.sha256) <= files
+    assert bool(known.origin) == bool(files)
+    assert known.public == (known.adapt is None)  # a user's own schema goes with the user's own records
+    assert (known.records is None) == (known.train is None)
+    assert (known.shown or known.name) in sets.NAMES.split(", ")
 
 
 @pytest.mark.parametrize(

@@ -65,15 +65,12 @@ class ConsensusState:
         Last vector heard of every neighbour.
     said : ndarray of shape (degree, d) or None
         Last own vector that arrived at every neighbour; None while there was no trouble: ``theta`` everywhere.
-    sent : int
-        Vectors sent so far, one for each neighbour that was there.
     """
 
     theta: Vector
     dual: Vector
     heard: Matrix
     said: Matrix | None = None
-    sent: int = 0
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:
@@ -107,7 +104,6 @@ class ConsensusState:
         degree = len(neighbours)
         if own is not None:
             self.theta = own
-            self.sent += degree
         for row, j in enumerate(neighbours):
             if j in inbox:
                 self.heard[row] = inbox[j]
@@ -123,13 +119,12 @@ class ConsensusState:
     ) -> None:
         """Eq. (36): the dual moves along edges over which nothing was lost, by vectors that both ends hold."""
         whole = np.ones(len(neighbours), dtype=bool)
-        present, arrives, hears = contact or Contact(whole, whole, whole)
+        _, arrives, hears = contact or Contact(whole, whole, whole)
         if self.said is None:  # until now everything has arrived
             self.said = np.tile(self.theta, (len(neighbours), 1))
         if own is not None:
             self.theta = own
             self.said[arrives] = own
-            self.sent += int(present.sum())
         for row, j in enumerate(neighbours):
             if hears[row] and j in inbox:
                 self.heard[row] = inbox[j]

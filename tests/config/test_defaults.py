@@ -17,7 +17,8 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.config.defaults import with_delta
 from admmnet.holder import SimulatedHolder
-from admmnet.methods import METHODS, AgentPlan, Facts, convexity, fixed, pp_admm, rivals
+from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals
+from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.running.plan import Plan, Public, decide

@@ -15,7 +15,7 @@ from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHol
 from admmnet.holder.door import FAILED
 from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.secrets import Secret
-from admmnet.methods import Agent, AgentPlan, Facts
+from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.privacy.events import Laplace, NoRecords
 from admmnet.rng import agent_streams

@@ -1,6 +1,6 @@
 """What the estimators share; needs scikit-learn (the extra ``sklearn``).
 
-Rows are prepared as in `admmnet.baselines.fit.prepare_rows`: a constant 1 is appended and every row is scaled to
+Rows are prepared as in `admmnet.estimators.fit.prepare_rows`: a constant 1 is appended and every row is scaled to
 norm 1, by itself. Scores, coefficients and intercept are those of the scaled rows. Without ``random_state`` the noise
 is keyed by the operating system; with it a fit is a simulation.
 """
@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from admmnet.baselines.fit import fit, prepare_rows
 from admmnet.errors import RequestError
+from admmnet.estimators.fit import fit, prepare_rows
 from admmnet.types import Matrix, Vector
 
 try:
@@ -23,7 +23,7 @@ try:
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
     raise RequestError(
-        "the estimators need scikit-learn: install the extra 'sklearn'; admmnet.baselines.fit works without it"
+        "the estimators need scikit-learn: install the extra 'sklearn'; admmnet.estimators.fit works without it"
     ) from missing
 
 
@@ -82,7 +82,7 @@ class Classifier(ClassifierMixin, Baseline):  # type: ignore[misc]
         ValueError
             X is no finite table, or y has not two values.
         RequestError, BudgetError
-            As `admmnet.baselines.fit.fit`.
+            As `admmnet.estimators.fit.fit`.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
@@ -138,7 +138,7 @@ class Regressor(RegressorMixin, Baseline):  # type: ignore[misc]
         ValueError
             X or y is not finite, or the range is empty.
         RequestError, BudgetError
-            As `admmnet.baselines.fit.fit`.
+            As `admmnet.estimators.fit.fit`.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         low, high = self.target_range

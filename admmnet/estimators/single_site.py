@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from admmnet.baselines.estimator_base import Probability, Regressor
+from admmnet.estimators.base import Probability, Regressor
 
 
 class SDCAClassifier(Probability):

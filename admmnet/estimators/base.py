@@ -7,7 +7,8 @@ is keyed by the operating system; with it a fit is a simulation.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -27,10 +28,14 @@ except ImportError as missing:
     ) from missing
 
 
-class Baseline(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class Estimator(BaseEstimator):  # type: ignore[misc]
     """What all estimators share: rows, seeds, attributes."""
 
-    _algorithm = ""
+    _algorithm: ClassVar[str] = ""
+    loss: str = "logistic"
+    fit_intercept: bool = True
+    random_state: Any = None
 
     def _fit(self, X: Any, labels: Vector) -> None:
         names = [name for name in self.get_params(deep=False) if name not in _OWN]
@@ -68,10 +73,26 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
 
 
 _OWN = ("fit_intercept", "random_state", "target_range")
-"""Parameters that are no settings of the baseline."""
+"""Parameters that are no settings of the method."""
 
 
-class Classifier(ClassifierMixin, Baseline):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class Plain(Estimator):
+    """Parameters of methods without privacy."""
+
+    regularisation: float | str = "auto"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Budgeted(Estimator):
+    """Parameters of private methods."""
+
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    method: str = "proven"
+
+
+class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Two classes; labels are encoded as -1 and +1."""
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -127,8 +148,11 @@ class Probability(Classifier):
         return np.column_stack([1.0 - ahead, ahead])
 
 
-class Regressor(RegressorMixin, Baseline):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """Real targets, scaled from their public range to [-1, 1]."""
+
+    target_range: tuple[float, float] = (-1.0, 1.0)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X, shape (N, d), and targets y, shape (N,), cut off at ``target_range``, which is public.

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Asking
@@ -26,7 +28,27 @@ from admmnet.types import Vector
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
     from admmnet.holder.holder import LabelKind
-    from admmnet.methods.consensus import Contact
+
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class Contact(NamedTuple):
+    """A round's trouble around one agent, by neighbour in ascending order.
+
+    Attributes
+    ----------
+    present : ndarray of bool, shape (degree,)
+        Whether the edge is there, known before the agent solves.
+    arrives : ndarray of bool, shape (degree,)
+        Whether what the agent says gets there, known by acknowledgement; False where the edge is absent.
+    hears : ndarray of bool, shape (degree,)
+        Whether what the neighbour says gets here; False where the edge is absent.
+    """
+
+    present: Mask
+    arrives: Mask
+    hears: Mask
 
 
 @dataclass(frozen=True)

@@ -9,40 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.holder.answers import Released
-from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
+from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
 
-Mask: TypeAlias = NDArray[np.bool_]
 PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
-
-
-class Contact(NamedTuple):
-    """A round's trouble around one agent, by neighbour in ascending order.
-
-    Attributes
-    ----------
-    present : ndarray of bool, shape (degree,)
-        Whether the edge is there, known before the agent solves.
-    arrives : ndarray of bool, shape (degree,)
-        Whether what the agent says gets there, known by acknowledgement; False where the edge is absent.
-    hears : ndarray of bool, shape (degree,)
-        Whether what the neighbour says gets here; False where the edge is absent.
-    """
-
-    present: Mask
-    arrives: Mask
-    hears: Mask
 
 
 def apart(contact: Contact | None, neighbours: Sequence[int], lost: Collection[int]) -> Contact | None:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Self
 import networkx as nx
 
 from admmnet import RunConfig
-from admmnet.methods import METHODS, AgentPlan, Facts, Method, fixed
+from admmnet.methods import METHODS, fixed
+from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rivals import Rival
 from admmnet.privacy.budget import Budget, Totals

@@ -19,7 +19,8 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import RunError
 from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import GammaMinimiser, HeldFall, NoisyFall, PerturbedMinimiser
-from admmnet.methods import METHODS, Agent, AgentPlan, Facts, Method, fixed
+from admmnet.methods import METHODS, fixed
+from admmnet.methods.base import Agent, AgentPlan, Facts, Method
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import gaussian_mu

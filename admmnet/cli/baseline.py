@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +18,7 @@ from admmnet.transport import World
 from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
-    from admmnet.baselines.prepare import Prepared
+    from admmnet.running.plan import Plan
 
 _NAMES = ", ".join(BASELINES)
 _WORDS = {
@@ -77,10 +77,10 @@ for _option in baseline.params:
 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
     """Run a baseline and print its table."""
+    from admmnet.cli.progress import Progress
     from admmnet.running.loop import run
 
-    with ExitStack() as opened:
-        bar = _Bar(opened, shown=not quiet and not as_json and sys.stderr.isatty())
+    with Progress(shown=not quiet and not as_json and sys.stderr.isatty()) as bar:
         result = run(settings, world=world, on_start=bar.start, on_round=bar.advance, debug=debug)
     if quiet:
         return
@@ -92,42 +92,51 @@ def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debu
     print_run(result.summary, result.folder)
 
 
-class _Bar:
-    """A bar over epochs, where standard error is a terminal."""
-
-    def __init__(self, opened: ExitStack, *, shown: bool) -> None:
-        self._opened, self._shown = opened, shown
-        self._bar: Any = None
-
-    def start(self, prepared: Prepared) -> None:
-        """Show the bar."""
-        if not self._shown:
-            return
-        from rich.console import Console
-        from rich.progress import Progress
-
-        from admmnet.baselines.plan import epochs_of
-
-        self._bar = self._opened.enter_context(Progress(console=Console(stderr=True), transient=True))
-        self._task = self._bar.add_task(prepared.config.algorithm, total=epochs_of(prepared.plan))
-
-    def advance(self, epoch: int, error: float) -> None:
-        """Count an epoch."""
-        if self._bar is not None:
-            self._bar.update(self._task, advance=1)
-
-
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
-    from admmnet.baselines.prepare import plan_facts, prepare_baseline
+    from admmnet.running.plan import prepare
 
     check_mode(settings)
-    prepared = prepare_baseline(settings)
-    facts = plan_facts(prepared)
+    if settings.account is not None:
+        settings = replace(settings, account=None, no_account=True)
+        print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
+    plan = prepare(settings, LocalWorld())
+    facts = _facts(plan)
     if as_json:
         print(json.dumps(facts, indent=2))
         return
     from admmnet.cli.tables import print_plan
 
     print_plan(facts)
-    for note in prepared.notes:
+    for note in plan.notes:
         print(f"note: {note}", file=sys.stderr)
+
+
+def _facts(plan: Plan) -> dict[str, Any]:
+    """What a baseline would draw and what that costs, for JSON."""
+    from admmnet.cli.calibrate import charges_of
+    from admmnet.privacy.ledger.file import finite
+
+    config, own = plan.config, plan.agents[0]
+    closing = plan.method.closing(plan.method.agent(0, own), None).facts
+    facts, budget, worst = closing["baseline"], own.budget, own.worst_case
+    proven = published = None
+    if budget is not None and worst is not None:
+        proven = finite(worst.epsilon_proven(budget.delta)) if plan.method.covered else None
+        published = finite(worst.epsilon_published(budget.delta))
+    return {
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "accountant": config.accountant if config.budgeted else None,
+        "data": plan.data.name,
+        "records": plan.data.counts[0],
+        "features": len(plan.data.feature_names),
+        **{name: facts[name] for name in ("loss", "epochs")},
+        "steps": closing["steps"],
+        **{name: facts[name] for name in ("rate", "noise_multiplier", "pure_epsilon")},
+        "adjacency": own.adjacency,
+        "epsilon_target": None if budget is None else budget.epsilon,
+        "delta": None if budget is None else budget.delta,
+        "epsilon_proven": proven,
+        "epsilon_published": published,
+        "charges": [] if budget is None else charges_of(own, str(config.method), budget.delta),
+    }

@@ -14,7 +14,7 @@ from admmnet.cli.run import setting_flags, settings_of
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    from admmnet.methods import AgentPlan, Method
+    from admmnet.methods.base import AgentPlan, Method
 
 
 BUILT_IN_TRAINING = 35_000
@@ -42,7 +42,13 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
     from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
 
-    settings = fixed(settings_of(config, flags))
+    settings = settings_of(config, flags)
+    if settings.baseline:
+        raise RequestError(
+            f"algorithm = {settings.algorithm!r} has no network to plan for: admmnet baseline {settings.algorithm} "
+            "--dry-run prints its noise and cost"
+        )
+    settings = fixed(settings)
     sizes = [] if records is None else _sizes(records)
     agents = settings.agents
     if agents is None and settings.topology is None:
@@ -87,30 +93,36 @@ def _size(values: dict[str, Any]) -> float | None:
     return size
 
 
-def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
+def charges_of(plan: AgentPlan, form: str, delta: float) -> list[dict[str, Any]]:
+    """All that an agent can be charged, and what each part costs alone."""
     from admmnet.privacy.budget import Totals
     from admmnet.privacy.events import parameters
-    from admmnet.privacy.ledger.file import finite, total_line
+    from admmnet.privacy.ledger.file import finite
+
+    charges = []
+    for event, count in plan.charges:
+        alone = Totals.of([(event, count)], form)
+        charges.append(
+            {
+                "mechanism": event.mechanism,
+                "parameters": parameters(event),
+                "times": count,
+                "rho": finite(alone.rho),
+                "epsilon_alone": finite(alone.epsilon_proven(delta)),
+                "rho_published": finite(alone.rho_published),
+            }
+        )
+    return charges
+
+
+def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
+    from admmnet.privacy.ledger.file import total_line
 
     agents, config = [], method.settings
     for i, plan in plans.items():
         budget, noise = plan.budget, plan.noise
         if budget is None or plan.worst_case is None:
             continue
-        charges = []
-        for event, count in plan.charges:
-            alone = Totals(str(config.method))
-            alone.add(event, count)
-            charges.append(
-                {
-                    "mechanism": event.mechanism,
-                    "parameters": parameters(event),
-                    "times": count,
-                    "rho": finite(alone.rho),
-                    "epsilon_alone": finite(alone.epsilon_proven(budget.delta)),
-                    "rho_published": finite(alone.rho_published),
-                }
-            )
         agents.append(
             {
                 "agent": i,
@@ -123,7 +135,7 @@ def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
                 "rate": getattr(noise, "rate", None),
                 "sigma2": noise.sigma2,
                 "order": budget.alpha,
-                "charges": charges,
+                "charges": charges_of(plan, str(config.method), budget.delta),
                 "worst_case": total_line(plan.worst_case, budget.delta),
             }
         )

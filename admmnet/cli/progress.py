@@ -26,8 +26,9 @@ class Progress:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
+        agents = len(plan.graph)
         self._bar = Bar(
-            TextColumn(f"{plan.config.algorithm} on {len(plan.graph)} agents"),
+            TextColumn(plan.config.algorithm + (f" on {agents} agents" if agents > 1 else "")),
             BarColumn(),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
@@ -36,7 +37,7 @@ class Progress:
             transient=True,
         )
         self._bar.start()
-        self._task = self._bar.add_task("rounds", total=plan.config.rounds, error="")
+        self._task = self._bar.add_task("rounds", total=plan.method.rounds, error="")
 
     def advance(self, round: int, error: float) -> None:
         """Count a round."""

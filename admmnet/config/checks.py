@@ -9,13 +9,14 @@ from typing import Any
 
 from admmnet.config.run_config import BASELINES, RunConfig, metadata
 from admmnet.errors import RequestError
+from admmnet.methods import METHODS
 from admmnet.settings import checked
 
 Refusals = list[tuple[bool, str]]
 """Whether something is wrong, and what to say then."""
 
 _OF_NETWORK = (
-    *("split", "loss_width", "account", "budgets", "checkpoint_every", "resume"),
+    *("split", "loss_width", "budgets"),
     *("rounds", "eta", "proximal", "growth", "gamma", "beta", "release", "answer"),
     *("inexact_share", "gate", "gate_share", "gate_threshold", "gate_radius", "max_releases", "loss_clip"),
 )
@@ -91,15 +92,21 @@ def kind_of(name: str) -> str:
     return "network" if name in _OF_NETWORK else "both"
 
 
+@cache
+def lineage(algorithm: str) -> frozenset[str]:
+    """Names of a method and of those that it extends, whose settings it has."""
+    return frozenset(kind.name for kind in METHODS[algorithm].__mro__ if "name" in vars(kind))  # type: ignore[attr-defined]
+
+
 def has_setting(algorithm: str, name: str) -> bool:
     """Whether a method has a setting; of the network's methods all have what any of them has."""
-    baseline = algorithm in BASELINES
+    baseline = METHODS[algorithm].verb == "none"
     if kind_of(name) == ("network" if baseline else "baseline") or (algorithm, name) == (
         "banco",
         "regularisation",
     ):
         return False
-    return not baseline or algorithm in BASELINE_OWNERS.get(name, (algorithm,))
+    return not baseline or bool(lineage(algorithm) & set(BASELINE_OWNERS.get(name, (algorithm,))))
 
 
 @cache
@@ -147,6 +154,10 @@ def _of_both(config: RunConfig) -> Refusals:
             not published and config.accountant == "published",
             "accountant = 'published' goes with method = 'published': a proven method has no published arithmetic",
         ),
+        (
+            config.account is not None and published,
+            "account goes with method = 'proven': it adds up proven costs",
+        ),
     ]
 
 
@@ -169,7 +180,7 @@ def _of_baselines(config: RunConfig) -> Refusals:
         ),
         *(
             (
-                config.algorithm not in owners,
+                not lineage(config.algorithm) & set(owners),
                 f"{name} = {getattr(config, name)!r} does not go with algorithm = {config.algorithm!r}, but with "
                 f"{', '.join(owners)}",
             )
@@ -208,7 +219,8 @@ def _of_network(config: RunConfig) -> Refusals:
             for name, value in _given(config, "baseline")
         ),
         (
-            config.release is not None and (published or config.algorithm not in ("pp-admm", "ipp-admm")),
+            config.release is not None
+            and (published or not lineage(config.algorithm) & {"pp-admm", "ipp-admm"}),
             f"release = {config.release!r} goes with pp-admm and ipp-admm, method = 'proven'",
         ),
         (
@@ -295,10 +307,6 @@ def _of_network(config: RunConfig) -> Refusals:
             config.trouble_seed is not None
             and not (config.drop or config.straggle or config.delay is not None),
             f"trouble_seed = {config.trouble_seed} goes with drop, straggle or delay: nothing else is drawn",
-        ),
-        (
-            config.account is not None and published,
-            "account goes with method = 'proven': it adds up proven costs",
         ),
         (
             isinstance(config.max_releases, int)

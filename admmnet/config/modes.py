@@ -119,7 +119,6 @@ def _test(config: RunConfig) -> str | None:
 def _account(config: RunConfig) -> str | None:
     if config.account is not None or config.no_account:
         return None
-    if config.baseline or config.method == "published":
-        why = "a baseline charges no account" if config.baseline else "an account adds up proven costs alone"
-        return f"--no-account ({why})"
+    if config.method == "published":
+        return "--no-account (an account adds up proven costs alone)"
     return "--account DIR (which adds up what all runs on these records spend) or --no-account"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal
 
+from admmnet.methods import METHODS
 from admmnet.settings import checked, setting
 
 Auto = Literal["auto"]
@@ -349,6 +350,8 @@ class RunConfig:
         """Check every value."""
         from admmnet.config.checks import check_together  # it knows the settings, too
 
+        algorithm = checked("algorithm", self.algorithm, _described("algorithm", baseline=False))
+        object.__setattr__(self, "algorithm", algorithm)  # the others depend on it
         for name in metadata():
             object.__setattr__(
                 self, name, checked(name, getattr(self, name), _described(name, self.baseline))
@@ -358,12 +361,12 @@ class RunConfig:
     @property
     def baseline(self) -> bool:
         """Whether one holder has all records."""
-        return self.algorithm in BASELINES
+        return METHODS[self.algorithm].verb == "none"
 
     @property
     def budgeted(self) -> bool:
         """Whether the method has a privacy budget."""
-        return self.algorithm not in OPEN
+        return METHODS[self.algorithm].private
 
     def budget_of(self, agent: int) -> tuple[float, float]:
         """Epsilon and delta of one agent, once delta is a number."""
@@ -403,7 +406,7 @@ def _described(name: str, baseline: bool) -> tuple[str, Mapping[str, Any]]:
     """Annotation and metadata of a setting for one of the two kinds of methods."""
     kind, meta = metadata()[name]
     if name == "algorithm":
-        return kind, {**meta, "choices": ALGORITHMS + BASELINES}
+        return kind, {**meta, "choices": tuple(METHODS)}
     if baseline and name == "loss":
         return kind, {**meta, "choices": BASELINE_LOSSES}
     return kind, {**meta, "low": 1} if baseline and name == "agents" else meta

@@ -97,7 +97,7 @@ class Shelf:
         if held:
             records = hold_out(self.load(settings, agents, mine), settings.data_seed)
         elif agents == 1:
-            from admmnet.baselines.prepare import load_whole
+            from admmnet.running.loading import load_whole
 
             records = load_whole(settings, agents, mine)
         else:

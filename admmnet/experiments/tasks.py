@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.config.defaults import baseline_regularisation
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.errors import AdmmnetError, RequestError, RunError
@@ -18,10 +17,12 @@ from admmnet.experiments.cost import Worst, tuning_cost
 from admmnet.experiments.holdout import Shelf, arrays_of
 from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION
+from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.file import finite
+from admmnet.running.loading import data_settings, located
 from admmnet.running.loop import run
 from admmnet.running.observer import test_error
-from admmnet.running.plan import data_settings, located, prepare
+from admmnet.running.plan import prepare
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport.local import LocalWorld
@@ -80,10 +81,8 @@ class SurveyTask:
         """Return the survey."""
         from threadpoolctl import threadpool_limits
 
-        config, agents = self.config, 1
-        if not config.baseline:
-            config, graph = located(fixed(config), LocalWorld())
-            agents = len(graph)
+        config, graph = located(fixed(self.config), LocalWorld())
+        agents = len(graph)
         records = shelf.load(data_settings(config), agents, range(agents))
         if records.task != "classification":
             raise RequestError(
@@ -119,11 +118,9 @@ class CheckTask:
         seen = []
         for words, config, trial in self.cells:
             try:
+                own, graph = located(config, LocalWorld())
                 # what is decided depends on the seed through the graph alone
-                key: tuple[Any, ...] = (replace(config, seed=0), trial)
-                if not config.baseline:
-                    own, graph = located(config, LocalWorld())
-                    key = (replace(own, seed=0, topology_seed=0), sorted(graph.edges), trial)
+                key = (replace(own, seed=0, topology_seed=None), sorted(graph.edges), trial)
                 if key not in seen:
                     seen.append(key)
                     worst_case(config, shelf, trial=trial)
@@ -177,13 +174,8 @@ def worst_case(config: RunConfig, shelf: Shelf, *, trial: bool) -> Worst:
     RequestError, BudgetError
         If the run is refused.
     """
-    if config.baseline:
-        from admmnet.baselines.prepare import prepare_baseline
-
-        own = prepare_baseline(config, _source(shelf, trial=trial)).plan
-        return {} if own.budget is None else {0: own.worst_case}
     plan = prepare(config, LocalWorld(), _source(shelf, trial=trial))
-    return {i: own.worst_case for i, own in plan.agents.items() if own.worst_case is not None}
+    return plan.worst_cases if config.budgeted else {}
 
 
 def pooled_rows(records: Records) -> tuple[Any, Any]:
@@ -214,7 +206,7 @@ def _optimum(X: Any, y: Vector, config: RunConfig) -> Vector:
     from admmnet.holder import SimulatedHolder
     from admmnet.holder.series import SINGLE_SITE_LOSSES, ExactPasses
 
-    weight = baseline_regularisation(config)
+    weight = regularisation_of(config)
     holder = SimulatedHolder.of([(X, y)], task="real" if config.loss == "squared" else "binary", copy=False)
     problem = holder.problem(SINGLE_SITE_LOSSES[config.loss], weight)
     found = ExactPasses(weight, EPOCHS, GAP).run(problem, np.random.default_rng(0))

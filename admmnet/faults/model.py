@@ -20,7 +20,7 @@ from admmnet.errors import RequestError
 from admmnet.faults.delays import LOSSES, Delays, fault_stream, parse_delay
 from admmnet.faults.links import Links
 from admmnet.faults.schedule import GraphSchedule, read_schedule
-from admmnet.methods.consensus import Contact, Mask
+from admmnet.methods.base import Contact, Mask
 
 MOST_AGENTS_NAMED = 3
 """Agents whose absences a note spells out."""

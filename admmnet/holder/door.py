@@ -92,6 +92,11 @@ class Door:
         """Number of records, n_i, counted by the holder."""
         return self._known.records
 
+    @property
+    def simulated(self) -> bool:
+        """Whether what is behind the door may be shown."""
+        return self._told
+
     def answer(self, ask: Ask, round: int) -> Steps[Answer]:
         """Answer a question; what it costs is in the ledger before anything is drawn.
 

@@ -148,16 +148,18 @@ class SimulatedHolder(Holder):
 
     def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
         """Mean loss of every member over its records at its row of theta (B, d), shape (B,)."""
+        if len(self) == 1:
+            X, y = self._shards[0]
+            return np.array([np.mean(loss.value(X @ theta[0], y))])
         solver = self._solver(0, loss)
-        if solver.block is not None:
-            return np.asarray(solver.block.mean_losses(theta))
-        return np.array([solver.mean_loss(theta[0])])
+        assert solver.block is not None
+        return np.asarray(solver.block.mean_losses(theta))
 
     def fingerprint(self, member: int = 0) -> str:
         """sha256 of a member's records."""
         X, y = self._shards[member]
         found = hashlib.sha256(repr(X.shape).encode())
-        for part in (X, y):
+        for part in (*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)), y):
             found.update(np.ascontiguousarray(part).data)
         return found.hexdigest()
 

@@ -47,6 +47,11 @@ class Secret:
         return self._holder._solver(self._member, self._loss)
 
     @property
+    def solved(self) -> bool:
+        """Whether a solver was made."""
+        return self._holder._solvers is not None
+
+    @property
     def records(self) -> tuple[Features, Vector]:
         """Rows (n, d) and labels (n,) of the member."""
         return self._holder._shards[self._member]

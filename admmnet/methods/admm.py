@@ -23,6 +23,7 @@ class ADMM(ConsensusMethod):
 
     name = "admm"
     forms = ("published",)
+    private = False
 
     @classmethod
     def fixed(cls, settings: RunConfig) -> RunConfig:

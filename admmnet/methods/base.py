@@ -9,20 +9,46 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Calibrated, Charges, Target
+from admmnet.privacy.events import relation_of
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
-    from admmnet.methods.consensus import Contact
+    from admmnet.holder.holder import LabelKind
+
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class Contact(NamedTuple):
+    """A round's trouble around one agent, by neighbour in ascending order.
+
+    Attributes
+    ----------
+    present : ndarray of bool, shape (degree,)
+        Whether the edge is there, known before the agent solves.
+    arrives : ndarray of bool, shape (degree,)
+        Whether what the agent says gets there, known by acknowledgement; False where the edge is absent.
+    hears : ndarray of bool, shape (degree,)
+        Whether what the neighbour says gets here; False where the edge is absent.
+    """
+
+    present: Mask
+    arrives: Mask
+    hears: Mask
 
 
 @dataclass(frozen=True)
@@ -46,6 +72,13 @@ class Facts:
     nominal: Mapping[int, float]
 
 
+class Closing(NamedTuple):
+    """What a method adds to summary.json, and to its notes."""
+
+    facts: Mapping[str, Any] = MappingProxyType({})
+    notes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class AgentPlan:
     """What was decided for one agent before the first round, from public facts.
@@ -57,7 +90,7 @@ class AgentPlan:
     convexity : float
         m, the least of its objectives over the run.
     noise : object
-        The method's own numbers, None without privacy; of a single-site method its ``Series``.
+        The method's own numbers, None where there are none.
     charges : tuple of (Event, int)
         All that the run can charge.
     worst_case : Totals or None
@@ -73,6 +106,12 @@ class AgentPlan:
     charges: Charges = ()
     worst_case: Totals | None = None
     budget: Budget | None = None
+
+    @property
+    def adjacency(self) -> str:
+        """Relation of the proven figures: ``replace-one``, or ``zero-out`` where a charge's proof is for that."""
+        relations = [relation_of(event) for event, _ in self.charges]
+        return next((relation for relation in relations if relation != "replace-one"), "replace-one")
 
     def calibrated(self, found: Calibrated[Any]) -> AgentPlan:
         """Return the same with calibrated noise."""
@@ -97,8 +136,8 @@ class Agent:
     plan : AgentPlan
     state : object
         Of the method's own kind, a dataclass: its fields are what a checkpoint keeps.
-    releases : int
-        Vectors broadcast so far.
+    releases, sent : int
+        Vectors released so far, and messages, one to each neighbour that was there.
     contact : Contact or None
         Trouble of the present round, None for none; set before the agent proposes.
     """
@@ -108,6 +147,7 @@ class Agent:
     plan: AgentPlan
     state: Any = None
     releases: int = 0
+    sent: int = 0
     contact: Contact | None = None
 
     @property
@@ -122,7 +162,7 @@ class Agent:
 
 
 class Method:
-    """A method of the network.
+    """A method of the network, or of a single site.
 
     Parameters
     ----------
@@ -132,12 +172,35 @@ class Method:
 
     Attributes
     ----------
+    name : str
+        As ``--algorithm`` has it.
+    verb : {"exchange", "none"}
+        Whether agents exchange vectors with neighbours every round, or one holder has all records: a round is an
+        epoch then, and the run ends when nothing more comes.
+    forms : tuple of str
+        ``proven``, ``published``.
+    tasks : frozenset of str
+        Labels that it learns: ``binary``, ``real``.
+    private : bool
+        Whether it has a privacy budget.
+    covered : bool
+        Whether a proof covers all that it computes from records.
+    clipped : bool
+        Whether its noise is clipped, which adds to delta (docs/privacy.md, eq. (V10)).
+    goes_on : bool
+        Whether a run can go on from released values alone, as a private run that is resumed must.
     settings : RunConfig
         Without ``auto``.
     """
 
     name: ClassVar[str]
+    verb: ClassVar[Literal["exchange", "none"]] = "exchange"
     forms: ClassVar[tuple[str, ...]] = ("proven", "published")
+    tasks: ClassVar[frozenset[LabelKind]] = frozenset({"binary"})
+    private: ClassVar[bool] = True
+    covered: ClassVar[bool] = True
+    clipped: ClassVar[bool] = True
+    goes_on: ClassVar[bool] = True
     settings: RunConfig
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
@@ -148,6 +211,44 @@ class Method:
     def fixed(cls, settings: RunConfig) -> RunConfig:
         """Replace every ``auto`` that depends on nothing but other settings."""
         return settings
+
+    @classmethod
+    def task(cls, settings: RunConfig) -> LabelKind:
+        """Kind of labels that its holder must have."""
+        return "real" if "real" in cls.tasks and settings.loss == "squared" else "binary"
+
+    @classmethod
+    def unit_rows(cls, settings: RunConfig) -> bool:
+        """Whether its bounds need rows of norm 1, not just at most 1."""
+        return False
+
+    @classmethod
+    def require_covered(cls, *, accepted: bool) -> None:
+        """Refuse a method that reads records beyond what any proof covers, unless that is accepted.
+
+        Raises
+        ------
+        RequestError
+            It names ``--data-dependent``.
+        """
+        if not (cls.covered or accepted):
+            raise RequestError(
+                f"{cls.name} scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
+                "accept it with --data-dependent"
+            )
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of a run; of a single site's those it plans for: it ends when nothing more comes."""
+        return int(self.settings.rounds)
+
+    def measured(self, round: int) -> bool:
+        """Whether the figures of a round are taken; those of the last one always are."""
+        return True
+
+    def released_in(self, round: int) -> int:
+        """Vectors that a round's answer shows."""
+        return 1
 
     @property
     def published(self) -> bool:
@@ -191,6 +292,10 @@ class Method:
     def notes(self, drowned: float) -> tuple[str, ...]:
         """What a person should know before the run; ``drowned`` is the largest of all agents."""
         return ()
+
+    def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
+        """Facts and notes for the summary of a finished run; ``kept`` is what the door keeps, in simulations alone."""
+        return Closing()
 
     def start(self, agent: Agent, width: int) -> Any:
         """State of an agent before the first round, for models of ``width`` numbers."""

@@ -9,40 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.holder.answers import Released
-from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
+from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
 
-Mask: TypeAlias = NDArray[np.bool_]
 PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
-
-
-class Contact(NamedTuple):
-    """A round's trouble around one agent, by neighbour in ascending order.
-
-    Attributes
-    ----------
-    present : ndarray of bool, shape (degree,)
-        Whether the edge is there, known before the agent solves.
-    arrives : ndarray of bool, shape (degree,)
-        Whether what the agent says gets there, known by acknowledgement; False where the edge is absent.
-    hears : ndarray of bool, shape (degree,)
-        Whether what the neighbour says gets here; False where the edge is absent.
-    """
-
-    present: Mask
-    arrives: Mask
-    hears: Mask
 
 
 def apart(contact: Contact | None, neighbours: Sequence[int], lost: Collection[int]) -> Contact | None:
@@ -65,15 +45,12 @@ class ConsensusState:
         Last vector heard of every neighbour.
     said : ndarray of shape (degree, d) or None
         Last own vector that arrived at every neighbour; None while there was no trouble: ``theta`` everywhere.
-    sent : int
-        Vectors sent so far, one for each neighbour that was there.
     """
 
     theta: Vector
     dual: Vector
     heard: Matrix
     said: Matrix | None = None
-    sent: int = 0
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:
@@ -107,7 +84,6 @@ class ConsensusState:
         degree = len(neighbours)
         if own is not None:
             self.theta = own
-            self.sent += degree
         for row, j in enumerate(neighbours):
             if j in inbox:
                 self.heard[row] = inbox[j]
@@ -123,13 +99,12 @@ class ConsensusState:
     ) -> None:
         """Eq. (36): the dual moves along edges over which nothing was lost, by vectors that both ends hold."""
         whole = np.ones(len(neighbours), dtype=bool)
-        present, arrives, hears = contact or Contact(whole, whole, whole)
+        _, arrives, hears = contact or Contact(whole, whole, whole)
         if self.said is None:  # until now everything has arrived
             self.said = np.tile(self.theta, (len(neighbours), 1))
         if own is not None:
             self.theta = own
             self.said[arrives] = own
-            self.sent += int(present.sum())
         for row, j in enumerate(neighbours):
             if hears[row] and j in inbox:
                 self.heard[row] = inbox[j]

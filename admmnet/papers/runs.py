@@ -227,14 +227,9 @@ class CostJob:
 
 def _worst(job: RunJob) -> Any:
     config = job.config()
-    if config.baseline:
-        from admmnet.baselines.prepare import prepare_baseline
-
-        return {0: prepare_baseline(config, loader(job.source, held=job.trial)).plan.worst_case}
     from admmnet.running.plan import prepare
 
-    plan = prepare(config, LocalWorld(), loader(job.source, held=job.trial))
-    return {i: own.worst_case for i, own in plan.agents.items() if own.worst_case is not None}
+    return prepare(config, LocalWorld(), loader(job.source, held=job.trial)).worst_cases
 
 
 def settings(**values: Any) -> tuple[tuple[str, Any], ...]:

@@ -82,12 +82,18 @@ class Target:
     order: int | None = None
     form: str = "proven"
 
+    def at_order(self, worst: Totals) -> tuple[float, float]:
+        """What a worst case needs at the account's order, on top of what was spent, and the most that is allowed."""
+        assert self.order is not None
+        before = 0.0 if self.spent is None else float(self.spent.curve[self.order])
+        most = allowance(self.order, self.epsilon, self.delta) * (1.0 - SLACK)
+        return before + float(worst.curve[self.order]), most
+
     def allows(self, worst: Totals) -> bool:
         """Whether a worst case, on top of what was spent, keeps the promise; at one order if there is one."""
         if self.order is not None:
-            before = 0.0 if self.spent is None else float(self.spent.curve[self.order])
-            most = allowance(self.order, self.epsilon, self.delta) * (1.0 - SLACK)
-            return before + float(worst.curve[self.order]) <= most
+            need, most = self.at_order(worst)
+            return need <= most
         if self.spent is None:
             return worst.epsilon_proven(self.delta) <= self.epsilon
         total = Totals("proven")
@@ -113,10 +119,10 @@ class Target:
 
         start = self.epsilon * self.epsilon / (4.0 * math.log(1.0 / self.delta) + 4.0 * self.epsilon)
         if self.spent is not None and self.spent.rho > 0.0 and not fits(1e-6 * start):
-            raise BudgetError(self._exhausted(self.spent))
+            raise BudgetError(self.exhausted(self.spent))
         return largest(fits, start, self.epsilon)
 
-    def _exhausted(self, spent: Totals) -> str:
+    def exhausted(self, spent: Totals) -> str:
         """What an account has left, and the epsilon that a further run like a first one would make of it."""
         epsilon, used = self.epsilon, spent.epsilon_proven(self.delta)
         at = best_order(spent.curve, self.delta) if self.order is None else self.order

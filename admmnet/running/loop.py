@@ -6,24 +6,25 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import Any
 
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import to_toml
 from admmnet.data import ENCODING
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.holder.door import Door
 from admmnet.privacy.ledger.file import Header, Ledger, Place
 from admmnet.rng import agent_streams
 from admmnet.running import folder as records
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node, taking_part
 from admmnet.running.observer import Observer
-from admmnet.running.plan import Loader, Plan, prepare
-from admmnet.running.readout import Tail, gossip
+from admmnet.running.plan import Plan, prepare
+from admmnet.running.readout import TailAverage, gossip
 from admmnet.running.result import RunResult
 from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.batch import run_batched
@@ -40,11 +41,11 @@ def run(
     *,
     world: World | None = None,
     loader: Loader | None = None,
-    on_start: Callable[[Any], None] | None = None,
+    on_start: Callable[[Plan], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
     debug: bool = False,
 ) -> RunResult:
-    """Train one model on the network, or a baseline in one place, and write the run folder.
+    """Train one model on the network, or in one place, and write the run folder.
 
     Parameters
     ----------
@@ -56,9 +57,9 @@ def run(
     loader : callable, optional
         Where the records come from, as in ``prepare``.
     on_start : callable, optional
-        Called before the first round with the ``Plan``; of a baseline, with ``baselines.prepare.Prepared``.
+        Called before the first round with the ``Plan``.
     on_round : callable, optional
-        Called after every round (epoch of a baseline) with its number and the test error of the consensus.
+        Called after every round (of a method in one place: epoch) with its number and the test error of the consensus.
     debug : bool
         Whether an error that ends all MPI ranks comes with its traceback.
 
@@ -74,7 +75,7 @@ def run(
     BudgetError
         If the budget affords no round.
     RunError
-        If a solve misses its certificate, steps of a baseline run away, or a ledger cannot be written.
+        If a solve misses its certificate, steps run away, or a ledger cannot be written.
     """
     from threadpoolctl import threadpool_limits
 
@@ -86,10 +87,6 @@ def run(
             if config.resume is not None:
                 config = run_on_all(world, partial(resuming, config))
             run_on_all(world, partial(check_mode, config))
-            if config.baseline:
-                from admmnet.baselines.driver import run_baseline  # few runs need it
-
-                return run_baseline(config, world, loader, on_start, on_round)
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
 
@@ -122,14 +119,14 @@ def _run(
             opened.callback(account.close)
         folder = _folder(plan, world, opened)
         on_start(plan)
-        transport = world.connect(plan.graph, int(plan.config.block))
+        transport = world.connect(plan.graph, block_of(plan.config))
         opened.callback(transport.close)
-        keeper = Keeper(plan.config, plan.holders, transport, folder)
+        keeper = Keeper(plan.config, plan.method, plan.holders, transport, folder)
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper))
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         for agent in agents:
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
-        tail = Tail(int(plan.config.rounds))
+        tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
         observer = Observer(
             transport,
@@ -145,21 +142,32 @@ def _run(
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
         seconds = {"solve": 0.0, "exchange": 0.0}
-        for round in range(keeper.start, int(plan.config.rounds)):
+        alone, done, shown = plan.method.verb == "none", keeper.start, keeper.start
+        for round in count(done) if alone else range(done, plan.method.rounds):
             now = None if plan.faults is None else plan.faults.at(round)
-            error = _round(round, taking_part(blocks, now, transport.lost), transport, observer, seconds)
-            tail.add(round, observer.theta)
-            keeper.save(round + 1, blocks, tail, observer.clock)
-            on_round(round, error)
+            taking = taking_part(blocks, now, transport.lost)
+            said = _round(round, taking, transport, observer.theta.shape[1], seconds)
+            if alone and not said:
+                break
+            done = round + 1
+            if plan.method.measured(round):
+                error, shown = observer.observe(round), done
+                tail.add(round, observer.theta)
+            keeper.save(done, blocks, tail, observer.clock)
+            if shown == done:
+                on_round(round, error)
+        if not done:
+            raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
+        if shown < done:
+            observer.observe(done - 1)
         for agent in agents:
             agent.ledger.finish()
         theta = _answer(plan, transport, observer, tail)
         times = Seconds(total=time.perf_counter() - start, **seconds)
         summary = summarise(
-            plan.config,
-            plan.graph,
+            plan.method,
             plan.data,
-            plan.agents,
+            done,
             agents,
             observer,
             transport,
@@ -176,25 +184,22 @@ def _run(
         return RunResult.of(folder, summary, theta)
 
 
-def _answer(plan: Plan, transport: Transport, observer: Observer, tail: Tail) -> Matrix:
+def _answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAverage) -> Matrix:
     """Every agent's model: its last released vector, or what tail and gossip make of released vectors."""
     theta, extra = observer.theta, 0
     if plan.config.answer == "tail":
         theta = tail.mean()
     elif plan.config.answer == "gossip":
-        theta, extra = gossip(transport, plan.graph, theta, int(plan.config.rounds))
+        theta, extra = gossip(transport, plan.graph, theta, plan.method.rounds)
     if plan.config.answer != "last":
         observer.judge(theta, extra)
     return theta
 
 
 def _round(
-    round: int,
-    blocks: list[list[Node]],
-    transport: Transport,
-    observer: Observer,
-    seconds: dict[str, float],
-) -> float:
+    round: int, blocks: list[list[Node]], transport: Transport, width: int, seconds: dict[str, float]
+) -> bool:
+    """Let the agents propose, exchange and absorb; return whether any agent of this process said something."""
     begin = time.perf_counter()
     agents = [node for block in blocks for node in block]
     outgoing: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline sends nothing
@@ -204,12 +209,12 @@ def _round(
     solved = time.perf_counter()
     for node in agents:
         node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
-    inbox = exchange(transport, outgoing, round, observer.theta.shape[1])
+    inbox = exchange(transport, outgoing, round, width)
     for node in agents:
         node.absorb(inbox[node.id])
     seconds["solve"] += solved - begin
     seconds["exchange"] += time.perf_counter() - solved
-    return observer.observe(round)
+    return any(vector is not None for vector in outgoing.values())
 
 
 def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
@@ -252,8 +257,8 @@ def _node(plan: Plan, folder: Path, i: int, since: Place | None) -> Node:
 
 def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger:
     config = plan.config
-    budget = plan.agents[agent].budget
-    draws = sum(count for _, count in plan.agents[agent].charges)
+    own = plan.agents[agent]
+    budget, draws = own.budget, sum(times for _, times in own.charges)
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -262,13 +267,14 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         delta=budget.delta if budget else None,
         accountant=str(config.accountant),
         order=budget.alpha if budget else None,
-        delta_clipping=tail_delta(draws, budget.epsilon) if budget else None,
+        delta_clipping=tail_delta(draws, budget.epsilon) if budget and plan.method.clipped else None,
         method=str(config.method),
         algorithm=config.algorithm,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
-        preprocessing=plan.data.preprocessing,
+        preprocessing=plan.data.preprocessing if plan.method.covered else "data-dependent",
         version=__version__,
+        adjacency=own.adjacency,
     )
     path = records.ledger_path(folder, agent, len(plan.graph))
     durable, account = not config.simulation, plan.accounts.get(agent)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from admmnet.errors import RunError
 from admmnet.faults.model import RoundFaults
 from admmnet.holder.door import Door
-from admmnet.methods.base import Agent, Method
+from admmnet.methods.base import Agent, Closing, Method
 from admmnet.methods.consensus import apart
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.solvers.batch import Steps, run_single
@@ -75,16 +75,27 @@ class Node:
             self.outgoing = yield from proposal(self.method, self.agent, self.door, round)
         except RunError as error:
             raise RunError(f"agent {self.id}, round {round}: {error}") from None
-        if (
-            self.outgoing is not None
-        ):  # what a method makes of released vectors is held to the bound of messages, too
+        if self.outgoing is not None:
+            # what a method makes of released vectors is held to the bound of messages, too
             self.outgoing = clip(self.outgoing, MOST)
-        self.agent.releases += self.outgoing is not None
+            self.agent.releases += self.method.released_in(round)
         return self.outgoing
 
     def absorb(self, inbox: Mapping[int, Vector]) -> None:
-        """Take in what the neighbours said."""
+        """Take in what was said."""
+        if self.outgoing is not None:
+            contact = self.agent.contact
+            self.agent.sent += self.agent.degree if contact is None else int(contact.present.sum())
         self.method.absorb(self.agent, self.outgoing, inbox)
+
+    def closing(self) -> Closing:
+        """What the method adds to the summary; in simulations from what the door keeps, too."""
+        return self.method.closing(self.agent, self.door.secret.kept if self.door.simulated else None)
+
+    @property
+    def theta(self) -> Vector:
+        """Model of the agent, made of released vectors."""
+        return self.method.model(self.agent)
 
 
 def taking_part(

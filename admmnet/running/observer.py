@@ -23,8 +23,11 @@ def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
     return float(np.mean((X @ theta > 0.0) != (y > 0.0))) if len(y) else float("nan")
 
 
-def test_errors(X: Matrix, y: Vector, theta: Matrix) -> Vector:
-    """``test_error`` of every row of theta, shape (B, d)."""
+def test_errors(data: Records, theta: Matrix) -> Vector:
+    """Test figure of every row of theta (B, d): share of wrong predictions, or mean squared error of real targets."""
+    X, y = data.X_test, data.y_test
+    if data.target is not None:
+        return np.array([float(np.mean(np.square(X @ own - y))) if len(y) else np.nan for own in theta])
     if len(theta) == 1 or not len(y):
         return np.array([test_error(X, y, own) for own in theta])
     wrong = (X @ theta.T > 0.0) != (y > 0.0)[:, None]
@@ -66,17 +69,17 @@ class Observer:
     ) -> None:
         self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
         self._holders, self._loss = holders, loss
-        agents = sorted((node.agent for block in blocks for node in block), key=lambda agent: agent.id)
-        self._agents = agents
-        self._place = {agent.id: place for place, agent in enumerate(agents)}
+        nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
+        self._nodes = nodes
+        self._place = {node.id: place for place, node in enumerate(nodes)}
         self.theta = np.zeros((0, 0))
-        self.theta = self._kept(np.stack([agent.state.theta for agent in agents]), self.theta)
+        self.theta = self._kept(np.stack([node.theta for node in nodes]), self.theta)
         self._all = np.empty((0, 8))
         self.rows, self.network = self._all[:, :6], np.empty(6)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
         if faults is not None and faults.delays is not None:
             self.clock = VirtualClock(faults, self.theta[0].nbytes)
-            releases = np.array([[agent.releases] for agent in agents], dtype=float)
+            releases = np.array([[node.agent.releases] for node in nodes], dtype=float)
             self._releases = transport.collect(releases)[:, 0]
         self._file = self._metrics(start) if is_writer(transport) else None
 
@@ -100,10 +103,9 @@ class Observer:
 
     def observe(self, round: int) -> float:
         """Measure and record a round; return the test error of the consensus."""
-        data = self._data
-        self.theta = self._kept(np.stack([agent.state.theta for agent in self._agents]), self.theta)
+        self.theta = self._kept(np.stack([node.theta for node in self._nodes]), self.theta)
         consensus = self.theta.mean(axis=0)
-        mine = np.zeros((len(self._agents), 8))
+        mine = np.zeros((len(self._nodes), 8))
         for block in self._blocks:
             places = [self._place[node.id] for node in block]
             mine[places] = self._measured(block, consensus)
@@ -111,7 +113,7 @@ class Observer:
         self.rows = rows[:, :6]
         self.network = np.array(
             [
-                test_error(data.X_test, data.y_test, consensus),
+                test_errors(self._data, consensus[None])[0],
                 rows[:, 1].sum(),
                 rows[:, 2].sum(),
                 self._average(rows[:, 6]),
@@ -135,11 +137,11 @@ class Observer:
     def _measured(self, block: Sequence[Node], consensus: Vector) -> Matrix:
         """Figures of the agents of a block, shape (B, 8)."""
         agents = [node.agent for node in block]
-        theta = np.stack([agent.state.theta for agent in agents])
+        theta = np.stack([node.theta for node in block])
         rows = np.zeros((len(block), 8))
-        rows[:, 0] = test_errors(self._data.X_test, self._data.y_test, theta)
+        rows[:, 0] = test_errors(self._data, theta)
         rows[:, 1] = [agent.releases for agent in agents]
-        rows[:, 2] = [agent.state.sent * agent.state.theta.nbytes for agent in agents]
+        rows[:, 2] = [node.agent.sent * node.theta.nbytes for node in block]
         if self._simulation:
             share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eq. (1)
             rows[:, 3] = self._losses(block, theta)
@@ -151,11 +153,11 @@ class Observer:
 
     def judge(self, theta: Matrix, extra: int) -> None:
         """Put the figures of the final models, shape (N, d), in place of the last round's; count extra messages."""
-        data, consensus = self._data, theta.mean(axis=0)
-        mine = np.zeros((len(self._agents), 4))
+        consensus = theta.mean(axis=0)
+        mine = np.zeros((len(self._nodes), 4))
         for block in self._blocks:
             places, own = [self._place[node.id] for node in block], theta[[node.id for node in block]]
-            mine[places, 0] = test_errors(data.X_test, data.y_test, own)
+            mine[places, 0] = test_errors(self._data, own)
             mine[places, 1] = [extra * theta[0].nbytes * node.agent.degree for node in block]
             if self._simulation:
                 mine[places, 2] = self._losses(block, own)
@@ -168,7 +170,7 @@ class Observer:
             self.rows[:, 2] + rows[:, 1],
             rows[:, 2],
         )
-        self.network[0] = test_error(data.X_test, data.y_test, consensus)
+        self.network[0] = test_errors(self._data, consensus[None])[0]
         self.network[2] += rows[:, 1].sum()
         self.network[3] = self._average(rows[:, 3])
 

@@ -18,7 +18,7 @@ MOST_ROUNDS = 10_000
 """Most rounds of gossip."""
 
 
-class Tail:
+class TailAverage:
     """Running mean of every agent's released vector over the last half of the rounds."""
 
     def __init__(self, rounds: int) -> None:

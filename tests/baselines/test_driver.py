@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
-from admmnet.baselines import driver
-from admmnet.baselines.prepare import load_whole, prepare_baseline
 from admmnet.config.checks import BASELINE_OWNERS, has_setting
 from admmnet.config.run_config import BASELINES
 from admmnet.data import DataSettings, load
 from admmnet.holder.series import base, batches
 from admmnet.holder.series import dp_scd as dp_scd_module
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.running.loading import load_whole
+from admmnet.running.plan import prepare
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 from tests.running.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
@@ -349,20 +349,17 @@ def test_rows_of_few_entries_stay_sparse(tmp_path: Path) -> None:
     for algorithm in ("dp-scd", "dp-sgd", "sdca"):
         config = settings(str(few), tmp_path / algorithm, algorithm, features=width)
         one = run(config)
-        two = driver.run_baseline(replace(config, out=f"{config.out}-dense"), LocalWorld(), load)
+        two = run(replace(config, out=f"{config.out}-dense"), loader=load)
         np.testing.assert_allclose(one.theta, two.theta, rtol=1e-9, atol=1e-12)
 
 
-def test_a_plan_touches_no_row(people: str) -> None:
-    facts = []
-
-    def counted(given: DataSettings, agents: int, mine: Any) -> Any:
-        facts.append((agents, list(mine)))
+def test_a_plan_follows_from_public_facts(people: str) -> None:
+    def other(given: DataSettings, agents: int, mine: Any) -> Any:
+        assert (agents, list(mine)) == (1, [0])
         data = load(given, agents, mine)
         X, y = data.shards[0]
-        return replace(data, shards={0: (np.full_like(X, np.nan), np.full_like(y, np.nan))})
+        return replace(data, shards={0: (np.zeros_like(X), -np.abs(y))})
 
     config = RunConfig(algorithm="dp-scd", data=people, epsilon=8.0, delta=1e-3, seed=0)
-    prepared = prepare_baseline(config, counted)
-    assert facts == [(1, [0])]
-    assert prepared.plan.noise_multiplier == prepare_baseline(config).plan.noise_multiplier
+    one, two = (prepare(config, LocalWorld(), loader).agents[0] for loader in (None, other))
+    assert one.charges == two.charges

@@ -12,7 +12,8 @@ pytest.importorskip("sklearn")
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from admmnet.baselines.estimators import (
+from admmnet.estimators.fit import fit, prepare_rows
+from admmnet.estimators.single_site import (
     BANCOClassifier,
     DPSCDClassifier,
     DPSCDRegressor,
@@ -23,7 +24,6 @@ from admmnet.baselines.estimators import (
     SDCARegressor,
     SongSGDClassifier,
 )
-from admmnet.baselines.fit import fit, prepare_rows
 
 ALL = [
     SDCAClassifier(random_state=0),

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from admmnet.baselines.fit import fit, fit_baseline, prepare_rows
 from admmnet.errors import RequestError
+from admmnet.estimators.fit import fit, prepare_rows
 from admmnet.holder import Holder
-from admmnet.privacy.budget import MemoryLedger
-from admmnet.rng import agent_streams
 from admmnet.types import Matrix, Vector
 
 from .records import rng
@@ -84,14 +82,9 @@ def test_private_fits_return_the_model_and_public_facts(words: dict[str, Any]) -
     # all but the model is a function of N and d: other records, same facts
     elsewhere = fit(np.ones_like(X), -y, seed=3, **words)
     assert elsewhere.privacy == found.privacy
-    assert elsewhere.plan.events == found.plan.events
+    assert elsewhere.plan.charges == found.plan.charges
     spent = found.privacy["epsilon_published" if "method" in words else "epsilon_proven"]
-    assert 0.99 < spent <= 1.0 + 1e-12
-    guard = MemoryLedger(found.plan.budget, found.plan.settings.method, found.plan.adjacency)
-    holder = Holder(prepare_rows(X), y, unit=True, dependent="data_dependent" in words)
-    fitted = fit_baseline(found.plan, holder, guard, agent_streams(0, 3))
-    assert fitted.diagnostics == {}
-    assert np.array_equal(fitted.theta, found.theta)
+    assert spent is None or 0.99 < spent <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize("words", OPEN, ids=str)
@@ -106,12 +99,14 @@ def test_open_fits_learn_the_rule(words: dict[str, Any]) -> None:
 def test_fixed_batches_of_hidden_dual_variables_cost_what_shown_ones_do() -> None:
     X, y = people()
     cost = {
-        (name, sampling): fit(X, y, seed=0, algorithm=name, sampling=sampling, batch=10).plan.noise_multiplier
+        (name, sampling): fit(X, y, seed=0, algorithm=name, sampling=sampling, batch=10).privacy[
+            "noise_multiplier"
+        ]
         for name in ("dp-scd", "dp-sgd")
         for sampling in ("poisson", "fixed")
     }
     assert cost["dp-scd", "poisson"] == cost["dp-sgd", "poisson"]
-    assert cost["dp-scd", "fixed"] > cost["dp-sgd", "fixed"] > cost["dp-sgd", "poisson"]  # type: ignore[operator]
+    assert cost["dp-scd", "fixed"] > cost["dp-sgd", "fixed"] > cost["dp-sgd", "poisson"]
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ DualSteps(0.1, 2, 1.0, 1.0, 2).run(p, np.random.default_rng(1), np.random.defaul
 GradientSteps(0.1, 2, 0.1, 2, "shuffled").run(p, np.random.default_rng(1))
 """
     assert loaded_by(run) & {"numba", "llvmlite", "scipy", "sklearn"} == set()
-    assert "numpy" not in loaded_by("import admmnet.baselines")
+    assert "numpy" not in loaded_by("import admmnet.estimators")
     assert "numba" in loaded_by("import admmnet.holder.series.kernels")
 
 

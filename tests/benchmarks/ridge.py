@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.baselines.prepare import load_whole
 from admmnet.data import DataSettings, Records
 from admmnet.experiments.holdout import hold_out
+from admmnet.running.loading import load_whole
 
 from .common import summary_of
 

@@ -10,7 +10,7 @@ import pytest
 from admmnet import RequestError, RunConfig, load_config
 from admmnet.config.toml import TABLES, flag_fields, parse_flag, to_toml
 from admmnet.graph.specs import SPECS, build_spec
-from admmnet.running.plan import located
+from admmnet.running.loading import located
 from admmnet.transport.local import LocalWorld
 
 EVERYTHING = """

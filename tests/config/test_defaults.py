@@ -17,7 +17,8 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.config.defaults import with_delta
 from admmnet.holder import SimulatedHolder
-from admmnet.methods import METHODS, AgentPlan, Facts, convexity, fixed, pp_admm, rivals
+from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals
+from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.running.plan import Plan, Public, decide
@@ -63,8 +64,8 @@ def test_no_function_has_access_to_a_record() -> None:
     functions: list[Any] = [value for _, value in inspect.getmembers(convexity, inspect.isfunction)]
     named = {function.__name__ for function in functions}
     assert named >= {"balanced_convexity", "least_convexity", "typical_penalty", "missing_convexity"}
-    names = ("__init__", "fixed", "wanted_convexity", "objective", "plan")
-    functions += [getattr(kind, name) for kind in METHODS.values() for name in names]
+    names = ("__init__", "fixed", "wanted_convexity", "objective", "defaults", "plan")
+    functions += [getattr(kind, name) for kind in METHODS.values() for name in names if hasattr(kind, name)]
     for function in (fixed, with_delta, decide, *functions):
         words = str(inspect.signature(function))
         assert not any(word in words for word in ("Records", "Matrix", "Vector", "ndarray", "LocalSolver"))
@@ -172,7 +173,8 @@ def test_fixed_replaces_what_depends_on_settings_alone() -> None:
 
 
 def test_fixed_leaves_nothing_automatic_that_a_method_would_read() -> None:
-    pairs = [(name, form) for name, method in METHODS.items() for form in method.forms]
+    network = [(name, method) for name, method in METHODS.items() if method.verb == "exchange"]
+    pairs = [(name, form) for name, method in network for form in method.forms]
     assert len(pairs) == 11
     for algorithm, method in pairs:
         config = fixed(RunConfig(algorithm=algorithm, method=None if algorithm == "admm" else method))

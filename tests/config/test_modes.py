@@ -77,7 +77,7 @@ ACCOUNT = "--account DIR (which adds up what all runs on these records spend) or
         (PRIVATE | {"split": "by-column:a", "data_dependent": True}, ["it cannot have --split by-column:a"]),
         ({"algorithm": "admm"}, ["admm has no privacy", FILE, "--no-account"]),
         (PRIVATE | {"algorithm": "sgd"}, ["sgd has no privacy"]),
-        ({"no_test": True, "algorithm": "dp-sgd"}, ["it needs --no-account (a baseline charges no account)"]),
+        ({"no_test": True, "algorithm": "dp-sgd"}, [f"it needs {ACCOUNT}"]),
         (
             {"no_test": True, "method": "published"},
             ["it needs --no-account (an account adds up proven costs alone)"],

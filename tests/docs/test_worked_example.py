@@ -18,10 +18,12 @@ from admmnet.config.defaults import with_delta
 from admmnet.data import Records, load
 from admmnet.errors import RequestError
 from admmnet.holder.measurements import base
-from admmnet.methods import METHODS, AgentPlan, fixed
+from admmnet.methods import METHODS, fixed
+from admmnet.methods.base import AgentPlan
 from admmnet.privacy.events import Gaussian
 from admmnet.rng import Purpose, agent_streams
-from admmnet.running.plan import Public, data_settings, decide, located
+from admmnet.running.loading import data_settings, located
+from admmnet.running.plan import Public, decide
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport.local import LocalWorld

@@ -20,7 +20,7 @@ from admmnet.faults.delays import COMPUTE, LATENCY, STRAGGLERS, Delays, fault_st
 from admmnet.faults.links import Links
 from admmnet.faults.model import Absence, FaultModel, MessageLoss, faults_of, parse_offline
 from admmnet.faults.schedule import read_schedule
-from admmnet.methods.consensus import Mask
+from admmnet.methods.base import Mask
 from admmnet.rng import agent_streams
 
 SIGMAS = 4.9

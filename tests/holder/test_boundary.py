@@ -21,8 +21,7 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "admmnet"
 
 SHARDS = {
     # put them behind holders
-    ("admmnet/running/plan.py", "_held"),
-    ("admmnet/baselines/prepare.py", "held"),
+    ("admmnet/running/loading.py", "held"),
     # simulations alone: grids and figures on public data
     ("admmnet/experiments/holdout.py", "hold_out"),
     ("admmnet/experiments/holdout.py", "_get"),
@@ -38,15 +37,15 @@ SECRETS = {
     ("admmnet/running/checkpoint/keeper.py", "_block_of"),
     ("admmnet/running/checkpoint/state.py", "node_state"),
     ("admmnet/running/checkpoint/state.py", "restore_node"),
-    ("admmnet/baselines/fit.py", "fit_baseline"),  # figures of a simulation
+    ("admmnet/running/node.py", "closing"),
+    ("admmnet/estimators/fit.py", "fit"),  # figures of a simulation
 }
 """Functions that may look behind a door, which opens in simulations alone."""
 SIMULATED = {
     # a run's mode decides
-    ("admmnet/running/plan.py", "_held"),
-    ("admmnet/baselines/prepare.py", "held"),
+    ("admmnet/running/loading.py", "held"),
     # whether there is a seed, or no privacy
-    ("admmnet/baselines/fit.py", "fit"),
+    ("admmnet/estimators/fit.py", "fit"),
     # simulations alone
     ("admmnet/experiments/tasks.py", "_optimum"),
     ("admmnet/papers/single_pass.py", "_made"),
@@ -249,7 +248,7 @@ RULES: dict[str, tuple[Rule, set[tuple[str, str]]]] = {
     "secrets": (secrets, SECRETS),
     "shards": (shards, SHARDS),
     "simulated": (simulated, SIMULATED),
-    "imports": (imports, set()),
+    "imports": (imports, {("admmnet/methods/__init__.py", "__getitem__")}),  # our own methods by name
 }
 
 
@@ -319,7 +318,7 @@ PLANTED: list[tuple[str, str, str]] = [
     ("shards", "admmnet/running/loop.py", "def f(plan): return plan.data.shards[0]"),
     ("shards", "admmnet/running/plan.py", "def _notes(data): return data.shards"),
     ("shards", "admmnet/running/plan.py", "def _notes(data): return getattr(data, 'shards')"),
-    ("shards", "admmnet/baselines/driver.py", "def run_baseline(data): return data.shards[0]"),
+    ("shards", "admmnet/running/loop.py", "def run(data): return data.shards[0]"),
     ("shards", "admmnet/experiments/grid.py", "def f(records): return records.shards"),
     ("simulated", ABOVE, "def f(X, y): return SimulatedHolder(X, y)"),
     ("simulated", ABOVE, "def f(found): return SimulatedHolder.of(found)"),

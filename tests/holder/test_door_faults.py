@@ -15,7 +15,7 @@ from admmnet.holder import NO, Ask, Asking, Door, Holder, Released, SimulatedHol
 from admmnet.holder.door import FAILED
 from admmnet.holder.measurements.base import Measurement
 from admmnet.holder.secrets import Secret
-from admmnet.methods import Agent, AgentPlan, Facts
+from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.privacy.events import Laplace, NoRecords
 from admmnet.rng import agent_streams
@@ -87,7 +87,7 @@ def test_nothing_behind_the_door_of_private_records_is_shown() -> None:
     assert door_of(Book(), SimulatedHolder).secret.kept == {}
     door = door_of(Book())
     shown = {name for name in dir(door) if not name.startswith("_")}
-    assert shown == {"answer", "marks", "nothing", "records", "secret"}
+    assert shown == {"answer", "marks", "nothing", "records", "secret", "simulated"}
 
 
 # nodes

@@ -25,7 +25,7 @@ PLACES = {
     ],
     "wiring: mode, holders, order of a round, resume": [
         "config/modes.py",
-        *(f"running/{name}.py" for name in ("plan", "node", "loop", "checkpoint/state")),
+        *(f"running/{name}.py" for name in ("loading", "plan", "node", "loop", "checkpoint/state")),
     ],
 }
 _SPACE = (

@@ -13,9 +13,9 @@ import pytest
 from admmnet import RunConfig
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.faults.schedule import read_schedule
-from admmnet.methods import Agent, AgentPlan, Facts
 from admmnet.methods.admm import ADMM
-from admmnet.methods.consensus import ConsensusState, Contact, apart
+from admmnet.methods.base import Agent, AgentPlan, Contact, Facts
+from admmnet.methods.consensus import ConsensusState, apart
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector

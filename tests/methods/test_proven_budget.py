@@ -15,7 +15,8 @@ from admmnet import RunConfig, read_run, run
 from admmnet.errors import RunError
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.holder.secrets import Secret
-from admmnet.methods import AgentPlan, Facts, fixed
+from admmnet.methods import fixed
+from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Budget, Totals

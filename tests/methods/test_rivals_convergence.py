@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from admmnet.holder.secrets import Secret
-from admmnet.methods import AgentPlan
+from admmnet.methods.base import AgentPlan
 from admmnet.methods.dvp import DVP
 from admmnet.privacy.calibrate import Target
 from admmnet.types import Vector

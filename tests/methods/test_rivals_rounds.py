@@ -13,7 +13,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
-from admmnet.methods import AgentPlan
+from admmnet.methods.base import AgentPlan
 from admmnet.methods.rivals import Rival
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target

@@ -14,7 +14,7 @@ import pytest
 from admmnet import RunConfig, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.errors import BudgetError, RequestError
-from admmnet.methods import Method
+from admmnet.methods.base import Method
 from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published
 from admmnet.privacy.budget import Totals

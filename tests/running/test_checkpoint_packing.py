@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from admmnet.running.checkpoint.packing import pack, read_archive, unpack, write_archive
-from admmnet.running.checkpoint.state import TABLE, State, put_states, states_taken
+from admmnet.running.checkpoint.state import State, put_states, states_taken
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 
@@ -44,9 +44,3 @@ def test_the_state_of_a_solver_is_taken_and_put_field_by_field() -> None:
     first, second = (one.solve(np.full(3, 0.5), 0.2, 1e-8) for one in (solver, other))
     assert np.array_equal(first.theta, second.theta)
     assert first[1:] == second[1:]
-
-
-def test_the_table_calls_no_attribute_twice() -> None:
-    for kinds in TABLE.values():
-        names = [name for kind in kinds for name in kind]
-        assert len(names) == len(set(names))

@@ -53,7 +53,7 @@ RELEASED = {
     "state.theta",
     "state.dual",
     "state.heard",
-    "state.sent",
+    "sent",
     "state.gradient",
     "tail",
     "count",

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.running.readout import AGREEMENT, Tail, gossip
+from admmnet.running.readout import AGREEMENT, TailAverage, gossip
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix
 from tests.methods.recording import RecordingWorld, play, write_problem
@@ -43,7 +43,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
 @pytest.mark.parametrize("rounds", [1, 2, 5, 8])
 def test_tail_is_the_mean_over_the_last_half(rounds: int) -> None:
     vectors = np.random.default_rng(1).standard_normal((rounds, 3, 4))
-    tail, before = Tail(rounds), vectors.copy()
+    tail, before = TailAverage(rounds), vectors.copy()
     for round, theta in enumerate(vectors):
         tail.add(round, theta)
     np.testing.assert_allclose(tail.mean(), before[rounds // 2 :].mean(axis=0), rtol=0, atol=1e-14)

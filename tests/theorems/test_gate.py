@@ -17,7 +17,7 @@ from admmnet import RunConfig
 from admmnet.holder import Door, Released, SimulatedHolder, secrets
 from admmnet.holder.answers import Work
 from admmnet.holder.measurements import PerturbedMinimiser
-from admmnet.methods import Agent, AgentPlan
+from admmnet.methods.base import Agent, AgentPlan
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 from admmnet.errors import RequestError
 from admmnet.holder.series import OnlineSteps, Series
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.methods.single_site.base import SingleSite
 
 
 class BANCO(SingleSite):
@@ -13,21 +15,31 @@ class BANCO(SingleSite):
     name = "banco"
     one_pass = True
 
-    @classmethod
-    def calibration(cls, settings: BaselineSettings) -> str:
+    def defaults(self) -> dict[str, Any]:
+        """Noise K(epsilon/2)."""
+        return {"noise": "laplace"}
+
+    @property
+    def calibrates(self) -> Literal["pure", "sigma"]:
         """Noise K(epsilon/2), or Gaussian."""
-        if settings.noise == "gaussian" and settings.method == "published":
+        return "sigma" if self.settings.noise == "gaussian" else "pure"
+
+    def series(self, noise: float) -> Series:
+        """Eqs. (57), (58)."""
+        if self.calibrates == "pure":
+            return OnlineSteps(epsilon=noise)
+        if self.published:
             raise RequestError(
                 "banco with noise = 'gaussian' goes with --method proven: its source gives no accounting for it"
             )
-        return "sigma" if settings.noise == "gaussian" else "pure"
+        return OnlineSteps(sigma=noise)
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
-        """Eqs. (57), (58)."""
-        return OnlineSteps(sigma=noise) if settings.noise == "gaussian" else OnlineSteps(epsilon=noise)
-
-    @classmethod
-    def size(cls, settings: BaselineSettings, records: int, features: int) -> tuple[int, float]:
+    @property
+    def steps(self) -> int:
         """One pass, record by record."""
-        return records, 1.0 / records
+        return self.records
+
+    @property
+    def rate(self) -> float:
+        """One record."""
+        return 1.0 / self.records

@@ -2,71 +2,60 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from admmnet.errors import BudgetError
 from admmnet.holder.answers import Ask, Asking, Released
-from admmnet.holder.series import Series
+from admmnet.holder.known import Known
+from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.holder.series.batches import steps_per_epoch
-from admmnet.methods.base import Agent, Method
+from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, filled
+from admmnet.privacy import subsampled
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate import Target, largest
+from admmnet.privacy.conversion import gaussian_mu
+from admmnet.privacy.events import SubsampledGaussian
+from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
+if TYPE_CHECKING:
+    from admmnet.config.run_config import RunConfig
 
-@dataclass(frozen=True)
-class BaselineSettings:
-    """Settings of a baseline, every ``auto`` replaced; what the method does not have is ignored.
+BATCH, PASSES = 500, 10
+"""Batch and epochs, of the order of what Damaskinos et al. (2021) found best."""
+REACH, SHOWN_REACH = 0.01, 0.003
+"""Most that a record moves theta in a step of a coordinate method: the clip over lambda N. The second where noise is
+calibrated for batches that are seen, which is several times as large."""
 
-    Parameters
+LEAST_LEFT = 1e-3
+"""Least share of an account for a further run: noise is calibrated to less than that."""
+
+
+class SeriesNoise(NamedTuple):
+    """Series of steps with calibrated noise, and what was calibrated.
+
+    Attributes
     ----------
-    algorithm : str
-        Name of the baseline.
-    loss : str
-        ``logistic``, ``hinge`` or ``squared``.
-    method, accountant : str
-        ``proven`` or ``published``.
-    epsilon, delta : float
-        The budget.
-    regularisation : float
-        lambda.
-    batch, epochs : int
-        L and the number of passes.
-    clip, learning_rate : float
-        C, and c of the schedules.
-    sampling : str
-        ``poisson``, ``fixed`` or ``shuffled``.
-    dual_noise : bool
-        Whether dual variables are released, with noise.
-    accounting : str
-        ``pld`` or ``rdp``: how the proven accountant reads sampled steps.
-    schedule : str
-        ``constant``, ``sqrt`` or ``inverse``.
-    noise : str
-        Of BANCO: ``laplace`` or ``gaussian``.
+    series : Series
+        What the door is asked.
+    multiplier : float or None
+        Noise over C, before the factors that the method itself adds.
+    pure : float or None
+        Pure epsilon of a record.
+    sigma : float or None
+        Standard deviation on each entry.
     """
 
-    algorithm: str
-    loss: str
-    method: str
-    accountant: str
-    epsilon: float
-    delta: float
-    regularisation: float
-    batch: int
-    epochs: int
-    clip: float
-    learning_rate: float
-    sampling: str
-    dual_noise: bool
-    accounting: str
-    schedule: str
-    noise: str
-
-    def steps(self, count: int) -> int:
-        """T of batches from ``count`` records or features."""
-        return self.epochs * steps_per_epoch(count, self.batch)
+    series: Series
+    multiplier: float | None = None
+    pure: float | None = None
+    sigma: float | None = None
 
 
 @dataclass(slots=True)
@@ -77,7 +66,7 @@ class ModelState:
 
 
 class SingleSite(Method):
-    """A method of one holder; the agent's plan has its calibrated series as ``noise``.
+    """A method of one holder; its agent's noise is a ``SeriesNoise``.
 
     Attributes
     ----------
@@ -85,18 +74,27 @@ class SingleSite(Method):
         Whether every record is seen once.
     """
 
+    verb = "none"
+    tasks = frozenset({"binary", "real"})
+    clipped = False
+    goes_on = False
     one_pass: ClassVar[bool] = False
 
-    def __init__(self, settings: BaselineSettings) -> None:
-        self.own = settings
+    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+        super().__init__(settings, facts)
+        self.records, self.features = facts.counts[0], facts.width
+        self.settings = filled(settings, **self.defaults())
 
-    @classmethod
-    def calibration(cls, settings: BaselineSettings) -> str:
-        """What ``noise`` of ``series`` is: ``multiplier``, ``pure`` epsilon, ``sigma``, or ``open`` for none."""
-        return "multiplier"
+    def defaults(self) -> dict[str, Any]:
+        """Values of its own settings where they are ``auto``."""
+        raise NotImplementedError
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    @property
+    def calibrates(self) -> Literal["multiplier", "pure", "sigma"] | None:
+        """Which field of ``SeriesNoise`` the budget decides; None without noise."""
+        return "multiplier" if self.private else None
+
+    def series(self, noise: float) -> Series:
         """Series of steps with this noise.
 
         Raises
@@ -106,18 +104,133 @@ class SingleSite(Method):
         """
         raise NotImplementedError
 
-    @classmethod
-    def size(cls, settings: BaselineSettings, records: int, features: int) -> tuple[int, float]:
-        """T, and the share of the records in a step."""
-        return settings.steps(records), settings.batch / records
+    @property
+    def steps(self) -> int:
+        """T, in batches."""
+        return self.rounds * steps_per_epoch(self.records, int(self.settings.batch))
 
-    def start(self, agent: Agent, width: int) -> ModelState:
+    @property
+    def rate(self) -> float:
+        """Share of the records in a step."""
+        return int(self.settings.batch) / self.records
+
+    @property
+    def compiled(self) -> bool:
+        """Whether its steps need numba."""
+        return False
+
+    @property
+    def rounds(self) -> int:
+        """Epochs."""
+        return 1 if self.one_pass else int(self.settings.epochs)
+
+    @property
+    def weight(self) -> float:
+        """Weight lambda of the regulariser: as given, or that of Damaskinos et al. (2021) for the loss."""
+        return regularisation_of(self.settings)
+
+    @property
+    def usual_batch(self) -> int:
+        """``BATCH``, at most a tenth of the records."""
+        return min(BATCH, max(1, self.records // 10))
+
+    def reach(self, *, shown: bool) -> float:
+        """Clip of a coordinate method."""
+        return min(1.0, (SHOWN_REACH if shown else REACH) * (self.weight * self.records))
+
+    @cached_property
+    def loss(self) -> Loss:
+        """Loss of the run."""
+        return SINGLE_SITE_LOSSES[self.settings.loss]
+
+    def known(self, records: int) -> Known:
+        """Public facts of the holder, whose rows are checked where that matters."""
+        return super().known(records)._replace(unit=True, simulated=True)
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """Least noise that keeps the promise; one event pays for all steps."""
+        known = self.known(self.records)
+        self.series(1.0).check(known)  # refused before it is calibrated
+        if target.spent is not None and target.spent.rho > 0.0:
+            used, most = target.at_order(Totals())
+            if used > (1.0 - LEAST_LEFT) * most:
+                raise BudgetError(target.exhausted(target.spent))
+        noise = self._calibrated(target, known)
+        series = self.series(noise)
+        charges = ((series.event(known), 1),)
+        worst = target.worst(charges)
+        return AgentPlan(
+            regularisation=self.weight,
+            noise=SeriesNoise(series, **({self.calibrates: noise} if self.calibrates else {})),
+            charges=charges,
+            worst_case=worst,
+            budget=target.guard(worst) if self.private else None,
+        )
+
+    def _calibrated(self, target: Target, known: Known) -> float:
+        match self.calibrates:
+            case "multiplier":
+                return self._multiplier(target, known)
+            case "pure":
+                return self._pure(target, known)
+            case "sigma":
+                return self._sigma(target, known)
+        return 0.0
+
+    def _fits(self, noise: float, target: Target, known: Known) -> bool:
+        return target.allows(target.worst(((self.series(noise).event(known), 1),)))
+
+    def _multiplier(self, target: Target, known: Known) -> float:
+        probe = self.series(1.0).event(known)
+        assert isinstance(probe, SubsampledGaussian)
+
+        def reading(event: SubsampledGaussian, delta: float) -> float:
+            if target.order is not None:  # an account adds up at one order
+                need, most = target.at_order(target.worst(((event, 1),)))
+                return target.epsilon * need / most if most > 0.0 else math.inf
+            if target.accountant == "published":
+                return subsampled.epsilon_published(event, delta)
+            return subsampled.epsilon_proven(event, delta, self.settings.accounting)
+
+        found = subsampled.noise_multiplier(
+            target.epsilon, target.delta, probe.rate, probe.steps, probe.sampling, reading
+        )
+        return found / probe.noise_multiplier
+
+    def _pure(self, target: Target, known: Known) -> float:
+        """Pure epsilon: epsilon itself by the papers, else the largest whose reading at delta fits."""
+        if target.accountant == "published":
+            return target.epsilon
+        try:
+            return largest(lambda pure: self._fits(pure, target, known), target.epsilon, target.epsilon)
+        except BudgetError:
+            raise BudgetError(
+                f"epsilon = {target.epsilon:g} affords no pass at all; raise --epsilon"
+            ) from None
+
+    def _sigma(self, target: Target, known: Known) -> float:
+        """Gaussian noise against a sensitivity of 2."""
+        mu = gaussian_mu(target.epsilon, target.delta) * (1.0 - 1e-12)
+        if target.order is not None:
+            mu = largest(lambda mu: self._fits(2.0 / mu, target, known), mu, target.epsilon)
+        return 2.0 / mu
+
+    def released_in(self, round: int) -> int:
+        """Every noisy step is seen; without noise the models alone."""
+        if not self.private:
+            return 1
+        each = max(1, math.ceil(self.steps / self.rounds))
+        return min(self.steps, (round + 1) * each) - min(self.steps, round * each)
+
+    def start(self, agent: Agent, width: int) -> Any:
         """At zero."""
+        if self.compiled:
+            import admmnet.holder.series.kernels  # noqa: F401  # refused before anything is written
         return ModelState(np.zeros(width))
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Model after the next epoch; None once there is none, or the budget refuses."""
-        answer = yield Ask(agent.plan.noise)
+        answer = yield Ask(agent.plan.noise.series)
         return answer.value if isinstance(answer, Released) else None
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
@@ -129,3 +242,29 @@ class SingleSite(Method):
         """Last model."""
         found: Vector = agent.state.theta
         return found
+
+    def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
+        """Steps, what was calibrated, and in simulations diagnostics of the series."""
+        settings, noise = self.settings, agent.plan.noise
+        progress = (kept or {}).get(noise.series.key)
+        figures = {} if progress is None else dict(noise.series.figures(progress))
+        steps = round(figures["epochs"] * self.records) if "epochs" in figures else self.steps
+        facts = {
+            "loss": settings.loss,
+            "regularisation": None if settings.regularisation == "auto" else settings.regularisation,
+            "epochs": round(figures["epochs"], 1) if "epochs" in figures else self.rounds,
+            "batch": None if settings.batch == "auto" else settings.batch,
+            "sampling": None if settings.sampling == "auto" else settings.sampling,
+            "rate": self.rate,
+            "noise_multiplier": noise.multiplier,
+            "pure_epsilon": noise.pure,
+        }
+        if kept is not None:
+            facts["diagnostics"] = figures
+        return Closing({"steps": steps, "baseline": facts})
+
+
+def regularisation_of(settings: RunConfig) -> float:
+    """Weight lambda of a single-site method's objective."""
+    auto = 1e-5 if settings.loss == "hinge" else 1e-4
+    return auto if settings.regularisation == "auto" else float(settings.regularisation)

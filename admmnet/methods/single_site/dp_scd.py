@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from admmnet.holder.series import DualSteps, Series
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.methods.single_site.base import PASSES, SingleSite
 
 
 class DPSCD(SingleSite):
@@ -11,15 +13,28 @@ class DPSCD(SingleSite):
 
     name = "dp-scd"
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    def defaults(self) -> dict[str, Any]:
+        """The paper's sampling and noise in its form."""
+        noisy = self.published if self.settings.dual_noise == "auto" else bool(self.settings.dual_noise)
+        return {
+            "regularisation": self.weight,
+            "batch": self.usual_batch,
+            "epochs": PASSES,
+            "clip": self.reach(shown=noisy and self.settings.accountant == "proven"),
+            "sampling": "shuffled" if self.published else "poisson",
+            "dual_noise": noisy,
+            "accounting": "pld",
+        }
+
+    def series(self, noise: float) -> Series:
         """Eqs. (48), (49)."""
+        own = self.settings
         return DualSteps(
-            settings.regularisation,
-            settings.batch,
-            settings.clip,
+            self.weight,
+            int(own.batch),
+            float(own.clip),
             noise,
-            settings.steps(records),
-            settings.sampling,
-            settings.dual_noise,
+            self.steps,
+            own.sampling,
+            bool(own.dual_noise),
         )

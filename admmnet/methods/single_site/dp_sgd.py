@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from admmnet.holder.series import GradientSteps, Series
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.methods.single_site.base import PASSES, SingleSite
 
 
 class DPSGD(SingleSite):
-    """A constant learning rate."""
+    """A constant learning rate, 1 / c1 unless given (of the hinge loss, as of the logistic one)."""
 
     name = "dp-sgd"
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    def defaults(self) -> dict[str, Any]:
+        """A clip that a logistic gradient never reaches."""
+        return {
+            "regularisation": self.weight,
+            "batch": self.usual_batch,
+            "epochs": PASSES,
+            "clip": 1.0,
+            "learning_rate": 1.0 if self.settings.loss == "squared" else 4.0,
+            "sampling": "shuffled" if self.published else "poisson",
+            "accounting": "pld",
+        }
+
+    def series(self, noise: float) -> Series:
         """Eq. (54)."""
+        own = self.settings
         return GradientSteps(
-            settings.regularisation,
-            settings.batch,
-            settings.learning_rate,
-            settings.steps(records),
-            settings.sampling,
-            settings.clip,
+            self.weight,
+            int(own.batch),
+            float(own.learning_rate),
+            self.steps,
+            own.sampling,
+            float(own.clip),
             noise,
         )

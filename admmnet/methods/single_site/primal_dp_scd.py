@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from admmnet.errors import RequestError
 from admmnet.holder.series import PrimalSteps, Series
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.holder.series.batches import steps_per_epoch
+from admmnet.methods.single_site.base import PASSES, SingleSite
 
 
 class PrimalDPSCD(SingleSite):
@@ -12,19 +15,37 @@ class PrimalDPSCD(SingleSite):
 
     name = "primal-dp-scd"
     forms = ("published",)
+    covered = False
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    def defaults(self) -> dict[str, Any]:
+        """Small batches of features."""
+        return {
+            "regularisation": self.weight,
+            "batch": min(5, self.features),
+            "epochs": PASSES,
+            "clip": 0.1,
+        }
+
+    def series(self, noise: float) -> Series:
         """Eqs. (51), (52)."""
-        if settings.accountant == "proven":
+        own = self.settings
+        if own.accountant == "proven":
             raise RequestError(
                 "primal-dp-scd is refused under --accountant proven: its columns are scaled over all records, "
                 "which no figure covers; take --method published, or dp-scd"
             )
-        steps, _ = cls.size(settings, records, features)
-        return PrimalSteps(settings.regularisation, settings.batch, settings.clip, noise, steps)
+        return PrimalSteps(self.weight, int(own.batch), float(own.clip), noise, self.steps)
 
-    @classmethod
-    def size(cls, settings: BaselineSettings, records: int, features: int) -> tuple[int, float]:
-        """Batches of features; every record is in every step."""
-        return settings.steps(features), 1.0
+    @property
+    def steps(self) -> int:
+        """Batches of features."""
+        return self.rounds * steps_per_epoch(self.features, int(self.settings.batch))
+
+    @property
+    def rate(self) -> float:
+        """Every record is in every step."""
+        return 1.0
+
+    def notes(self, drowned: float) -> tuple[str, ...]:
+        """What no figure covers."""
+        return ("columns were scaled by their norms over all records: no figure covers that",)

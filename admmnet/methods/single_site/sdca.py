@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from admmnet.holder.series import ExactPasses, Series
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.methods.base import Agent, Closing
+from admmnet.methods.single_site.base import SingleSite
 
 GAP = 1e-6
 """Duality gap at which it stops."""
+MOST_PASSES = 1000
+"""Work, in passes over all records, at which it stops short of the gap."""
+MEASURED = 100
+"""Passes from which only every so many are measured: at its end they are short, and very many."""
 
 
 class SDCA(SingleSite):
@@ -14,18 +22,42 @@ class SDCA(SingleSite):
 
     name = "sdca"
     forms = ("published",)
+    private = False
 
-    @classmethod
-    def calibration(cls, settings: BaselineSettings) -> str:
-        """No noise."""
-        return "open"
+    def defaults(self) -> dict[str, Any]:
+        """It stops at the gap."""
+        return {"regularisation": self.weight, "epochs": MOST_PASSES}
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    def series(self, noise: float) -> Series:
         """Eqs. (43) to (45)."""
-        return ExactPasses(settings.regularisation, settings.epochs, GAP)
+        return ExactPasses(self.weight, int(self.settings.epochs), GAP)
 
-    @classmethod
-    def size(cls, settings: BaselineSettings, records: int, features: int) -> tuple[int, float]:
+    @property
+    def steps(self) -> int:
         """At most so many passes, record by record."""
-        return settings.epochs * records, 1.0 / records
+        return self.rounds * self.records
+
+    @property
+    def rate(self) -> float:
+        """One record."""
+        return 1.0 / self.records
+
+    def measured(self, round: int) -> bool:
+        """The first passes, and some of those that follow."""
+        return round < MEASURED or round % MEASURED == 0
+
+    def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
+        """Also say that it stopped before the gap."""
+        found = super().closing(agent, kept)
+        gap = found.facts["baseline"].get("diagnostics", {}).get("duality_gap", 0.0)
+        if gap <= GAP:
+            return found
+        words = (
+            f"sdca stopped at a duality gap of {gap:.3g}, above {GAP:g}: raise --epochs or --regularisation"
+        )
+        return found._replace(notes=(words,))
+
+    @property
+    def compiled(self) -> bool:
+        """Always."""
+        return True

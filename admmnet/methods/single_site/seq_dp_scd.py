@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from admmnet.holder.series import SequentialSteps, Series
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.methods.single_site.base import PASSES, SingleSite
+
+if TYPE_CHECKING:
+    from admmnet.config.run_config import RunConfig
 
 
 class SeqDPSCD(SingleSite):
@@ -11,15 +16,36 @@ class SeqDPSCD(SingleSite):
 
     name = "seq-dp-scd"
 
+    def defaults(self) -> dict[str, Any]:
+        """Published noise grows with the batch."""
+        return {
+            "regularisation": self.weight,
+            "batch": min(5, self.usual_batch) if self.published else self.usual_batch,
+            "epochs": PASSES,
+            "clip": self.reach(shown=True),
+            "sampling": "shuffled",
+            "accounting": "pld",
+        }
+
     @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    def unit_rows(cls, settings: RunConfig) -> bool:
+        """The proven bound needs them."""
+        return settings.method != "published"
+
+    def series(self, noise: float) -> Series:
         """Eq. (50)."""
+        own = self.settings
         return SequentialSteps(
-            settings.regularisation,
-            settings.batch,
-            settings.clip,
+            self.weight,
+            int(own.batch),
+            float(own.clip),
             noise,
-            settings.steps(records),
-            settings.sampling,
-            "published" if settings.method == "published" else "contraction",
+            self.steps,
+            own.sampling,
+            "published" if self.published else "contraction",
         )
+
+    @property
+    def compiled(self) -> bool:
+        """Always."""
+        return True

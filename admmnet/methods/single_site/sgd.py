@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from admmnet.holder.series import GradientSteps, Series
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.methods.single_site.base import PASSES, SingleSite
 
 
 class SGD(SingleSite):
@@ -11,16 +13,24 @@ class SGD(SingleSite):
 
     name = "sgd"
     forms = ("published",)
+    private = False
 
-    @classmethod
-    def calibration(cls, settings: BaselineSettings) -> str:
-        """No noise."""
-        return "open"
+    def defaults(self) -> dict[str, Any]:
+        """Record by record; the learning rate is of the best order on Adult."""
+        return {
+            "regularisation": self.weight,
+            "batch": 1,
+            "epochs": PASSES,
+            "learning_rate": 0.1,
+            "sampling": "shuffled",
+        }
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    def series(self, noise: float) -> Series:
         """Eq. (53)."""
-        steps = settings.steps(records)
-        return GradientSteps(
-            settings.regularisation, settings.batch, settings.learning_rate, steps, settings.sampling
-        )
+        own = self.settings
+        return GradientSteps(self.weight, int(own.batch), float(own.learning_rate), self.steps, own.sampling)
+
+    @property
+    def compiled(self) -> bool:
+        """Record by record, and not by coins."""
+        return self.settings.batch == 1 and self.settings.sampling != "poisson"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
 import numpy as np
 
 from admmnet.holder.series import DisjointSteps, Series
-from admmnet.holder.series.batches import steps_per_epoch
-from admmnet.methods.single_site.base import BaselineSettings, SingleSite
+from admmnet.methods.single_site.base import SingleSite
 
 
 class SongSGD(SingleSite):
@@ -15,23 +16,22 @@ class SongSGD(SingleSite):
     name = "song-sgd"
     one_pass = True
 
-    @classmethod
-    def calibration(cls, settings: BaselineSettings) -> str:
+    def defaults(self) -> dict[str, Any]:
+        """The learning rate is of the best order on Adult."""
+        return {
+            "regularisation": self.weight,
+            "batch": self.usual_batch,
+            "learning_rate": 10.0,
+            "schedule": "sqrt",
+        }
+
+    @property
+    def calibrates(self) -> Literal["pure"]:
         """Noise of density exp(-(alpha/2) ||z||)."""
         return "pure"
 
-    @classmethod
-    def series(cls, settings: BaselineSettings, records: int, features: int, noise: float) -> Series:
+    def series(self, noise: float) -> Series:
         """Eqs. (55), (56)."""
-        return DisjointSteps(
-            settings.regularisation,
-            settings.batch,
-            np.array(noise),
-            settings.schedule,
-            settings.learning_rate,
-        )
-
-    @classmethod
-    def size(cls, settings: BaselineSettings, records: int, features: int) -> tuple[int, float]:
-        """One pass."""
-        return steps_per_epoch(records, settings.batch), settings.batch / records
+        own = self.settings
+        alpha, scale = np.array(noise), float(own.learning_rate)
+        return DisjointSteps(self.weight, int(own.batch), alpha, own.schedule, scale)

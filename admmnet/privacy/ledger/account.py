@@ -49,6 +49,8 @@ class AccountFile:
         Digest of the last line before this run, ``chain.NOTHING`` in a new account.
     order : int
         The one Renyi order of the filter, fixed when the account was opened first.
+    adjacency : str or None
+        Relation of all its costs; None in a new account.
 
     Raises
     ------
@@ -72,6 +74,7 @@ class AccountFile:
     ) -> None:
         self.path = account_path(folder, agent)
         self._delta = delta
+        self.adjacency: str | None = None
         self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
         self._events: list[Event] = []  # and the events in those behind it
         self._alone = True  # whether no other run has begun since
@@ -132,6 +135,7 @@ class AccountFile:
                     "it belongs to other records; name another folder with --account"
                 )
         self.totals = account.totals
+        self.adjacency = header["adjacency"]
         self.order = int(abs(ORDERS - header["order"]).argmin())
         lines = self.path.read_bytes().split(b"\n")[:-1]
         if since is not None:

@@ -190,13 +190,14 @@ def _header(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[dict[str, A
 
 
 def _run(path: Path, number: int, line: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
-    """Header of another run of an account; records, delta and order are the account's."""
+    """Header of another run of an account; records, delta, order and relation are the account's."""
     header = {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}
     _check_header(path, number, header)
     for name, own, asked in (
         ("agent", first["agent"], header["agent"]),
         ("records", first["records"], header["records"]),
         ("order", first["order"], header["order"]),
+        ("adjacency", first["adjacency"], header["adjacency"]),
         ("delta", first["budget"]["delta"], header["budget"]["delta"]),
     ):
         if own != asked:

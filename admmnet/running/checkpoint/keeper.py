@@ -22,20 +22,20 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import to_toml
 from admmnet.errors import RequestError
+from admmnet.faults.clock import VirtualClock
 from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import Place
 from admmnet.running.checkpoint.packing import pack, read_archive, unpack, write_archive
 from admmnet.running.checkpoint.state import (
     State,
     block_state,
     node_state,
-    put,
     restore_block,
     restore_node,
-    taken,
 )
 from admmnet.running.node import Node
-from admmnet.running.readout import Tail
+from admmnet.running.readout import TailAverage
 from admmnet.transport import Transport
 from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
@@ -71,6 +71,7 @@ class Keeper:
     ----------
     config : RunConfig
         Resolved settings; ``resume`` says whether to go on, ``checkpoint_every`` how often to save.
+    method : Method
     holders : mapping
         Holders of this process's agents; seeded checkpoints keep fingerprints of their records.
     transport : Transport
@@ -94,12 +95,14 @@ class Keeper:
     def __init__(
         self,
         config: RunConfig,
+        method: Method,
         holders: Mapping[int, tuple[Holder, int]],
         transport: Transport,
         folder: Path,
     ) -> None:
         self._config, self._transport, self._folder = config, transport, folder / FOLDER
         self._seeded = config.seeded
+        self._rounds = method.rounds if method.verb == "exchange" else None  # an epoch may be the last or not
         self._total = sum(len(own) for own in transport.layout.owners)
         self.start = 0
         self.notes: tuple[str, ...] = ()
@@ -120,7 +123,7 @@ class Keeper:
         """Where an agent's ledger stood, None without resume."""
         return self._places.get(agent)
 
-    def restore(self, blocks: Sequence[Sequence[Node]], tail: Tail) -> None:
+    def restore(self, blocks: Sequence[Sequence[Node]], tail: TailAverage) -> None:
         """Give agents, solvers and the running mean their state back."""
         if not self._states:
             return
@@ -136,12 +139,19 @@ class Keeper:
             tail._sum = self._transport.collect(np.stack(rows))
         self._states = {}
 
-    def restore_clock(self, clock: object) -> None:
-        """Give a virtual clock its state back; None has none."""
+    def restore_clock(self, clock: VirtualClock | None) -> None:
+        """Give a virtual clock its state back."""
         if clock is not None and self._network:
-            put(clock, self._network, secret=False)
+            clock.start, clock.worked = self._network["start"].copy(), self._network["worked"].copy()
+            clock.ends = self._network["ends"].tolist()
 
-    def save(self, done: int, blocks: Sequence[Sequence[Node]], tail: Tail, clock: object = None) -> None:
+    def save(
+        self,
+        done: int,
+        blocks: Sequence[Sequence[Node]],
+        tail: TailAverage,
+        clock: VirtualClock | None = None,
+    ) -> None:
         """Write a checkpoint after ``done`` rounds, if one is due; the last round has none.
 
         Raises
@@ -150,7 +160,7 @@ class Keeper:
             If the disk refuses.
         """
         every = self._config.checkpoint_every
-        if every is None or done % every or done >= int(self._config.rounds):
+        if every is None or done % every or (self._rounds is not None and done >= self._rounds):
             return
         folder = self._folder / f"{done:06d}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -162,9 +172,13 @@ class Keeper:
             solver = _block_of(block) if self._seeded else None
             if solver is not None:
                 states[f"block {min(node.id for node in block)}"] = block_state(solver)
-        states["network"] = {"count": np.asarray(tail._count)} | (
-            {} if clock is None else taken(clock, secret=False)
-        )
+        states["network"] = {"count": np.asarray(tail._count)}
+        if clock is not None:
+            states["network"] |= {
+                "start": clock.start,
+                "worked": clock.worked,
+                "ends": np.array(clock.ends),
+            }
         index, stacks = pack(states)
         meta = {
             "schema": SCHEMA,
@@ -184,7 +198,7 @@ class Keeper:
         self._transport.world.gather(None)  # every process has its part written
         self._forget(done)
 
-    def _agent(self, node: Node, tail: Tail) -> State:
+    def _agent(self, node: Node, tail: TailAverage) -> State:
         state = node_state(node, seeded=self._seeded)
         if tail._sum is not None:
             state["tail"] = tail._sum[node.id]
@@ -321,7 +335,7 @@ def _offer(part: Any) -> tuple[int, set[tuple[int, str]]]:
 
 def _block_of(block: Sequence[Node]) -> BlockSolver | None:
     """Solver of a block, None of a single agent; asked for in seeded runs alone."""
-    return block[0].door.secret.solver.block if block else None
+    return block[0].door.secret.solver.block if len(block) > 1 else None
 
 
 def _fingerprint(holder: Holder, member: int) -> str:

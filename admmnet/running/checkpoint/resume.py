@@ -35,8 +35,6 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     folder = Path(folder)
     _check_folder(folder)
     saved = load_config(folder / "config.toml")
-    if saved.baseline:
-        raise RequestError(f"{folder} is a baseline's: baselines have no checkpoints; run anew")
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
     for name, value in given.items():
         own = str(folder) if name == "out" else getattr(saved, name)

@@ -1,19 +1,19 @@
-"""What a checkpoint keeps of agents, methods and solvers, attribute by attribute (docs/run-folder.md, "Checkpoints").
+"""What a checkpoint keeps of agents and solvers, field by field (docs/run-folder.md, "Checkpoints").
 
-Of every class that has state the table below says which attributes were *released* or are public, which are
-*secret*, being computed from records or noise and never released, and which are *fixed* by the settings. Private
-checkpoints keep the first kind alone.
+An agent's state, what is counted of it and what has happened at its door are public. What is behind the door (streams,
+thresholds, warm starts, how far a series is) is in checkpoints of seeded runs alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.holder.series.batches import SeriesProgress
 from admmnet.solvers.ball_query import BallQuery
 
 if TYPE_CHECKING:
@@ -26,52 +26,8 @@ State: TypeAlias = dict[str, Array]
 """Name to array; numbers are arrays without axes, and what is None is left out."""
 
 
-class Kinds(NamedTuple):
-    """Attributes of a class by kind."""
-
-    released: tuple[str, ...] = ()
-    secret: tuple[str, ...] = ()
-    fixed: tuple[str, ...] = ()
-
-
-TABLE: Mapping[str, Kinds] = {
-    "VirtualClock": Kinds(("start", "worked", "ends"), (), ("_model", "_delays", "_payload")),
-}
-"""By the class's name: classes that few runs need are not imported for it."""
-
-
-def taken(thing: object, *, secret: bool) -> State:
-    """Released attributes of an object, and its secret ones if asked for, where they are arrays and numbers."""
-    return {
-        name: np.asarray(value)
-        for name in _names(thing, secret=secret)
-        if (value := getattr(thing, name, None)) is not None
-    }
-
-
-def put(thing: object, state: Mapping[str, Array], *, secret: bool) -> None:
-    """Give an object what ``taken`` took; what was None then is None."""
-    for name in _names(thing, secret=secret):
-        if not hasattr(thing, name):
-            continue
-        value = state.get(name)
-        if value is None:
-            setattr(thing, name, None)
-        elif isinstance(getattr(thing, name), list):
-            setattr(thing, name, value.tolist())
-        else:
-            setattr(thing, name, value.copy(order="K") if value.ndim else value.item())
-
-
-def _names(thing: object, *, secret: bool) -> Iterator[str]:
-    kind = type(thing).__name__
-    kinds = TABLE[kind]
-    unknown = set(vars(thing)).difference(*kinds)
-    if unknown:
-        raise TypeError(
-            f"{kind} has {', '.join(sorted(unknown))}: say in kept.TABLE what a checkpoint does with it"
-        )
-    return iter(kinds.released + (kinds.secret if secret else ()))
+_COUNTS = ("releases", "sent")
+"""What is counted of every agent."""
 
 
 def node_state(node: Node, *, seeded: bool) -> State:
@@ -82,25 +38,34 @@ def node_state(node: Node, *, seeded: bool) -> State:
     noise before it asks again. Both are adaptively composed charges, as any two starts are.
     """
     agent = node.agent
-    state = {"releases": np.asarray(agent.releases), "marks": _words(node.door.marks)}
-    state |= _under("state", _fields(agent.state))
+    state = {name: np.asarray(getattr(agent, name)) for name in _COUNTS}
+    state |= {"marks": _words(node.door.marks)} | _under("state", _fields(agent.state))
     if not seeded:
         return state
     secret = node.door.secret
     state["streams"] = np.stack([_stream(secret.streams[purpose]) for purpose in sorted(secret.streams)])
-    state |= states_taken(secret.solver.states)
+    if secret.solved:
+        state |= _under("solver", states_taken(secret.solver.states))
     state["kept"] = _words(secret.kept)
     for number, key in enumerate(sorted(secret.kept)):
-        value = secret.kept[key]
-        own = _query_state(value) if isinstance(value, BallQuery) else {"": np.asarray(value)}
-        state |= _under(f"kept{number}", own)
+        state |= _under(f"kept{number}", _kept_state(secret.kept[key]))
     return state
+
+
+def _kept_state(value: Any) -> State:
+    """State of what a measurement keeps behind the door: a number, a query's warm start, how far a series is."""
+    if isinstance(value, BallQuery):
+        return {"radius": np.asarray(value.radius), "gap": np.asarray(value.gap)} | states_taken(value.states)
+    if isinstance(value, SeriesProgress):
+        return _fields(value) | {"series": np.array(type(value).__name__)}
+    return {"": np.asarray(value)}
 
 
 def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     """Give an agent its state back."""
     agent = node.agent
-    agent.releases = state["releases"].item()
+    for name in _COUNTS:
+        setattr(agent, name, state[name].item())
     node.door.marks.update(state["marks"].tolist())
     _set_fields(agent.state, _below("state", state))
     if not seeded:
@@ -108,11 +73,15 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     secret = node.door.secret
     for purpose, words in zip(sorted(secret.streams), state["streams"], strict=True):
         _set_stream(secret.streams[purpose], words)
-    put_states(secret.solver.states, state)
+    solver = _below("solver", state)
+    if solver:
+        put_states(secret.solver.states, solver)
     for number, key in enumerate(state["kept"].tolist()):
         own = _below(f"kept{number}", state)
         if "" in own:
             secret.kept[key] = own[""].item()
+        elif "series" in own:
+            secret.kept[key] = _progress(own)
         else:
             secret.kept[key] = _query(secret.solver, own)
 
@@ -152,8 +121,12 @@ def put_states(states: Mapping[str, Any], saved: State) -> None:
         _set_fields(state, _below(name, saved))
 
 
-def _query_state(query: BallQuery) -> State:
-    return {"radius": np.asarray(query.radius), "gap": np.asarray(query.gap)} | states_taken(query.states)
+def _progress(saved: State) -> SeriesProgress:
+    kinds = {kind.__name__: kind for kind in SeriesProgress.__subclasses__()}
+    kind = kinds[str(saved["series"])]
+    progress = kind.__new__(kind)
+    _set_fields(progress, saved)
+    return progress
 
 
 def _query(solver: AnySolver, saved: State) -> BallQuery:

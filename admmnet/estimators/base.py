@@ -1,18 +1,19 @@
 """What the estimators share; needs scikit-learn (the extra ``sklearn``).
 
-Rows are prepared as in `admmnet.baselines.fit.prepare_rows`: a constant 1 is appended and every row is scaled to
+Rows are prepared as in `admmnet.estimators.fit.prepare_rows`: a constant 1 is appended and every row is scaled to
 norm 1, by itself. Scores, coefficients and intercept are those of the scaled rows. Without ``random_state`` the noise
 is keyed by the operating system; with it a fit is a simulation.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from admmnet.baselines.fit import fit, prepare_rows
 from admmnet.errors import RequestError
+from admmnet.estimators.fit import fit, prepare_rows
 from admmnet.types import Matrix, Vector
 
 try:
@@ -23,14 +24,18 @@ try:
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
     raise RequestError(
-        "the estimators need scikit-learn: install the extra 'sklearn'; admmnet.baselines.fit works without it"
+        "the estimators need scikit-learn: install the extra 'sklearn'; admmnet.estimators.fit works without it"
     ) from missing
 
 
-class Baseline(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class Estimator(BaseEstimator):  # type: ignore[misc]
     """What all estimators share: rows, seeds, attributes."""
 
-    _algorithm = ""
+    _algorithm: ClassVar[str] = ""
+    loss: str = "logistic"
+    fit_intercept: bool = True
+    random_state: Any = None
 
     def _fit(self, X: Any, labels: Vector) -> None:
         names = [name for name in self.get_params(deep=False) if name not in _OWN]
@@ -68,10 +73,26 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
 
 
 _OWN = ("fit_intercept", "random_state", "target_range")
-"""Parameters that are no settings of the baseline."""
+"""Parameters that are no settings of the method."""
 
 
-class Classifier(ClassifierMixin, Baseline):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class Plain(Estimator):
+    """Parameters of methods without privacy."""
+
+    regularisation: float | str = "auto"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Budgeted(Estimator):
+    """Parameters of private methods."""
+
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    method: str = "proven"
+
+
+class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Two classes; labels are encoded as -1 and +1."""
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -82,7 +103,7 @@ class Classifier(ClassifierMixin, Baseline):  # type: ignore[misc]
         ValueError
             X is no finite table, or y has not two values.
         RequestError, BudgetError
-            As `admmnet.baselines.fit.fit`.
+            As `admmnet.estimators.fit.fit`.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
@@ -127,8 +148,11 @@ class Probability(Classifier):
         return np.column_stack([1.0 - ahead, ahead])
 
 
-class Regressor(RegressorMixin, Baseline):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """Real targets, scaled from their public range to [-1, 1]."""
+
+    target_range: tuple[float, float] = (-1.0, 1.0)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X, shape (N, d), and targets y, shape (N,), cut off at ``target_range``, which is public.
@@ -138,7 +162,7 @@ class Regressor(RegressorMixin, Baseline):  # type: ignore[misc]
         ValueError
             X or y is not finite, or the range is empty.
         RequestError, BudgetError
-            As `admmnet.baselines.fit.fit`.
+            As `admmnet.estimators.fit.fit`.
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         low, high = self.target_range

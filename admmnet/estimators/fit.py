@@ -1,0 +1,190 @@
+"""A single-site method on arrays: the library function behind the estimators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, cast
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from admmnet.config.checks import BASELINE_OWNERS
+from admmnet.config.defaults import with_delta
+from admmnet.config.run_config import RunConfig
+from admmnet.errors import BudgetError, RequestError
+from admmnet.holder import Door, Holder, SimulatedHolder
+from admmnet.holder.holder import Features, is_sparse, squared_norms
+from admmnet.methods import METHODS
+from admmnet.methods.base import AgentPlan, Facts
+from admmnet.methods.single_site.base import SeriesNoise
+from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.events import SubsampledGaussian
+from admmnet.rng import agent_streams
+from admmnet.running.node import proposal
+from admmnet.solvers.batch import run_single
+from admmnet.types import Matrix, Vector
+
+_COMMON = ("loss", "regularisation", "method", "accountant", "epsilon", "delta", "data_dependent")
+"""Settings that ``fit`` takes besides those of [baseline]."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model.
+
+    Attributes
+    ----------
+    theta : ndarray, shape (d,)
+        The model, the intercept last if there is one.
+    plan : AgentPlan
+        Noise, charges, budget; its ``noise`` has the series of steps.
+    config : RunConfig
+        The settings without ``auto``.
+    privacy : dict
+        What was promised and what is proven of it.
+    """
+
+    theta: Vector = field(repr=False)
+    plan: AgentPlan
+    config: RunConfig
+    privacy: dict[str, Any]
+
+
+def fit(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    algorithm: str,
+    fit_intercept: bool = True,
+    seed: int | None = None,
+    **settings: Any,
+) -> Fit:
+    """Fit a single-site method to arrays; nothing is written.
+
+    Parameters
+    ----------
+    X : array_like, shape (N, d), or scipy.sparse matrix
+        Features. A constant 1 is appended if ``fit_intercept``, and every row is scaled to norm 1 then: by itself,
+        so that no record's row depends on another's.
+    y : array_like, shape (N,)
+        Labels -1 and +1, or for the squared loss targets in a public range; [-1, 1] suits the clip's default.
+    algorithm : str
+        Name of a method of one site.
+    fit_intercept : bool
+        Whether the model has an intercept.
+    seed : int, optional
+        Makes it a simulation; without it the noise is keyed by the operating system.
+    **settings
+        As the flags of ``admmnet baseline``: epsilon, delta, loss, batch, epochs, clip, ...
+
+    Returns
+    -------
+    Fit
+        theta fits rows prepared in the same way (``prepare_rows``).
+
+    Raises
+    ------
+    RequestError
+        Settings or records are out of range.
+    BudgetError
+        The budget affords no step.
+    """
+    usable = sorted((*_COMMON, *BASELINE_OWNERS))
+    strangers = sorted(set(settings) - set(usable))
+    if strangers:
+        raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
+    rows = prepare_rows(X, fit_intercept=fit_intercept)
+    records, width = rows.shape
+    config = with_delta(RunConfig(algorithm=algorithm, seed=seed, **settings), [records])
+    kind = METHODS[algorithm]
+    if kind.verb != "none":
+        raise RequestError(f"no baseline is called {algorithm!r}: it needs a network; take admmnet.run")
+    kind.require_covered(accepted=seed is not None or config.data_dependent)
+    method = kind(config, Facts(nx.empty_graph(1), {0: records}, width, {}))
+    promise = Target(
+        config.epsilon, float(config.delta), str(config.accountant), form=str(method.settings.method)
+    )
+    plan = method.plan(0, promise)
+    of_records = (Holder if seed is None and kind.private else SimulatedHolder).of(
+        [(rows, np.array(y))],
+        task=kind.task(config),
+        unit=kind.unit_rows(config),
+        dependent=config.data_dependent,
+        copy=False,
+    )
+    guard = MemoryLedger(plan.budget, str(config.method), plan.adjacency)
+    door, agent = Door(of_records, 0, method.loss, guard, agent_streams(0, seed)), method.agent(0, plan)
+    for epoch in count():
+        theta = run_single(proposal(method, agent, door, epoch))
+        if theta is None:
+            break
+        method.absorb(agent, theta, {})
+    if not epoch:
+        raise BudgetError("the budget does not afford what the fit costs: raise epsilon")
+    steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
+    privacy = _privacy(plan, promise if kind.private else None, covered=kind.covered)
+    return Fit(
+        method.model(agent), plan, method.settings, privacy | {"steps": steps, "seeded": seed is not None}
+    )
+
+
+def _privacy(plan: AgentPlan, promise: Target | None, *, covered: bool) -> dict[str, Any]:
+    """What a fit promises: epsilons, relation, noise."""
+    worst, noise, event = plan.worst_case, plan.noise, plan.charges[0][0]
+    proven = published = None
+    if promise is not None and worst is not None:
+        proven = worst.epsilon_proven(promise.delta) if covered else None
+        published = worst.epsilon_published(promise.delta)
+    own = noise if isinstance(noise, SeriesNoise) else None
+    return {
+        "epsilon_target": None if promise is None else promise.epsilon,
+        "delta": None if promise is None else promise.delta,
+        "account": None,  # nothing adds up the fits on these records
+        "epsilon_proven": proven,
+        "epsilon_published": published,
+        "accountant": None if promise is None else promise.accountant,
+        "adjacency": plan.adjacency,
+        "sampling": event.sampling if isinstance(event, SubsampledGaussian) else None,
+        "noise_multiplier": None if own is None else own.multiplier,
+        "pure_epsilon": None if own is None else own.pure,
+    }
+
+
+def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
+    """Append a constant 1 and scale every row to norm 1; rows of zeros stay. Sparse input stays sparse.
+
+    Raises
+    ------
+    RequestError
+        X is no finite table.
+    """
+    if is_sparse(cast("Any", X)):
+        from scipy import sparse
+
+        table = sparse.csr_array(X, dtype=np.float64, copy=True)
+        table.sum_duplicates()
+        if fit_intercept:
+            table = sparse.hstack([table, np.ones((table.shape[0], 1))], format="csr")
+        if not np.isfinite(table.data).all():
+            raise RequestError("X holds a number that is not finite: clean the records")
+        entries = np.diff(table.indptr)
+        for first in (True, False):  # squares of large numbers would overflow
+            sizes = abs(table).max(axis=1).toarray().ravel() if first else np.sqrt(squared_norms(table))
+            table.data = table.data / np.repeat(np.where(sizes > 0.0, sizes, 1.0), entries)
+        return cast("Features", table)
+    dense: Matrix = np.array(X, dtype=np.float64, ndmin=1)
+    if dense.ndim != 2 or not dense.size:
+        raise RequestError(
+            f"X has shape {dense.shape}: a table with at least one row and one column is needed"
+        )
+    if not np.isfinite(dense).all():
+        raise RequestError("X holds a number that is not finite: clean the records")
+    if fit_intercept:
+        dense = np.hstack([dense, np.ones((len(dense), 1))])
+    most = np.max(np.abs(dense), axis=1, keepdims=True)
+    dense = dense / np.where(most > 0.0, most, 1.0)  # squares of large numbers would overflow
+    norms = np.sqrt(np.einsum("ij,ij->i", dense, dense))[:, None]
+    return cast("Features", dense / np.where(norms > 0.0, norms, 1.0))

@@ -1,0 +1,115 @@
+"""Estimators in the manner of scikit-learn around single-site methods: docs/estimators.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from admmnet.estimators.base import Budgeted, Plain, Probability, Regressor
+
+# parameters are fields, by which scikit-learn clones and searches; it compares and prints estimators itself
+parameters = dataclass(kw_only=True, eq=False, repr=False)
+
+
+@parameters
+class SDCAClassifier(Plain, Probability):
+    """Stochastic dual coordinate ascent, without privacy; stops at a duality gap of 1e-6."""
+
+    _algorithm = "sdca"
+    epochs: int | str = "auto"
+
+
+@parameters
+class DPSCDClassifier(Budgeted, Probability):
+    """DP-SCD with private dual variables, Poisson batches; ``method="published"`` is Algorithm 1 of its paper."""
+
+    _algorithm = "dp-scd"
+    regularisation: float | str = "auto"
+    batch: int | str = "auto"
+    epochs: int | str = "auto"
+    clip: float | str = "auto"
+    sampling: str = "auto"
+    dual_noise: bool | str = "auto"
+    accountant: str | None = None
+
+
+@parameters
+class DPSGDClassifier(Budgeted, Probability):
+    """DP-SGD: clipped gradients, Gaussian noise, Poisson batches."""
+
+    _algorithm = "dp-sgd"
+    regularisation: float | str = "auto"
+    batch: int | str = "auto"
+    epochs: int | str = "auto"
+    clip: float | str = "auto"
+    learning_rate: float | str = "auto"
+    sampling: str = "auto"
+    accountant: str | None = None
+
+
+@parameters
+class SongSGDClassifier(Budgeted, Probability):
+    """Private SGD of Song, Chaudhuri, Sarwate 2013: one pass, noise of density exp(-a ||z||) on every batch."""
+
+    _algorithm = "song-sgd"
+    regularisation: float | str = "auto"
+    batch: int | str = "auto"
+    learning_rate: float | str = "auto"
+    schedule: str = "auto"
+
+
+@parameters
+class BANCOClassifier(Budgeted, Probability):
+    """Parameter-free locally private subgradient descent of Jun, Orabona 2019."""
+
+    _algorithm = "banco"
+    noise: str = "auto"
+
+
+@parameters
+class DPSCDRegressor(Budgeted, Regressor):
+    """DP-SCD on the squared loss (ridge regression)."""
+
+    _algorithm = "dp-scd"
+    loss: str = "squared"
+    regularisation: float | str = "auto"
+    batch: int | str = "auto"
+    epochs: int | str = "auto"
+    clip: float | str = "auto"
+    sampling: str = "auto"
+    dual_noise: bool | str = "auto"
+    accountant: str | None = None
+
+
+@parameters
+class DPSGDRegressor(Budgeted, Regressor):
+    """DP-SGD on the squared loss (ridge regression)."""
+
+    _algorithm = "dp-sgd"
+    loss: str = "squared"
+    regularisation: float | str = "auto"
+    batch: int | str = "auto"
+    epochs: int | str = "auto"
+    clip: float | str = "auto"
+    learning_rate: float | str = "auto"
+    sampling: str = "auto"
+    accountant: str | None = None
+
+
+@parameters
+class PlainSGDClassifier(Plain, Probability):
+    """Stochastic gradient descent without privacy, constant learning rate; its name leaves scikit-learn's alone."""
+
+    _algorithm = "sgd"
+    batch: int | str = "auto"
+    epochs: int | str = "auto"
+    learning_rate: float | str = "auto"
+    sampling: str = "auto"
+
+
+@parameters
+class SDCARegressor(Plain, Regressor):
+    """Ridge regression by stochastic dual coordinate ascent, without privacy."""
+
+    _algorithm = "sdca"
+    loss: str = "squared"
+    epochs: int | str = "auto"

@@ -1,0 +1,113 @@
+"""Accounts of a run's agents: opened before it plans, refused where they belong to other records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from admmnet.config.defaults import with_delta
+from admmnet.config.run_config import RunConfig
+from admmnet.data import DataSettings
+from admmnet.errors import RequestError
+from admmnet.privacy.ledger.account import AccountFile, delta_of
+from admmnet.running.checkpoint.resume import begun_at
+from admmnet.transport import World
+from admmnet.transport.collective import gather_owned
+
+
+def delta_for_all(
+    config: RunConfig, world: World, owners: Sequence[Sequence[int]], counts: Mapping[int, int]
+) -> RunConfig:
+    """Settings with delta as a number; what an agent's account has is taken from its owner's word alone."""
+    if config.delta != "auto" or not config.budgeted:
+        return config
+    found: dict[int, float] = {}
+    if config.account is not None or world.name == "zmq":  # each host chooses whether it has an account
+        folder = None if config.account is None else Path(config.account)
+        own = {i: None if folder is None else delta_of(folder, i) for i in owners[world.rank]}
+        told = gather_owned(
+            world, owners, own, lambda i, delta: delta is None or _is_delta(delta), "account's delta"
+        )
+        found = {i: delta for i, delta in told.items() if delta is not None}
+    return with_delta(config, list(counts.values()), found)
+
+
+def _is_delta(value: object) -> bool:
+    return type(value) is float and 0.0 < value < 1.0
+
+
+def open_accounts(
+    config: RunConfig, counts: Mapping[int, int], mine: Sequence[int]
+) -> dict[int, AccountFile]:
+    """Accounts of this process's agents, none without ``--account``.
+
+    Raises
+    ------
+    RequestError
+        If one cannot be opened, or is of other records.
+    """
+    if config.account is None:
+        return {}
+    folder = Path(config.account)
+    _same_records(folder, config)
+    accounts: dict[int, AccountFile] = {}
+    try:
+        for i in mine:
+            since = begun_at(config, i, len(counts))
+            budget = config.budget_of(i)
+            accounts[i] = AccountFile(folder, i, counts[i], *budget, since=since, mode=config.mode)
+    except BaseException:
+        for account in accounts.values():
+            account.close()
+        raise
+    return accounts
+
+
+def _same_records(folder: Path, config: RunConfig) -> None:
+    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost."""
+    now = {
+        "mode": config.mode,
+        "noise": "seeded" if config.seeded else "private",
+        "data": config.data,
+        "data_seed": config.data_seed,
+        "split": config.split,
+        "test": config.test,
+        "test_fraction": config.test_fraction,
+        "no_test": config.no_test,
+        "agents": config.agents or 1,
+    }
+    path = folder / "records.json"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                json.dump(now, file, indent=2)
+            return
+        except FileExistsError:
+            # another rank of this run may be writing it: the content is the same then
+            text = path.read_text(encoding="utf-8")
+            then = json.loads(text) if text else now
+    except (OSError, ValueError) as error:
+        raise RequestError(f"cannot open the account {folder}: {error}") from None
+    before = _dealt({**now, "no_test": False, "mode": None, **(then if isinstance(then, dict) else {})})
+    for key, value in _dealt(now).items():
+        if before[key] != value:
+            why = "a record's cost would be spread over accounts that do not add up"
+            if key in ("mode", "noise"):
+                why = "what a simulation shows is no cost that an account of private runs could hold"
+            raise RequestError(
+                f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; name "
+                "another folder with --account"
+            )
+
+
+def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides the agents' records and what their account means; older accounts do not say their mode."""
+    dealt = {name: value for name, value in values.items() if name != "no_test"}
+    if values["no_test"] or (values["test"] is not None and not DataSettings(data=values["data"]).named):
+        dealt["test"] = "nothing drawn"  # whatever file the errors are measured on
+    if values["mode"] is None:
+        dealt["mode"] = "simulation" if values["noise"] == "seeded" else RunConfig(data=values["data"]).mode
+    return dealt

@@ -1,0 +1,184 @@
+"""Methods from outside with state of their own, and single-site methods: interrupted and resumed, the same model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import BudgetError, RequestError, RunConfig, read_run, run
+from admmnet.holder.answers import Asking
+from admmnet.methods import METHODS
+from admmnet.methods.base import Agent
+from admmnet.methods.consensus import ConsensusState
+from admmnet.methods.pp_admm import PPADMM
+from admmnet.methods.single_site.base import ModelState
+from admmnet.methods.single_site.dp_sgd import DPSGD
+from admmnet.types import Vector
+from tests.interrupted_runs import Place, assert_same, write_people
+
+
+@dataclass(slots=True)
+class Heavy(ConsensusState):
+    """With what a momentum needs."""
+
+    velocity: Vector = field(default_factory=lambda: np.zeros(0))
+    previous: Vector | None = None
+    turns: int = 0
+
+
+class HeavyBall(PPADMM):
+    """PP-ADMM whose duals see a running mean of its broadcasts."""
+
+    name = "heavy-ball"
+
+    def start(self, agent: Agent, width: int) -> Heavy:
+        state = Heavy.zero(agent.degree, width)
+        state.velocity = np.zeros(width)
+        return state
+
+    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
+        found = yield from super().propose(agent, round)
+        if found is None:
+            return None
+        state: Heavy = agent.state
+        if state.previous is not None:
+            state.velocity = 0.5 * state.velocity + (found - state.previous)
+        state.previous, state.turns = found, state.turns + 1
+        moved: Vector = found + 0.1 / state.turns * state.velocity
+        return moved
+
+
+@dataclass(slots=True)
+class Averaged(ModelState):
+    """With the sum of all models."""
+
+    total: Vector
+    count: int = 0
+
+
+class AveragedSGD(DPSGD):
+    """DP-SGD whose model is the mean over its epochs."""
+
+    name = "averaged-sgd"
+
+    def start(self, agent: Agent, width: int) -> Averaged:
+        return Averaged(np.zeros(width), np.zeros(width))
+
+    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
+        if own is not None:
+            agent.state.total, agent.state.count = agent.state.total + own, agent.state.count + 1
+
+    def model(self, agent: Agent) -> Vector:
+        mean: Vector = agent.state.total / max(1, agent.state.count)
+        return mean
+
+
+@pytest.fixture
+def strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in (HeavyBall, AveragedSGD):
+        monkeypatch.setitem(METHODS, kind.name, kind)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    write_people(tmp_path / "people.npz")
+    return Place(tmp_path)
+
+
+class OneSite(Place):
+    """Place of runs without a network."""
+
+    def config(self, name: str, **settings: Any) -> RunConfig:
+        values: dict[str, Any] = {"data": str(self.data), "out": str(self.folder / name), "seed": 3}
+        return RunConfig(**values | {"epsilon": 20.0, "delta": 1e-4, "simulate": True} | settings)
+
+
+@pytest.fixture
+def site(place: Place) -> OneSite:
+    return OneSite(place.folder)
+
+
+@pytest.mark.usefixtures("strangers")
+@pytest.mark.parametrize("after", [0, 3, 5])
+def test_an_outside_method_of_the_network_goes_on(after: int, place: Place) -> None:
+    whole = place.whole("whole", algorithm="heavy-ball")
+    cut = place.interrupted("cut", after, algorithm="heavy-ball", checkpoint_every=1)
+    assert_same(whole, place.resume(cut))
+    plain = place.whole("plain")
+    assert (run_theta(whole) != run_theta(plain)).any()
+
+
+SITES: dict[str, dict[str, Any]] = {
+    "averaged": {"algorithm": "averaged-sgd", "batch": 20, "epochs": 5},
+    "dp-scd": {"algorithm": "dp-scd", "batch": 20, "epochs": 5},
+    "dp-scd noise": {
+        "algorithm": "dp-scd",
+        "batch": 20,
+        "epochs": 5,
+        "dual_noise": True,
+        "sampling": "fixed",
+    },
+    "seq-dp-scd": {"algorithm": "seq-dp-scd", "batch": 20, "epochs": 5, "loss": "hinge"},
+    "primal": {"algorithm": "primal-dp-scd", "method": "published", "epochs": 5},
+    "dp-sgd shuffled": {"algorithm": "dp-sgd", "batch": 20, "epochs": 5, "sampling": "shuffled"},
+    "sgd": {"algorithm": "sgd", "epochs": 5},
+    "sdca": {"algorithm": "sdca", "regularisation": 1e-3},
+}
+
+
+@pytest.mark.usefixtures("strangers")
+@pytest.mark.parametrize("name", SITES)
+def test_single_site_methods_go_on_with_what_a_seeded_checkpoint_keeps(name: str, site: OneSite) -> None:
+    whole = site.whole("whole", **SITES[name])
+    for after in (0, 3):
+        cut = site.interrupted(f"cut{after}", after, checkpoint_every=1, **SITES[name])
+        assert_same(whole, site.resume(cut))
+
+
+def test_without_a_seed_they_are_refused_before_anything_is_written(site: OneSite) -> None:
+    for own in ({"simulate": True}, {"simulate": False, "no_test": True, "no_account": True}):
+        with pytest.raises(RequestError, match="dp-scd without a seed"):
+            site.whole("run", algorithm="dp-scd", seed=None, checkpoint_every=1, **own)
+    assert not (site.folder / "run").exists()
+
+
+# accounts
+
+
+def private(site: OneSite, name: str, **settings: Any) -> Any:
+    own = {"seed": None, "simulate": False, "no_test": True, "account": str(site.folder / "account")}
+    return run(site.config(name, **own | {"algorithm": "dp-scd", "batch": 20} | settings)).summary["privacy"]
+
+
+def test_an_account_spans_runs_of_single_site_methods(site: OneSite) -> None:
+    first = private(site, "one", epsilon=1.0)
+    again = private(site, "two", epsilon=2.0, algorithm="dp-sgd")
+    assert first["epsilon_spent"] <= first["account_epsilon_spent"] <= 1.0
+    assert again["epsilon_spent"] < again["account_epsilon_spent"] <= 2.0
+    for name in ("one", "two"):
+        (ledger,) = read_run(site.folder / name).ledgers.values()
+        assert ledger.header["account"]
+    with pytest.raises(BudgetError, match="account"):
+        private(site, "three", epsilon=2.0)
+    with pytest.raises(RequestError, match="zero-out"):  # what BANCO costs is proven for replace-one
+        private(site, "four", epsilon=4.0, algorithm="banco", batch="auto")
+
+
+def test_an_interrupted_seeded_run_goes_on_in_its_account(site: OneSite) -> None:
+    own = {"algorithm": "dp-scd", "batch": 20, "epochs": 5}
+    whole = site.whole("whole", account=str(site.folder / "a"), **own)
+    cut = site.interrupted("cut", 2, checkpoint_every=1, account=str(site.folder / "b"), **own)
+    assert_same(whole, site.resume(cut))
+    assert (site.folder / "a/agent-000.jsonl").read_bytes() == (
+        site.folder / "b/agent-000.jsonl"
+    ).read_bytes()
+
+
+def run_theta(folder: Path) -> Any:
+    with np.load(folder / "model.npz") as archive:
+        return archive["theta"]

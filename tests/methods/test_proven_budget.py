@@ -23,7 +23,8 @@ from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
 from admmnet.privacy.events import AboveThreshold, Gaussian
-from admmnet.privacy.ledger.file import Header, Ledger
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide

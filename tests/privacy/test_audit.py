@@ -14,7 +14,7 @@ from admmnet import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.privacy.events import Event, ObjectivePerturbation, Unprotected
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import encode, total_line
+from admmnet.privacy.ledger.form import encode, total_line
 
 from .ledgers import (
     HEADER,

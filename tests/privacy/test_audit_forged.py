@@ -12,7 +12,7 @@ import pytest
 
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
-from admmnet.privacy.ledger.file import encode, event_line
+from admmnet.privacy.ledger.form import encode, event_line
 from admmnet.privacy.ledger.lines import digest
 
 from .ledgers import (

@@ -14,7 +14,7 @@ import pytest
 from admmnet import RunConfig
 from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Header, encode
+from admmnet.privacy.ledger.form import Header, encode
 from admmnet.privacy.ledger.lines import digest
 from tests.planned import Planned, calibrated
 

@@ -16,10 +16,12 @@ from io import FileIO
 from pathlib import Path
 
 from admmnet.errors import RequestError
+from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Event
-from admmnet.privacy.ledger.file import Header, empty, encode, event_bytes, grown
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.form import Header, encode, event_bytes
 from admmnet.privacy.ledger.lines import NOTHING, ChainFile, digest, mend, sync_folder
 
 
@@ -113,8 +115,6 @@ class AccountFile:
 
     def _continue(self, agent: int, records: int, delta: float, since: str | None, mode: str | None) -> str:
         """Take over what the file holds; return the digest of its last line."""
-        from admmnet.privacy.ledger import audit
-
         if self.path.stat().st_size == 0:
             raise self._lacks()
         account = audit.read(self.path, account=True)

@@ -14,9 +14,10 @@ from typing import Protocol
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Released
+from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Measurement, Released
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.measurements.base import KINDS, Known, Measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import KINDS
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Event, NoRecords, check, relation_of

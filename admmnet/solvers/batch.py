@@ -7,19 +7,15 @@ the point. One agent alone is answered by its own solver; the agents of a block 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from admmnet.errors import RunError
+from admmnet.solvers.certificate import AnySolver
 from admmnet.types import Vector
 
-if TYPE_CHECKING:
-    from admmnet.solvers.blocks.solve import BlockMember, BlockSolver
-    from admmnet.solvers.newton import LocalSolver
-
 T = TypeVar("T")
-AnySolver: TypeAlias = "LocalSolver | BlockMember"
 
 
 class Solve(NamedTuple):
@@ -27,7 +23,7 @@ class Solve(NamedTuple):
 
     Attributes
     ----------
-    solver : LocalSolver or BlockMember
+    solver : AnySolver
         Whose records.
     g : ndarray of shape (d,)
         Linear term.
@@ -89,7 +85,7 @@ def _advance(
 def _answers(asked: dict[int, Solve]) -> dict[int, Reply]:
     """Reply requests in the order of their agents, those of one block in one call."""
     answers: dict[int, Reply] = {}
-    blocks: dict[int, tuple[BlockSolver, list[int]]] = {}
+    blocks: dict[int, tuple[Any, list[int]]] = {}
     for number, request in asked.items():
         block = request.solver.block
         if block is not None:

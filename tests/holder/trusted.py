@@ -12,7 +12,10 @@ PLACES = {
     "the door, holders, measurements": ["holder/*.py", "holder/measurements/*.py"],
     "series of the single-site methods": ["holder/series/*.py"],
     "solvers and their certificates": [
-        *(f"solvers/{name}.py" for name in ("newton", "accurate", "radius", "ball_query", "batch")),
+        *(
+            f"solvers/{name}.py"
+            for name in ("certificate", "newton", "accurate", "radius", "ball_query", "batch")
+        ),
         "solvers/blocks/*.py",
     ],
     "losses and randomness": ["solvers/losses.py", "rng.py"],
@@ -20,7 +23,7 @@ PLACES = {
         f"privacy/{name}.py"
         for name in (
             *("events", "mechanisms", "proven", "published", "subsampled", "conversion", "budget"),
-            *(f"ledger/{part}" for part in ("lines", "file", "account", "audit")),
+            *(f"ledger/{part}" for part in ("lines", "form", "file", "account", "audit")),
         )
     ],
     "wiring: mode, holders, order of a round, resume": [

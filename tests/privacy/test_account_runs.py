@@ -14,7 +14,8 @@ from admmnet.cli import run_command_line
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.ledger import audit
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from tests.planned import nominal_rho
 
 from .accounts import Place, opened_order, told, write_people

@@ -11,8 +11,9 @@ from scipy.optimize import minimize
 from admmnet.errors import RunError
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
+from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import get_loss
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
 LOGISTIC = get_loss("logistic")

@@ -18,8 +18,9 @@ from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.blocks.records import Stack, StackRows, groups
 from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.certificate import hessian, met_curvature, rounding_margin
 from admmnet.solvers.losses import SmoothedHinge
-from admmnet.solvers.newton import LocalSolver, hessian, met_curvature, rounding_margin
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix
 from tests.solvers.test_block_solve import LOSS, every_shape, fill, pull, rounds, shards, solved
 from tests.solvers.test_newton import Kinked, check, linear_term, problem

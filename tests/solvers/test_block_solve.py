@@ -16,8 +16,9 @@ from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import Logistic, Loss, SmoothedHinge, Squared
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 from tests.solvers.test_newton import EVERY, HARD, check, every_loss, exact_norm, linear_term, problem
 

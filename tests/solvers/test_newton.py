@@ -11,9 +11,10 @@ from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.solvers import accurate
-from admmnet.solvers import newton as module
+from admmnet.solvers import certificate as module
+from admmnet.solvers.certificate import Solution, gradient, hessian, met_curvature, rounding_margin
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared
-from admmnet.solvers.newton import LocalSolver, Solution, gradient, hessian, met_curvature, rounding_margin
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 LOSS = Logistic()

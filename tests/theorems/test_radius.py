@@ -25,8 +25,9 @@ from admmnet.solvers.ball_query import BallQuery, query_settings
 from admmnet.solvers.batch import Steps
 from admmnet.solvers.blocks.group import attempt
 from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.certificate import Solution, gradient, rounding_margin
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
-from admmnet.solvers.newton import LocalSolver, Solution, gradient, rounding_margin
+from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import (
     TAIL_PROBABILITY,
     LossFacts,

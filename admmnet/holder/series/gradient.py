@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Sampled, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_positive
-from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event
 from admmnet.solvers.radius import MOST
 from admmnet.types import Vector

@@ -1,14 +1,15 @@
 """Compiled loops of the sequential methods. Importing this module imports numba; nobody else should.
 
-Every loop is a plain Python function first (`_name`), then compiled; the compiled code is cached beside this
-file. Rows are read from a `Store`, dense or CSR alike. Scores are s = x . theta with theta = v / (lambda N), and
-c = ||x||^2 / (lambda N). Numbers in parentheses are those of docs/baselines.md.
+Compiled code is cached beside this file; `name.py_func` is the plain Python function. Rows are read from a `Store`,
+dense or CSR alike. Scores are s = x . theta with theta = v / (lambda N), and c = ||x||^2 / (lambda N). Numbers in
+parentheses are those of docs/baselines.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.holder.holder import Features, is_sparse
+from admmnet.holder.rows import Features, is_sparse
 from admmnet.holder.series.batches import RecordIndices
 from admmnet.types import Vector
 
@@ -56,7 +57,9 @@ class Store(NamedTuple):
     start: Positions
 
 
-def _count(X: NDArray[np.float64], start: Positions) -> None:
+@compiled
+def count(X: NDArray[np.float64], start: Positions) -> None:
+    """Set where rows start by numbers that are not zero."""
     for i in range(X.shape[0]):
         found = start[i]
         for j in range(X.shape[1]):
@@ -65,7 +68,9 @@ def _count(X: NDArray[np.float64], start: Positions) -> None:
         start[i + 1] = found
 
 
-def _fill(X: NDArray[np.float64], start: Positions, data: Vector, columns: Unsigned) -> None:
+@compiled
+def fill(X: NDArray[np.float64], start: Positions, data: Vector, columns: Unsigned) -> None:
+    """Set numbers that are not zero, and their columns."""
     for i in range(X.shape[0]):
         k = start[i]
         for j in range(X.shape[1]):
@@ -73,9 +78,6 @@ def _fill(X: NDArray[np.float64], start: Positions, data: Vector, columns: Unsig
                 data[k] = X[i, j]
                 columns[k] = j
                 k += Index(1)
-
-
-count, fill = compiled(_count), compiled(_fill)
 
 
 def store(X: Features) -> Store:
@@ -102,17 +104,18 @@ def as_matrix(rows: Store, X: Features) -> Features:
     return csr_matrix((rows.data, rows.columns.view(np.int32), rows.start.astype(signed)), shape=X.shape)
 
 
-def _dense_dot(data: Vector, first: int, theta: Vector) -> float:
+@partial(compiled, fastmath={"reassoc", "nsz"})
+def dense_dot(data: Vector, first: int, theta: Vector) -> float:
+    """Product of a dense row with theta, summed in any order."""
     total = 0.0
     for k in range(Index(theta.size)):
         total += data[first + k] * theta[k]
     return total
 
 
-dense_dot = compiled(_dense_dot, fastmath={"reassoc", "nsz"})
-
-
-def _dot(data: Vector, columns: Unsigned | None, first: int, last: int, theta: Vector) -> float:
+@compiled
+def dot(data: Vector, columns: Unsigned | None, first: int, last: int, theta: Vector) -> float:
+    """Product of a row with theta."""
     if columns is None:
         return dense_dot(data, first, theta)
     total = 0.0  # in order: wide loads of what was just stored are slow
@@ -121,7 +124,9 @@ def _dot(data: Vector, columns: Unsigned | None, first: int, last: int, theta: V
     return total
 
 
-def _add(data: Vector, columns: Unsigned | None, first: int, last: int, theta: Vector, factor: float) -> None:
+@compiled
+def add(data: Vector, columns: Unsigned | None, first: int, last: int, theta: Vector, factor: float) -> None:
+    """Add a multiple of a row to theta."""
     if columns is None:
         for k in range(Index(theta.size)):
             theta[k] += factor * data[first + k]
@@ -130,10 +135,8 @@ def _add(data: Vector, columns: Unsigned | None, first: int, last: int, theta: V
             theta[columns[k]] += factor * data[k]
 
 
-dot, add = compiled(_dot), compiled(_add)
-
-
-def _hinge_pass(
+@compiled
+def hinge_pass(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
@@ -179,7 +182,8 @@ def _hinge_pass(
     return count, most, least
 
 
-def _logistic_root(margin: float, c: float, p: float, z: float) -> tuple[float, float]:
+@compiled
+def logistic_root(margin: float, c: float, p: float, z: float) -> tuple[float, float]:
     """Root z of (45), h(z) = z + margin + c (sigmoid(z) - p), and its sigmoid.
 
     h' lies in [1, 1 + c/4] and |h''| is at most 0.0963 c, so a Newton step dz leaves an error of 0.05 c dz^2 at
@@ -214,10 +218,8 @@ def _logistic_root(margin: float, c: float, p: float, z: float) -> tuple[float, 
     return z, q if z >= 0.0 else e * q
 
 
-logistic_root = compiled(_logistic_root)
-
-
-def _smooth_pass(
+@compiled
+def smooth_pass(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
@@ -245,10 +247,8 @@ def _smooth_pass(
         add(data, columns, first, last, theta, zeta / scale)
 
 
-hinge_pass, smooth_pass = compiled(_hinge_pass), compiled(_smooth_pass)
-
-
-def _clipped_step(code: int, alpha: float, y: float, s: float, w: float, limit: float, tiny: float) -> float:
+@compiled
+def clipped_step(code: int, alpha: float, y: float, s: float, w: float, limit: float, tiny: float) -> float:
     """Return one step (43), (44) or (46), scaled (47): the functions of `steps` for a single record."""
     if code == RIDGE:
         zeta = (y - alpha - s) / (1.0 + w)
@@ -261,10 +261,8 @@ def _clipped_step(code: int, alpha: float, y: float, s: float, w: float, limit: 
     return min(max(zeta, -limit), limit)
 
 
-clipped_step = compiled(_clipped_step)
-
-
-def _sequential_batch(
+@compiled
+def sequential_batch(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
@@ -288,10 +286,8 @@ def _sequential_batch(
         add(data, columns, first, last, v, zeta)
 
 
-sequential_batch = compiled(_sequential_batch)
-
-
-def _descent_pass(
+@compiled
+def descent_pass(
     data: Vector,
     columns: Unsigned | None,
     start: Positions,
@@ -325,6 +321,3 @@ def _descent_pass(
         if slope != 0.0:
             add(data, columns, first, last, u, -learning_rate * slope / size)
     return size
-
-
-descent_pass = compiled(_descent_pass)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Series
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_count, check_positive
 from admmnet.holder.series.dp_scd import check_step
-from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event, Unprotected
 from admmnet.types import Vector
 

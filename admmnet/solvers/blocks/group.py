@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from admmnet.errors import RunError
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.records import Indices, Stack, StackRows
-from admmnet.solvers.newton import LocalSolver, Solution, met_curvature, rounding_margin
+from admmnet.solvers.certificate import Solution, met_curvature, rounding_margin
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 _CONTRACTION = 0.9  # as in LocalSolver

@@ -15,50 +15,18 @@ import numpy as np
 from admmnet.errors import RequestError, RunError
 from admmnet.solvers.blocks.group import Group, attempt
 from admmnet.solvers.blocks.records import LARGE, Stack, StackRows, check_shards, groups
+from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.losses import Loss
-from admmnet.solvers.newton import LocalSolver, Solution, gradient
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 
-class BlockMember:
-    """One agent's part of a block: what `LocalSolver` is to its agent.
-
-    Attributes
-    ----------
-    block : BlockSolver
-    index : int
-        Place in the block.
-    X : ndarray, shape (n, d)
-        Records, a view.
-    y : ndarray, shape (n,)
-    loss : Loss
-    row_norm : float
-    """
+class BlockMember(AnySolver):
+    """One agent's part of a block: what `LocalSolver` is to its agent; X and y are views."""
 
     def __init__(self, block: BlockSolver, index: int, X: Matrix, y: Vector, row_norm: float) -> None:
-        self.block = block
-        self.index = index
-        self.X = X
-        self.y = y
-        self.loss = block.loss
-        self.row_norm = row_norm
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """None: it is its block's."""
-        return {}
-
-    def losses(self, theta: Vector) -> Vector:
-        """Loss of every record at theta, shape (n,)."""
-        return self.loss.value(self.X @ theta, self.y)
-
-    def mean_loss(self, theta: Vector) -> float:
-        """Mean loss over the records at theta."""
-        return float(np.mean(self.losses(theta)))
-
-    def data_gradient(self, theta: Vector) -> Vector:
-        """Gradient of the mean loss at theta, shape (d,)."""
-        return gradient(self.X, self.y, theta, self.loss)[0]
+        super().__init__(X, y, block.loss, row_norm)
+        self.block, self.index = block, index
 
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
         """Minimise as `LocalSolver.solve` does, alone.
@@ -68,14 +36,16 @@ class BlockMember:
         RunError
             As there.
         """
-        (answer,) = self.block.solve([self.index], g[None, :], np.array([m]), np.array([beta]))
+        block: BlockSolver = self.block
+        (answer,) = block.solve([self.index], g[None, :], np.array([m]), np.array([beta]))
         if isinstance(answer, RunError):
             raise answer
         return answer
 
-    def fresh(self) -> BlockMember:
+    def fresh(self) -> AnySolver:
         """Same agent in the block's twin: same records, a start and a history of its own."""
-        return self.block.twin.members[self.index]
+        twin: BlockSolver = self.block.twin
+        return twin.members[self.index]
 
 
 class BlockSolver:

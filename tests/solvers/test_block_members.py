@@ -181,7 +181,7 @@ def test_unusable_records_and_calls_are_refused() -> None:
 def test_curvature_is_the_inverse_hessian(n: int, d: int) -> None:
     """Refreshed, moved to another m, and with secant terms kept and folded: single precision's 1e-4 at most."""
     stack = Stack(shards(([n] * 3, d)), LOSS)
-    rows, curve = StackRows.of(np.arange(3)), Curvature(stack, fill(3, 0.01))
+    rows, curve = StackRows.of(np.arange(3)), Curvature(stack)
     theta, r, m = pull(3, d, 1.0, 0), pull(3, d, 1.0, 1), 0.03
 
     def expected(m: float, right: Matrix) -> Matrix:
@@ -218,7 +218,7 @@ def test_curvature_is_the_inverse_hessian(n: int, d: int) -> None:
 def test_the_curvature_met_in_a_padded_stack_is_that_of_the_records() -> None:
     """Zero rows are flat for this loss: the mean over the member's own records must not be thinned out by them."""
     records, loss = shards(([160, 180], 10)), SmoothedHinge(1e-2)
-    group = Group(Stack(records, loss), fill(2, 1.0))
+    group = Group(Stack(records, loss))
     X, y = records[0]
     g, m, theta = linear_term(10, 0.1), 0.01, linear_term(10, 3.0)
     group.state.theta[0] = theta

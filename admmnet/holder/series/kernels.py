@@ -57,51 +57,23 @@ class Store(NamedTuple):
     start: Positions
 
 
-@compiled
-def count(X: NDArray[np.float64], start: Positions) -> None:
-    """Set where rows start by numbers that are not zero."""
-    for i in range(X.shape[0]):
-        found = start[i]
-        for j in range(X.shape[1]):
-            if X[i, j] != 0.0:
-                found += Index(1)
-        start[i + 1] = found
-
-
-@compiled
-def fill(X: NDArray[np.float64], start: Positions, data: Vector, columns: Unsigned) -> None:
-    """Set numbers that are not zero, and their columns."""
-    for i in range(X.shape[0]):
-        k = start[i]
-        for j in range(X.shape[1]):
-            if X[i, j] != 0.0:
-                data[k] = X[i, j]
-                columns[k] = j
-                k += Index(1)
-
-
-def store(X: Features) -> Store:
-    """Rows of X for the loops; a dense table with many zeros is read as a sparse one, which is faster."""
-    if is_sparse(X):
-        return Store(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.uint64))
-    start = np.zeros(X.shape[0] + 1, dtype=np.uint64)
-    count(X, start)
-    if start[-1] >= _DENSE * X.size:
-        return Store(X.reshape(-1), None, np.arange(0, X.size + 1, X.shape[1], dtype=np.uint64))
-    data, columns = np.empty(start[-1]), np.empty(start[-1], dtype=np.uint32)
-    fill(X, start, data, columns)
-    data.flags.writeable = False  # as a holder's: the loops are compiled once for both
-    return Store(data, columns, start)
-
-
-def as_matrix(rows: Store, X: Features) -> Features:
-    """Rows as something to multiply with: X itself, or a CSR matrix of the same memory where X has many zeros."""
-    if rows.columns is None or is_sparse(X):
+def thinned(X: Features) -> Features:
+    """X, or where it has many zeros a CSR matrix in its place: the loops are faster on it."""
+    if is_sparse(X) or np.count_nonzero(X) >= _DENSE * X.size:
         return X
     from scipy.sparse import csr_matrix
 
-    signed = np.int32 if len(rows.data) < 2**31 else np.int64
-    return csr_matrix((rows.data, rows.columns.view(np.int32), rows.start.astype(signed)), shape=X.shape)
+    thin = csr_matrix(X)
+    thin.data.flags.writeable = False  # as a holder's: the loops are compiled once for both
+    return thin
+
+
+def store(X: Features) -> Store:
+    """Rows of X for the loops."""
+    X = thinned(X)
+    if is_sparse(X):
+        return Store(X.data, X.indices.astype(np.uint32), X.indptr.astype(np.uint64))
+    return Store(X.reshape(-1), None, np.arange(0, X.size + 1, X.shape[1], dtype=np.uint64))
 
 
 @partial(compiled, fastmath={"reassoc", "nsz"})

@@ -115,8 +115,8 @@ class ExactPasses(Series):
         from admmnet.holder.series import kernels  # numba takes a second to import
 
         p, n, name = progress, problem.records, problem.loss.name
-        rows, c = kernels.store(problem.X), problem.squared_norms / problem.scale
-        view, kept = replace(problem, X=kernels.as_matrix(rows, problem.X)), np.empty(n, dtype=np.int64)
+        view, c = replace(problem, X=kernels.thinned(problem.X)), problem.squared_norms / problem.scale
+        rows, kept = kernels.store(view.X), np.empty(n, dtype=np.int64)
         while not p.over:
             order, full = rngs.batches.permutation(p.active), len(p.active) == n
             p.work, p.step = p.work + len(order), p.step + 1

@@ -68,6 +68,8 @@ class Stack:
         Padded with 1.
     counts, row_norm : ndarray, shape (B,)
         Numbers of records n_i, and their largest norms.
+    kappa : ndarray, shape (B,)
+        Half the largest eigenvalue that the mean loss's Hessian may have, or less.
     """
 
     def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
@@ -83,6 +85,7 @@ class Stack:
             self.row_norm[i] = checked_row_norm(self.X[i], self.y[i], loss)
             if self._mask is not None:
                 self._mask[i, : len(y)] = 1.0
+        self.kappa: Vector = 0.5 * loss.curvature_bound() * self._spectral_norms()
 
     def scores(self, rows: StackRows, theta: Matrix) -> Matrix:
         """Scores X_i theta_i, shape (k, n), of theta (k, d)."""
@@ -134,7 +137,7 @@ class Stack:
             return np.asarray(losses.sum(axis=1) / rows.pick(self.counts))
         return np.asarray((losses * rows.pick(self._mask)).sum(axis=1) / rows.pick(self.counts))
 
-    def spectral_norms(self) -> Vector:
+    def _spectral_norms(self) -> Vector:
         """Estimate from below the largest eigenvalue of every X_i^T X_i / n_i, shape (B,); three passes."""
         rows = StackRows.of(np.arange(len(self.counts)))
         v = np.ones((len(self.counts), self.X.shape[2]))

@@ -14,7 +14,7 @@ import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.solvers.blocks.group import Group, attempt
-from admmnet.solvers.blocks.records import LARGE, Stack, StackRows, check_shards, groups
+from admmnet.solvers.blocks.records import LARGE, Indices, Stack, StackRows, check_shards, groups
 from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver
@@ -86,36 +86,27 @@ class BlockSolver:
                 parts.append((group, LocalSolver(X if X.base is None else X.copy(), y.copy(), loss)))
             else:
                 parts.append((group, Stack([shards[i] for i in group], loss)))
-        kappas = [
-            0.5 * loss.curvature_bound() * part.spectral_norms() if isinstance(part, Stack) else np.zeros(0)
-            for _, part in parts
-        ]
-        self._assemble(loss, parts, kappas)
+        self._assemble(loss, parts)
 
-    def _assemble(
-        self, loss: Loss, parts: list[tuple[list[int], Stack | LocalSolver]], kappas: list[Vector]
-    ) -> None:
+    def _assemble(self, loss: Loss, parts: list[tuple[list[int], Stack | LocalSolver]]) -> None:
         self.loss = loss
         self._groups: list[Group] = []
+        self._places: list[Indices] = []  # members of every group
         self._alone: dict[int, LocalSolver] = {}
         self._home: dict[int, tuple[int, int]] = {}  # member -> group and place there
         self._twin: BlockSolver | None = None
         members: dict[int, BlockMember] = {}
-        for (group, part), kappa in zip(parts, kappas, strict=True):
+        for group, part in parts:
             if isinstance(part, LocalSolver):
                 self._alone[group[0]] = part
                 members[group[0]] = BlockMember(self, group[0], part.X, part.y, part.row_norm)
                 continue
             for place, i in enumerate(group):
-                n = int(part.counts[place])
+                n, R = int(part.counts[place]), float(part.row_norm[place])
                 self._home[i] = len(self._groups), place
-                R = float(part.row_norm[place])
                 members[i] = BlockMember(self, i, part.X[place, :n], part.y[place, :n], R)
-            self._groups.append(Group(part, kappa))
-        self._places = [
-            np.array([i for i, (at, _) in self._home.items() if at == k], dtype=np.intp)
-            for k in range(len(self._groups))
-        ]
+            self._groups.append(Group(part))
+            self._places.append(np.array(group, dtype=np.intp))
         self.members = tuple(members[i] for i in sorted(members))
 
     @property
@@ -126,12 +117,9 @@ class BlockSolver:
                 (places.tolist(), group.stack)
                 for places, group in zip(self._places, self._groups, strict=True)
             ]
-            kappas = [group.kappa for group in self._groups]
-            for i, solver in self._alone.items():
-                parts.append(([i], LocalSolver(solver.X, solver.y, self.loss)))
-                kappas.append(np.zeros(0))
+            parts += [([i], solver.fresh()) for i, solver in self._alone.items()]
             self._twin = BlockSolver.__new__(BlockSolver)
-            self._twin._assemble(self.loss, parts, kappas)
+            self._twin._assemble(self.loss, parts)
         return self._twin
 
     @property

@@ -19,24 +19,12 @@ T = TypeVar("T")
 
 
 class Solve(NamedTuple):
-    """A local problem to be solved, docs/algorithms.md eq. (6).
+    """A local problem to be solved, docs/algorithms.md eq. (6)."""
 
-    Attributes
-    ----------
-    solver : AnySolver
-        Whose records.
-    g : ndarray of shape (d,)
-        Linear term.
-    m : float
-        Coefficient of ||theta||^2 / 2.
-    beta : float
-        Gradient norm of the certificate.
-    """
-
-    solver: AnySolver
-    g: Vector
-    m: float
-    beta: float
+    solver: AnySolver  # whose records
+    g: Vector  # linear term, (d,)
+    m: float  # coefficient of ||theta||^2 / 2
+    beta: float  # gradient norm of the certificate
 
 
 Steps = Generator[Solve, Vector, T]

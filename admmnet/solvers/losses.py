@@ -318,19 +318,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
-    """Loss of a name.
-
-    Parameters
-    ----------
-    name : str
-        A key of `LOSSES`.
-    width : float or "auto"
-        Width of ``smoothed-hinge`` (auto: 0.5) or ``huber`` (auto: 1).
-
-    Returns
-    -------
-    Loss
-        The loss.
+    """Loss of a name in `LOSSES`, with the width of ``smoothed-hinge`` (auto: 0.5) or ``huber`` (auto: 1).
 
     Raises
     ------

@@ -32,35 +32,17 @@ _SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
 
 @dataclass(slots=True, eq=False)
 class SolverState:
-    """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released.
+    """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released."""
 
-    Attributes
-    ----------
-    theta : ndarray, shape (d,)
-        Where the next solve starts.
-    inverse : ndarray, shape (d, d)
-        Approximate inverse Hessian.
-    patience : float
-        Wasted passes that a new Hessian is worth.
-    data : ndarray, shape (d,), or None
-        Gradient of the mean loss at theta, where it is known; ``rms`` belongs to it.
-    m : float
-        Coefficient within the inverse; nan before the first Hessian.
-    waste : int
-        Passes beyond one a solve since the last Hessian.
-    passes, before : int
-        Passes of the last solve, and of the one before the last Hessian.
-    """
-
-    theta: Vector
-    inverse: Matrix = field(repr=False)
-    patience: float
-    data: Vector | None = None
-    rms: float = 0.0
-    m: float = math.nan
-    waste: int = 0
-    passes: int = 0
-    before: int = 0
+    theta: Vector  # where the next solve starts, shape (d,)
+    inverse: Matrix = field(repr=False)  # approximate inverse Hessian, shape (d, d)
+    patience: float  # wasted passes that a new Hessian is worth
+    data: Vector | None = None  # gradient of the mean loss at theta, where it is known
+    rms: float = 0.0  # that belongs to it
+    m: float = math.nan  # within the inverse; nan before the first Hessian
+    waste: int = 0  # passes beyond one a solve since the last Hessian
+    passes: int = 0  # of the last solve
+    before: int = 0  # of the solve before the last Hessian
 
 
 class LocalSolver(AnySolver):

@@ -39,14 +39,7 @@ _BLOCK = 2**20  # numbers of X that are made dense at a time
 class OnlineProgress(SeriesProgress):
     """State of the pass.
 
-    Attributes
-    ----------
-    w, q : ndarray, shape (d,)
-        Model and direction.
-    total : ndarray, shape (d,)
-        Sum of w_1 to w_t.
-    reward, squares : float
-        Sums of g_s . q_s and of ||g_s||^2.
+    Model w, direction q, and the sum of w_1 to w_t, shape (d,); sums of g_s . q_s and of ||g_s||^2.
     """
 
     w: Vector = field(repr=False)

@@ -19,17 +19,10 @@ RecordIndices = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class SeriesProgress:
-    """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers.
+    """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers."""
 
-    Attributes
-    ----------
-    step : int
-        Steps taken.
-    order : ndarray of int64
-        The epoch's order of the records, where batches are its parts.
-    """
-
-    step: int = 0
+    step: int = 0  # taken
+    # the epoch's order of the records, where batches are its parts
     order: RecordIndices = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
 

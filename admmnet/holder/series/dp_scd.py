@@ -28,14 +28,7 @@ from admmnet.types import Vector
 
 @dataclass(slots=True, kw_only=True)
 class DualProgress(SeriesProgress):
-    """Shared vector and dual variables, which **no** guarantee covers where they are private.
-
-    Attributes
-    ----------
-    v : ndarray, shape (d,)
-    dual : ndarray, shape (N,)
-        alpha.
-    """
+    """Shared vector v (d,) and dual variables alpha (N,), which **no** guarantee covers where they are private."""
 
     v: Vector = field(repr=False)
     dual: Vector = field(repr=False)

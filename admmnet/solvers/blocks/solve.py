@@ -135,22 +135,11 @@ class BlockSolver:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")  # as in LocalSolver.solve
     def solve(self, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector) -> list[Solution | RunError]:
-        """Solve the problems of some members, each as `LocalSolver.solve` does.
+        """Solve the problems of some members, each once, as `LocalSolver.solve` does.
 
-        Parameters
-        ----------
-        indices : sequence of int
-            Members, each once, in any order.
-        G : ndarray, shape (k, d)
-            Linear terms.
-        m, beta : ndarray, shape (k,)
-            Quadratic coefficients, gradient norms to certify.
-
-        Returns
-        -------
-        list of Solution or RunError
-            In the order of `indices`; what `LocalSolver.solve` would raise takes the place of a solution, and a
-            member without one starts its next solve where it started this one.
+        Linear terms G are of shape (k, d), coefficients m and gradient norms beta of shape (k,). Answers are in the
+        order of `indices`: what `LocalSolver.solve` would raise takes the place of a solution, and a member without one
+        starts its next solve where it started this one.
         """
         if len(set(indices)) != len(indices):
             raise RequestError(f"a member is solved once a call, got {list(indices)}")

@@ -282,7 +282,10 @@ def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
 
 FORMS = [
     *(replace(PP, release=release) for release in ("objective", "output")),
-    *(RunConfig(algorithm=name, rounds=12, beta=1e-8) for name in ("dvp", "m-admm", "r-admm")),
+    *(
+        RunConfig(algorithm=name, accountant="proven", rounds=12, beta=1e-8)
+        for name in ("dvp", "m-admm", "r-admm")
+    ),
 ]
 
 
@@ -297,7 +300,8 @@ def test_what_was_spent_is_taken_off(setting: RunConfig) -> None:
         together = float(spent.curve[order] + noise.worst_case.curve[order])
         assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
         assert noise.budget.order == order
-        assert noise.worst_case.rho == pytest.approx((1 - part) * fresh.worst_case.rho, rel=1e-2)
+        close = 1e-3 if setting.algorithm == "ipp-admm" else 0.05  # pure epsilon costs less than its rho says
+        assert noise.worst_case.rho == pytest.approx((1 - part) * fresh.worst_case.rho, rel=close)
 
 
 def test_an_account_with_nothing_left_is_refused() -> None:

@@ -251,7 +251,7 @@ def test_the_logistic_bonus_is_not_for_these_losses(
 def test_in_the_plane_the_curve_holds(kind: str) -> None:
     """Two dimensions, where the records' curvatures share no eigenvectors; jumps make the grid coarse: 1 %."""
     rng, ratios = np.random.default_rng([5, KINDS.index(kind)]), []
-    for _ in range(12 * SCALE):
+    for _ in range(6 * SCALE):
         n, kappa, width = (
             float(rng.integers(1, 50)),
             10.0 ** rng.uniform(-0.7, 0.3),

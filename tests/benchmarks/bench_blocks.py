@@ -19,7 +19,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from admmnet.solvers.blocks.solve import BlockSolver
-from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector

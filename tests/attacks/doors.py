@@ -16,9 +16,9 @@ from admmnet.errors import AdmmnetError
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import gate, minimiser
-from admmnet.holder.measurements.base import Measurement
 from admmnet.methods import fixed
 from admmnet.methods.base import AgentPlan, Method
+from admmnet.privacy.budget import MemoryLedger
 from admmnet.rng import agent_streams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide

@@ -12,7 +12,7 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.cli import run_command_line
-from admmnet.errors import BudgetError, RequestError
+from admmnet.errors import RequestError
 from admmnet.methods.base import Method
 from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published

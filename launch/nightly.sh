@@ -23,6 +23,7 @@ printf '%s s\n' "${times[@]}" | tee "$out/times.txt"
 cd "$root"
 if [ "$audits" != 0 ]; then
     ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages,whole_runs}.py
+    ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_radius.py
 fi
 [ "$kills" = 0 ] && exit
 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

@@ -12,10 +12,9 @@ import math
 
 import numpy as np
 
-from admmnet.auditing.ledger import MemoryLedger
 from admmnet.errors import RunError
 from admmnet.holder import Answer, Ask, Door, Holder, Released
-from admmnet.privacy.budget import Budget
+from admmnet.privacy.budget import Budget, MemoryLedger
 from admmnet.rng import agent_streams
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic, Loss

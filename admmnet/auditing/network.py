@@ -106,7 +106,7 @@ class AgentRounds:
     def node(self, world: World, rng: np.random.Generator) -> Node:
         """Agent 0, with one neighbour."""
         at, ledger = door(world, _null(2), self.plan.budget, rng, _arithmetic(self.release))
-        return Node(self.method.agent(0, self.plan), self.method, at, ledger)
+        return Node(self.method.agent(0, self.plan), self.method, at, ledger)  # type: ignore[arg-type]  # it keeps no file
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the sum of all released vectors along the direction in which the canary pulls."""

@@ -114,7 +114,7 @@ def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
 def _facts(plan: Plan) -> dict[str, Any]:
     """What a baseline would draw and what that costs, for JSON."""
     from admmnet.cli.calibrate import charges_of
-    from admmnet.privacy.ledger.file import finite
+    from admmnet.privacy.ledger.form import finite
 
     config, own = plan.config, plan.agents[0]
     closing = plan.method.closing(plan.method.agent(0, own), None).facts

@@ -97,7 +97,7 @@ def charges_of(plan: AgentPlan, form: str, delta: float) -> list[dict[str, Any]]
     """All that an agent can be charged, and what each part costs alone."""
     from admmnet.privacy.budget import Totals
     from admmnet.privacy.events import parameters
-    from admmnet.privacy.ledger.file import finite
+    from admmnet.privacy.ledger.form import finite
 
     charges = []
     for event, count in plan.charges:
@@ -116,7 +116,7 @@ def charges_of(plan: AgentPlan, form: str, delta: float) -> list[dict[str, Any]]
 
 
 def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
-    from admmnet.privacy.ledger.file import total_line
+    from admmnet.privacy.ledger.form import total_line
 
     agents, config = [], method.settings
     for i, plan in plans.items():

@@ -58,7 +58,7 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, json_:
 
 def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any]:
     """A ledger or account as JSON."""
-    from admmnet.privacy.ledger.file import total_line
+    from admmnet.privacy.ledger.form import total_line
 
     at = account.delta if delta is None else delta
     lines = {"events": [line for _, _, line in account.events]} if events else {}

@@ -16,7 +16,7 @@ from rich.table import Table
 from admmnet.config.modes import mode_words
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.privacy.ledger.file import finite
+from admmnet.privacy.ledger.form import finite
 
 NO_TEST = "test error: none, there are no test records"
 FEW = 40

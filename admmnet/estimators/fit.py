@@ -15,7 +15,7 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder import Door, Holder, SimulatedHolder
-from admmnet.holder.holder import Features, is_sparse, squared_norms
+from admmnet.holder.rows import Features, is_sparse, squared_norms
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.single_site.base import SeriesNoise

@@ -18,7 +18,7 @@ from admmnet.experiments.holdout import Shelf, arrays_of
 from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
-from admmnet.privacy.ledger.file import finite
+from admmnet.privacy.ledger.form import finite
 from admmnet.running.loading import data_settings, located
 from admmnet.running.loop import run
 from admmnet.running.observer import test_error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from admmnet.privacy.events import Event
 from admmnet.solvers.batch import Solve
 
 if TYPE_CHECKING:
-    from admmnet.holder.measurements.base import Measurement
+    from admmnet.holder.known import Known
+    from admmnet.holder.secrets import Secret
 
 V = TypeVar("V")
 T = TypeVar("T")
@@ -77,3 +78,19 @@ Asking: TypeAlias = Generator[Ask, Answer, T]
 """A method's step: yields questions, is sent answers, returns what the agent says."""
 Work: TypeAlias = Generator[Solve | Later, Any, Answer]
 """A measurement's work: yields solves and ``LATER``, is sent minimisers, returns the answer."""
+
+
+class Measurement(Protocol):
+    """A function of records together with its noise, its cost and the proof that joins the two."""
+
+    def within(self, known: Known) -> Self:
+        """Return the same with public inputs held to their bounds: docs/privacy.md, "The public radius"."""
+        ...
+
+    def cost(self, known: Known) -> Cost:
+        """What it costs, from its own fields and public facts alone."""
+        ...
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Draw, compute, round; the cost is charged."""
+        ...

@@ -7,19 +7,20 @@ What comes out is what is released, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Released
+from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Measurement, Released
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.measurements.base import KINDS, Known, Measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import KINDS
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import Event, NoRecords, check, relation_of
+from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.events import NoRecords, check, relation_of
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Steps
 from admmnet.solvers.losses import Loss
@@ -29,27 +30,6 @@ FAILED = (
     "a measurement failed in its own arithmetic: nothing of it is released, and what it cost stays charged"
 )
 """All that is said of it where records are private: why may depend on a record."""
-
-
-class Guard(Protocol):
-    """What keeps a budget: a ledger, or in a library call its totals alone."""
-
-    @property
-    def adjacency(self) -> str:
-        """Relation of the promise: ``replace-one`` or ``zero-out``."""
-        ...
-
-    def affords(self, events: Iterable[Event]) -> bool:
-        """Whether these events still fit."""
-        ...
-
-    def charge(self, round: int, *events: Event) -> None:
-        """Book events that are about to be drawn."""
-        ...
-
-    def refuse(self, round: int) -> None:
-        """Refuse every further charge."""
-        ...
 
 
 class Door:
@@ -63,8 +43,8 @@ class Door:
         Which of the holder's members.
     loss : Loss
         Loss of all solves.
-    ledger : Guard
-        Of the budget.
+    ledger : MemoryLedger
+        Keeps the budget; a ``Ledger`` writes its charges, too.
     streams : mapping
         The agent's random numbers.
     """
@@ -76,7 +56,7 @@ class Door:
         holder: Holder,
         member: int,
         loss: Loss,
-        ledger: Guard,
+        ledger: MemoryLedger,
         streams: Mapping[Purpose, np.random.Generator],
     ) -> None:
         if holder.task == "real" and loss.name != "squared":

@@ -11,27 +11,18 @@ import hashlib
 import math
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.holder.problem import Problem
+from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
+from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
-if TYPE_CHECKING:
-    from admmnet.holder.series.problem import Problem
-    from admmnet.solvers.batch import AnySolver
-
 LabelKind = Literal["binary", "real"]
-Features = Any
-"""Dense (n, d) float64 array in C order, or a scipy.sparse CSR matrix of float64; scipy has no types."""
-_UNIT = 2.0**-53
-
-
-def row_slack(width: int) -> float:
-    """Relative excess over 1 that rounding may give the norm of a row of ``width`` numbers: max(1e-12, 4 d u)."""
-    return max(1e-12, 4.0 * width * _UNIT)
 
 
 class Holder:
@@ -142,8 +133,6 @@ class SimulatedHolder(Holder):
 
     def problem(self, loss: Loss, regularisation: float, member: int = 0) -> Problem:
         """Rows and labels of a member, not to be written to, as the objective of a single-site method."""
-        from admmnet.holder.series.problem import Problem
-
         return Problem.of(*self._shards[member], loss, regularisation)
 
     def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
@@ -200,11 +189,6 @@ def _checked(X: Features, y: Any, task: LabelKind, unit: bool, *, copy: bool) ->
     return rows, labels
 
 
-def unit_rows(squares: Vector, width: int) -> bool:
-    """Whether rows of these squared norms have norm 1 up to rounding, rows of zeros excepted."""
-    return bool(np.all((squares == 0.0) | (np.abs(np.sqrt(squares) - 1.0) <= row_slack(width))))
-
-
 def _rows(X: Features, *, copy: bool) -> Features:
     if not is_sparse(X):
         try:
@@ -222,15 +206,3 @@ def _freeze(rows: Features, labels: Vector) -> None:
     labels.flags.writeable = False
     for part in (rows.data, rows.indices, rows.indptr) if is_sparse(rows) else (rows,):
         part.flags.writeable = False
-
-
-def is_sparse(X: Features) -> bool:
-    """Whether X is a scipy.sparse matrix; scipy need not be loaded to tell."""
-    return hasattr(X, "tocsr")
-
-
-def squared_norms(X: Features, axis: int = 1) -> Vector:
-    """Squared 2-norms of the rows (axis 1) or columns (axis 0) of X."""
-    if is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=axis), dtype=np.float64).ravel()
-    return cast(Vector, np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", X, X))

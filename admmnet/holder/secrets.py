@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.holder.holder import Features, Holder
+from admmnet.holder.holder import Holder
+from admmnet.holder.rows import Features
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_noise, laplace_noise
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
-from admmnet.solvers.batch import AnySolver
+from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 

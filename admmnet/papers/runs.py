@@ -217,7 +217,7 @@ class CostJob:
     def __call__(self, shelf: Any) -> Result:
         """Compose the worst cases (docs/privacy.md, Theorem 5)."""
         from admmnet.experiments.cost import tuning_cost
-        from admmnet.privacy.ledger.file import finite
+        from admmnet.privacy.ledger.form import finite
 
         final = self.final.config()
         worst = [_worst(job) for job in self.trials]

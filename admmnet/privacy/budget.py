@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -182,8 +184,31 @@ def _sum(spent: float | None, costs: list[float] | list[float | None]) -> float 
     return total
 
 
+SHARED = 1024
+"""States of totals, their lines and their affordances that agents with equal histories share."""
+
+
+@lru_cache(maxsize=64)
+def empty(method: str) -> Totals:
+    """Totals of no event, shared: never to be added to."""
+    return Totals(method)
+
+
+@lru_cache(maxsize=SHARED)
+def grown(totals: Totals, event: Event) -> Totals:
+    """Totals with one more event, shared by all agents with this history: never to be added to."""
+    more = copy(totals)
+    more.add(event)
+    return more
+
+
+@lru_cache(maxsize=SHARED)
+def _affords(budget: Budget, totals: Totals, events: tuple[Event, ...]) -> bool:
+    return budget.affords(totals, events)
+
+
 class MemoryLedger:
-    """Guard of a budget whose charges are written nowhere: what a library call spends is its result's to tell.
+    """Guard of a budget whose charges are written nowhere; ``ledger.file.Ledger`` writes them, too.
 
     Parameters
     ----------
@@ -197,23 +222,37 @@ class MemoryLedger:
     Attributes
     ----------
     totals : Totals
-        Of what was charged.
+        Of what was charged, shared: never to be added to.
+    events : int
+        How many were charged.
+    refused_at : int or None
+        Round of the first refusal, after which nothing is afforded.
     """
 
     def __init__(self, budget: Budget | None, method: str, adjacency: str = "replace-one") -> None:
-        self.totals, self.adjacency = Totals(method), adjacency
-        self._budget, self._refused = budget, False
+        self.totals, self.adjacency = empty(method), adjacency
+        self.events = 0
+        self.refused_at: int | None = None
+        self._budget = budget
+
+    @property
+    def spent(self) -> Totals:
+        """What the budget spans."""
+        return self.totals
 
     def affords(self, events: Iterable[Event]) -> bool:
-        """Whether these events still fit; once something was refused, nothing does."""
-        return not self._refused and (self._budget is None or self._budget.affords(self.totals, events))
+        """Whether these events still fit the budget; once something was refused, nothing does."""
+        if self.refused_at is not None:
+            return False
+        return self._budget is None or _affords(self._budget, self.spent, tuple(events))
 
     def refuse(self, round: int) -> None:
-        """Refuse every further charge."""
-        self._refused = True
+        """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""
+        if self.refused_at is None:
+            self.refused_at = round
 
     def charge(self, round: int, *events: Event) -> None:
-        """Add up the cost of events that are about to be drawn.
+        """Book events that are about to be drawn.
 
         Raises
         ------
@@ -221,6 +260,10 @@ class MemoryLedger:
             If the budget does not afford them (callers ask ``affords`` first).
         """
         if not self.affords(events):
-            raise RunError("a charge exceeds the budget")
+            raise RunError(f"a charge in round {round} exceeds the budget")
         for event in events:
-            self.totals.add(event)
+            self._book(round, event)
+
+    def _book(self, round: int, event: Event) -> None:
+        self.totals = grown(self.totals, event)
+        self.events += 1

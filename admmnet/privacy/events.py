@@ -9,7 +9,7 @@ import reprlib
 import sys
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from admmnet.errors import RequestError
 
@@ -223,20 +223,7 @@ Event = (
     | NoRecords
     | Unprotected
 )
-EVENTS: dict[str, type[Event]] = {
-    kind.mechanism: kind
-    for kind in (
-        ObjectivePerturbation,
-        Gaussian,
-        Laplace,
-        AboveThreshold,
-        GammaNorm,
-        GammaNormVector,
-        SubsampledGaussian,
-        NoRecords,
-        Unprotected,
-    )
-}
+EVENTS: dict[str, type[Event]] = {kind.mechanism: kind for kind in get_args(Event)}
 
 
 def relation_of(event: Event) -> str:
@@ -284,9 +271,8 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
             f"{mechanism} has the parameters {', '.join(known) or 'none'}; "
             f"missing: {', '.join(missing) or 'none'}; unknown: {shown(unknown) if unknown else 'none'}"
         )
-    event = EVENTS[mechanism](
-        **{name: _checked(mechanism, name, known[name].type, value) for name, value in values.items()}
-    )
+    checked = {name: _checked(mechanism, name, known[name].type, value) for name, value in values.items()}
+    event = EVENTS[mechanism](**checked)
     if isinstance(event, Gaussian) and (event.objective_sensitivity is None) != (
         event.objective_sigma is None
     ):

@@ -21,8 +21,7 @@ def gaussian_noise(rng: np.random.Generator, sigma: float, size: int) -> Vector:
     ValueError
         If sigma is not positive and finite.
     """
-    if not 0.0 < sigma < math.inf:
-        raise ValueError(f"sigma must be positive and finite, got sigma={sigma}")
+    _check("sigma", sigma)
     return sigma * rng.standard_normal(size)
 
 
@@ -42,8 +41,7 @@ def laplace_noise(rng: np.random.Generator, scale: float) -> float:
     ValueError
         If scale is not positive and finite.
     """
-    if not 0.0 < scale < math.inf:
-        raise ValueError(f"scale must be positive and finite, got scale={scale}")
+    _check("scale", scale)
     return float(scale * rng.laplace())
 
 
@@ -57,8 +55,7 @@ def gamma_norm_noise(rng: np.random.Generator, rate: float, size: int) -> Vector
     ValueError
         If rate is not positive and finite.
     """
-    if not 0.0 < rate < math.inf:
-        raise ValueError(f"rate must be positive and finite, got rate={rate}")
+    _check("rate", rate)
     radius = rng.standard_gamma(size) / rate
     direction = rng.standard_normal(size)
     return np.asarray(direction * (radius / math.sqrt(float(direction @ direction))))
@@ -77,3 +74,8 @@ def round_to_grid(x: Vector, sigma: float) -> Vector:
     """
     step = math.ldexp(1.0, math.frexp(sigma)[1] - 1 - GRID_BITS)
     return np.asarray(np.rint(x / step) * step)
+
+
+def _check(name: str, value: float) -> None:
+    if not 0.0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {name}={value}")

@@ -44,18 +44,7 @@ class EventCost(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def cost(event: Event) -> EventCost:
-    """Proven cost of one event.
-
-    Parameters
-    ----------
-    event : Event
-        What was released.
-
-    Returns
-    -------
-    EventCost
-        Infinite for an unprotected release. The curve is read-only.
-    """
+    """Proven cost of one event, infinite for an unprotected release; its curve is read-only."""
     match event:
         case ObjectivePerturbation():
             rho, curve = _objective_perturbation(event)

@@ -16,18 +16,7 @@ EPSILON3_SHARE = 0.99
 
 
 def rho(event: Event) -> float | None:
-    """Published cost of one event, None where the paper has none for it.
-
-    Parameters
-    ----------
-    event : Event
-        What was released.
-
-    Returns
-    -------
-    float or None
-        rho of zCDP: docs/privacy.md eqs. (P6) to (P9).
-    """
+    """Published cost rho of one event, docs/privacy.md eqs. (P6) to (P9); None where the paper has none for it."""
     match event:
         case ObjectivePerturbation():
             return 0.0 if event.gated else objective_rho(event.sensitivity, event.sigma)

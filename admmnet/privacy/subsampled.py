@@ -153,22 +153,10 @@ def _quiet() -> Iterator[None]:
 
 
 def epsilon_proven(event: SubsampledGaussian, delta: float, arithmetic: str = "pld") -> float:
-    """Epsilon of all steps together.
+    """Epsilon of all steps together, never below the least that holds.
 
-    Parameters
-    ----------
-    event : SubsampledGaussian
-        What was released.
-    delta : float
-        Of the pair.
-    arithmetic : str
-        ``rdp``: by the Renyi curve. ``pld``: by the distribution of the privacy loss, exact for Gaussians, else from
-        above to about 3e-4 relative; by the Renyi curve where that is out of its reach.
-
-    Returns
-    -------
-    float
-        Never below the least epsilon that holds.
+    By the Renyi curve (``rdp``), or by the distribution of the privacy loss (``pld``): exact for Gaussians, else from
+    above to about 3e-4 relative; by the Renyi curve where that is out of its reach.
 
     Raises
     ------
@@ -268,14 +256,8 @@ def connected(
     "Connect the dots", Doroshenko et al. 2022, Algorithm 1. Masses at negative losses are computed from the profile
     of the other direction, times e^loss: differences of numbers near 1 would lose all their digits.
 
-    Returns
-    -------
-    int
-        Least loss, in units of the width.
-    ndarray
-        Masses at it and the losses that follow.
-    float
-        Mass at an infinite loss.
+    Returns the least loss in units of the width, the masses at it and the losses that follow, and the mass at an
+    infinite loss.
     """
 
     def masses(values: Vector) -> Vector:
@@ -312,23 +294,8 @@ def noise_multiplier(
 ) -> float:
     """Least noise multiplier whose epsilon is at most the target, to 1e-3 relative and never below.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-    rate : float
-        L / N.
-    steps : int
-        T.
-    sampling : str
-        One of ``events.SAMPLINGS``.
-    reading : callable
-        Epsilon of an event at a delta; it falls as the noise grows.
-
-    Returns
-    -------
-    float
-        Relative to the sensitivity that the sampling's event has: C, or 2 C where ``fixed``.
+    It is relative to the sensitivity that the sampling's event has: C, or 2 C where ``fixed``. ``reading`` is the
+    epsilon of an event at a delta, which falls as the noise grows.
 
     Raises
     ------

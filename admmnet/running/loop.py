@@ -15,7 +15,8 @@ from admmnet.config.toml import to_toml
 from admmnet.data import ENCODING
 from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.holder.door import Door
-from admmnet.privacy.ledger.file import Header, Ledger, Place
+from admmnet.privacy.ledger.file import Ledger, Place
+from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
 from admmnet.running import folder as records
 from admmnet.running.checkpoint.keeper import Keeper

@@ -20,7 +20,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.conversion import group_epsilon
-from admmnet.privacy.ledger.file import finite
+from admmnet.privacy.ledger.form import finite
 from admmnet.running import folder as records
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer

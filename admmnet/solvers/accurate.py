@@ -93,14 +93,14 @@ def minimise(
     while True:
         passes += 1
         found = certify(hi)
-        norm = _norm(r)
+        norm = norm_of(r)
         if found is not None or taken >= steps or not max(beta / 8.0, 16.0 * error) < norm < math.inf:
             return found, passes
         taken += 1
         p = _newton(hessian(hi, spread), m, r)
         fall = -float(p @ r)
         step = None
-        if fall >= max(_SURE * error, _FLAT * norm) * _norm(p):
+        if fall >= max(_SURE * error, _FLAT * norm) * norm_of(p):
             step = _search(at, hi, lo, p, fall)
         if step is None:  # J falls by 7 ||r||^2 / (16 largest) at least, as the error is below ||r||/16
             hi, lo = _moved(hi, lo, -r / largest)
@@ -108,8 +108,8 @@ def minimise(
         else:
             t, r, error = step
             hi, lo = _moved(hi, lo, t * p)
-            spread = t * _norm(X @ p) / math.sqrt(len(y))
-            if loss.smooth or spread <= 1e-9 * row_norm * _norm(hi):
+            spread = t * norm_of(X @ p) / math.sqrt(len(y))
+            if loss.smooth or spread <= 1e-9 * row_norm * norm_of(hi):
                 spread = 0.0
 
 
@@ -130,11 +130,11 @@ def _search(
     As slopes are monotone, J falls by t fall/16 at least, and t >= fall/(8 L ||p||^2). None if rounding hides such
     a t.
     """
-    low, high, t, size = 0.0, math.inf, 0.5, _norm(p)
+    low, high, t, size = 0.0, math.inf, 0.5, norm_of(p)
 
     def sloped(t: float) -> tuple[float, Vector, float]:
         r, error = at(*_moved(hi, lo, t * p))
-        sure = _SURE * (error + len(p) * _U * _norm(r)) * size <= fall
+        sure = _SURE * (error + len(p) * _U * norm_of(r)) * size <= fall
         return (float(r @ p) if sure else math.nan), r, error
 
     for _ in range(80):
@@ -169,7 +169,7 @@ def accurate_gradient(
     """
     n, d = X.shape
     total, rest, unsure, steep = np.zeros(d), np.zeros(d), 0.0, 0.0
-    least = 4.0 * (d * _U) ** 2 * row_norm * _norm(hi)  # second order
+    least = 4.0 * (d * _U) ** 2 * row_norm * norm_of(hi)  # second order
     for start in range(0, n, rows):
         block, labels = X[start : start + rows], y[start : start + rows]
         score, more = _sums(*_two_product(block, hi), axis=1)
@@ -186,7 +186,7 @@ def accurate_gradient(
     scaled, lost = _two_product(m, hi)
     linear, more = _two_sum(scaled, g)
     r: Vector = (data + linear) + (lost + more + m * lo)
-    return r, 1.01 * (row_norm * (unsure + 3.0 * _U * steep) / n + 3.0 * _U * _norm(r)) + 1e-150
+    return r, 1.01 * (row_norm * (unsure + 3.0 * _U * steep) / n + 3.0 * _U * norm_of(r)) + 1e-150
 
 
 def _moved(hi: Vector, lo: Vector, step: Vector) -> tuple[Vector, Vector]:
@@ -230,5 +230,6 @@ def _sums(terms: Matrix, rest: Matrix, axis: int) -> tuple[Vector, Vector]:
     return terms[0], lost
 
 
-def _norm(v: Vector) -> float:
+def norm_of(v: Vector) -> float:
+    """2-norm of a vector."""
     return math.sqrt(float(v @ v))

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.solvers.batch import AnySolver, Solve, Steps, run_single
+from admmnet.solvers.batch import Solve, Steps, run_single
+from admmnet.solvers.certificate import AnySolver
 from admmnet.types import Vector
 
 _PART = 7.0 / 16.0  # of the gap for the solves, as much for the search; rounding has the last eighth
@@ -51,7 +52,7 @@ class BallQuery:
 
     Parameters
     ----------
-    solver : LocalSolver or BlockMember
+    solver : AnySolver
         Holder of the records.
     radius : float
         R.

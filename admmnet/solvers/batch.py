@@ -7,40 +7,24 @@ the point. One agent alone is answered by its own solver; the agents of a block 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from admmnet.errors import RunError
+from admmnet.solvers.certificate import AnySolver
 from admmnet.types import Vector
 
-if TYPE_CHECKING:
-    from admmnet.solvers.blocks.solve import BlockMember, BlockSolver
-    from admmnet.solvers.newton import LocalSolver
-
 T = TypeVar("T")
-AnySolver: TypeAlias = "LocalSolver | BlockMember"
 
 
 class Solve(NamedTuple):
-    """A local problem to be solved, docs/algorithms.md eq. (6).
+    """A local problem to be solved, docs/algorithms.md eq. (6)."""
 
-    Attributes
-    ----------
-    solver : LocalSolver or BlockMember
-        Whose records.
-    g : ndarray of shape (d,)
-        Linear term.
-    m : float
-        Coefficient of ||theta||^2 / 2.
-    beta : float
-        Gradient norm of the certificate.
-    """
-
-    solver: AnySolver
-    g: Vector
-    m: float
-    beta: float
+    solver: AnySolver  # whose records
+    g: Vector  # linear term, (d,)
+    m: float  # coefficient of ||theta||^2 / 2
+    beta: float  # gradient norm of the certificate
 
 
 Steps = Generator[Solve, Vector, T]
@@ -89,7 +73,7 @@ def _advance(
 def _answers(asked: dict[int, Solve]) -> dict[int, Reply]:
     """Reply requests in the order of their agents, those of one block in one call."""
     answers: dict[int, Reply] = {}
-    blocks: dict[int, tuple[BlockSolver, list[int]]] = {}
+    blocks: dict[int, tuple[Any, list[int]]] = {}
     for number, request in asked.items():
         block = request.solver.block
         if block is not None:

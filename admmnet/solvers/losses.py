@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Loss(Protocol):
 
     Scores, labels and results are float64 arrays of one shape, usually (n,). `derivative` must be evaluated
     to a relative error of at most 8 units of 2**-53 at the given score: the certificate of
-    `newton` relies on it. `radius` relies on the same of `value`, on values of at least 0, and on
+    `certificate` relies on it. `radius` relies on the same of `value`, on values of at least 0, and on
     ``|u| phi''(u) <= 2 c + G + 1/2`` for all scores, c the curvature bound and G the gradient bound.
     """
 
@@ -66,8 +66,32 @@ class Loss(Protocol):
         ...
 
 
+class Bounded:
+    """Bounds of a loss from those of its derivatives: |phi'| <= ``steepest``, phi'' <= 1 / ``flatness``."""
+
+    smooth: ClassVar[bool] = True
+
+    @property
+    def steepest(self) -> float:
+        """Bound on |phi'|."""
+        return 1.0
+
+    @property
+    def flatness(self) -> float:
+        """Inverse of the bound on phi''; 0 if there is none."""
+        return 1.0
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Gradient bound G, in units of the loss."""
+        return self.steepest * row_norm
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Curvature bound c1."""
+        return row_norm * row_norm / self.flatness if self.flatness else math.inf
+
+
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(Bounded):
     """Logistic loss phi(u, y) = ln(1 + exp(-y u)), labels y in {-1, +1}.
 
     |phi'| < 1 and 0 < phi'' <= 1/4, so G = row_norm and c1 = row_norm^2 / 4 (Ding et al. 2020, sec. 2).
@@ -75,41 +99,14 @@ class Logistic:
 
     name: str = "logistic"
 
-    @property
-    def smooth(self) -> bool:
-        """True."""
-        return True
-
     def value(self, u: Vector, y: Vector) -> Vector:
-        """Loss of each record.
-
-        Parameters
-        ----------
-        u, y : ndarray, shape (n,)
-            Scores; labels in {-1, +1}.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            ln(1 + exp(-y u)), in nats.
-        """
+        """Loss of each record. ln(1 + exp(-y u)), in nats."""
         margin = y * u
         tail = np.log1p(np.exp(-np.abs(margin)))
         return np.asarray(tail - np.minimum(margin, 0.0))
 
     def derivative(self, u: Vector, y: Vector) -> Vector:
-        """First derivative of each record, -y / (1 + exp(y u)).
-
-        Parameters
-        ----------
-        u, y : ndarray, shape (n,)
-            Scores; labels in {-1, +1}.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Values in [-1, 1], of the sign of -y.
-        """
+        """First derivative of each record, -y / (1 + exp(y u)). Values in [-1, 1], of the sign of -y."""
         odds = y * u
         np.minimum(odds, _EXP_MAX, out=odds)
         np.exp(odds, out=odds)
@@ -118,18 +115,7 @@ class Logistic:
         return np.negative(odds, out=odds)
 
     def curvature(self, u: Vector, y: Vector) -> Vector:
-        """Second derivative of each record, p (1 - p) with p = 1 / (1 + exp(-u)); the label plays no part.
-
-        Parameters
-        ----------
-        u, y : ndarray, shape (n,)
-            Scores; labels in {-1, +1}.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Values in [0, 1/4], with full relative accuracy in both tails.
-        """
+        """Second derivative of each record, p (1 - p) with p = 1 / (1 + exp(-u)), accurate in both tails."""
         odds = np.exp(-np.abs(u))
         return np.asarray(odds / np.square(1.0 + odds))
 
@@ -137,16 +123,6 @@ class Logistic:
         """Convex conjugate phi*(s, y) = a ln a + (1 - a) ln(1 - a) with a = -s y in [0, 1], else +inf.
 
         In the dual of Damaskinos et al. 2021 (sec. 2) it enters as phi*(-alpha, y), so that a = y alpha.
-
-        Parameters
-        ----------
-        s, y : ndarray, shape (n,)
-            Slopes; labels in {-1, +1}.
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Values in [-ln 2, 0], or +inf.
         """
         a = -s * y
         inside = (a >= 0.0) & (a <= 1.0)
@@ -155,17 +131,14 @@ class Logistic:
         entropy = p * np.log(np.maximum(p, tiny)) + (1.0 - p) * np.log1p(-np.minimum(p, 1.0 - 2.0**-53))
         return np.where(inside, entropy, np.inf)
 
-    def lipschitz(self, row_norm: float = 1.0) -> float:
-        """Gradient bound G = row_norm."""
-        return row_norm
-
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        """Curvature bound c1 = row_norm^2 / 4."""
-        return row_norm * row_norm / 4.0
+    @property
+    def flatness(self) -> float:
+        """Four."""
+        return 4.0
 
 
 @dataclass(frozen=True)
-class SmoothedHinge:
+class SmoothedHinge(Bounded):
     """Hinge loss of the margin t = y u with its kink replaced by a parabola, labels y in {-1, +1}.
 
     phi = 0 if t >= 1 + h; (1 + h - t)^2 / (4 h) if |1 - t| <= h; 1 - t if t <= 1 - h. The slope phi' runs from -y
@@ -194,10 +167,7 @@ class SmoothedHinge:
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _usable(self.width))
 
-    @property
-    def smooth(self) -> bool:
-        """False: phi'' jumps at margins 1 - h and 1 + h."""
-        return False
+    smooth: ClassVar[bool] = False  # phi'' jumps at margins 1 - h and 1 + h.
 
     def _gap(self, u: Vector, y: Vector) -> Vector:
         top = 1.0 + self.width
@@ -236,17 +206,14 @@ class SmoothedHinge:
         p = np.where(inside, a, 0.0)
         return np.where(inside, -p - self.width * p * (1.0 - p), np.inf)
 
-    def lipschitz(self, row_norm: float = 1.0) -> float:
-        """Gradient bound G = row_norm."""
-        return row_norm
-
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        """Curvature bound c1 = row_norm^2 / (2 h)."""
-        return row_norm * row_norm / (2.0 * self.width)
+    @property
+    def flatness(self) -> float:
+        """Whole width of the parabola."""
+        return 2.0 * self.width
 
 
 @dataclass(frozen=True)
-class Huber:
+class Huber(Bounded):
     """Squared loss with clipped residuals: r = u - y; r^2 / 2 if |r| <= K, K |r| - K^2 / 2 beyond.
 
     phi' = r clipped to [-K, K] and phi'' = 1 within, so G = K row_norm and c1 = row_norm^2; docs/losses.md.
@@ -269,10 +236,7 @@ class Huber:
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _usable(self.width))
 
-    @property
-    def smooth(self) -> bool:
-        """False: phi'' jumps at residuals -K and K."""
-        return False
+    smooth: ClassVar[bool] = False  # phi'' jumps at residuals -K and K.
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -296,17 +260,14 @@ class Huber:
         p = np.where(inside, s, 0.0)
         return np.where(inside, p * y + 0.5 * p * p, np.inf)
 
-    def lipschitz(self, row_norm: float = 1.0) -> float:
-        """Gradient bound G = K row_norm."""
-        return self.width * row_norm
-
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        """Curvature bound c1 = row_norm^2."""
-        return row_norm * row_norm
+    @property
+    def steepest(self) -> float:
+        """K."""
+        return self.width
 
 
 @dataclass(frozen=True)
-class Squared:
+class Squared(Bounded):
     """Squared loss phi(u, y) = (u - y)^2 / 2, labels any numbers.
 
     Its slope grows with the score: no gradient bound holds at every theta, and no private method can use it.
@@ -314,11 +275,6 @@ class Squared:
     """
 
     name: str = "squared"
-
-    @property
-    def smooth(self) -> bool:
-        """True."""
-        return True
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -338,13 +294,10 @@ class Squared:
         with np.errstate(over="ignore"):
             return np.asarray(s * (y + 0.5 * s))
 
-    def lipschitz(self, row_norm: float = 1.0) -> float:
-        """Gradient bound: none, inf."""
+    @property
+    def steepest(self) -> float:
+        """No bound."""
         return math.inf
-
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        """Curvature bound c1 = row_norm^2."""
-        return row_norm * row_norm
 
 
 def _usable(width: float) -> float:
@@ -365,19 +318,7 @@ LOSSES: dict[str, Loss] = {
 
 
 def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
-    """Loss of a name.
-
-    Parameters
-    ----------
-    name : str
-        A key of `LOSSES`.
-    width : float or "auto"
-        Width of ``smoothed-hinge`` (auto: 0.5) or ``huber`` (auto: 1).
-
-    Returns
-    -------
-    Loss
-        The loss.
+    """Loss of a name in `LOSSES`, with the width of ``smoothed-hinge`` (auto: 0.5) or ``huber`` (auto: 1).
 
     Raises
     ------

@@ -1,24 +1,25 @@
-"""Minimise a strongly convex local objective to a certified gradient norm, or raise.
-
-The objective of one agent in one round is
-
-    J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + g . theta,    m > 0,
-
-with the curvature of regulariser and penalty in m, and the duals, the neighbours and the perturbation in g
-(Ding et al. 2020, eq. (3)). Shapes throughout: X (n, d), y (n,), theta and g (d,), all float64.
-"""
+"""Minimise a strongly convex local objective, J of `certificate`, to a certified gradient norm, or raise."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from admmnet.errors import CertificateError, RequestError, RunError
-from admmnet.solvers.accurate import block_size, minimise
+from admmnet.errors import CertificateError, RunError
+from admmnet.solvers.accurate import minimise, norm_of
+from admmnet.solvers.certificate import (
+    AnySolver,
+    Solution,
+    block_rows,
+    checked_row_norm,
+    gradient,
+    hessian,
+    met_curvature,
+    rounding_margin,
+)
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
 from admmnet.types import Matrix, Vector
@@ -29,156 +30,22 @@ _MAX_STEPS = 1000
 _SURE_STEPS = 300  # outside of the public radius, where nothing promises an end
 
 
-class Solution(NamedTuple):
-    """A point, a bound on ||grad J||_2 there as a real number, and the work in runs over all records."""
-
-    theta: Vector
-    gradient_norm: float  # computed norm plus `rounding_margin`, at most the beta asked for
-    passes: int  # gradients
-    refreshes: int  # Hessians
-
-
 @dataclass(slots=True, eq=False)
 class SolverState:
-    """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released.
+    """What a `LocalSolver` has learnt in earlier solves: computed from records, and never released."""
 
-    Attributes
-    ----------
-    theta : ndarray, shape (d,)
-        Where the next solve starts.
-    inverse : ndarray, shape (d, d)
-        Approximate inverse Hessian.
-    patience : float
-        Wasted passes that a new Hessian is worth.
-    data : ndarray, shape (d,), or None
-        Gradient of the mean loss at theta, where it is known; ``rms`` belongs to it.
-    m : float
-        Coefficient within the inverse; nan before the first Hessian.
-    waste : int
-        Passes beyond one a solve since the last Hessian.
-    passes, before : int
-        Passes of the last solve, and of the one before the last Hessian.
-    """
-
-    theta: Vector
-    inverse: Matrix = field(repr=False)
-    patience: float
-    data: Vector | None = None
-    rms: float = 0.0
-    m: float = math.nan
-    waste: int = 0
-    passes: int = 0
-    before: int = 0
+    theta: Vector  # where the next solve starts, shape (d,)
+    inverse: Matrix = field(repr=False)  # approximate inverse Hessian, shape (d, d)
+    patience: float  # wasted passes that a new Hessian is worth
+    data: Vector | None = None  # gradient of the mean loss at theta, where it is known
+    rms: float = 0.0  # that belongs to it
+    m: float = math.nan  # within the inverse; nan before the first Hessian
+    waste: int = 0  # passes beyond one a solve since the last Hessian
+    passes: int = 0  # of the last solve
+    before: int = 0  # of the solve before the last Hessian
 
 
-def _block_rows(n: int, d: int) -> int:
-    count = -(-n // block_size(d))
-    return -(-n // count)
-
-
-def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss) -> tuple[Vector, float]:
-    """Gradient of the mean loss, (1/n) sum_k w_k x_k with w_k = phi'(x_k . theta, y_k).
-
-    Returns
-    -------
-    ndarray, shape (d,)
-        The gradient.
-    float
-        Root mean square of the w_k, which `rounding_margin` needs.
-    """
-    total, squares = np.zeros(X.shape[1]), 0.0
-    rows = _block_rows(*X.shape)
-    for start in range(0, len(y), rows):
-        block = X[start : start + rows]
-        weights = loss.derivative(block @ theta, y[start : start + rows])
-        total += weights @ block
-        squares += float(weights @ weights)
-    total /= len(y)
-    return total, math.sqrt(squares / len(y))
-
-
-def hessian(
-    X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False, spread: float = 0.0
-) -> Matrix:
-    """Hessian of the mean loss, (1/n) sum_k phi''(x_k . theta, y_k) x_k x_k^T, shape (d, d).
-
-    `single` multiplies in single precision: twice as fast, off by (b + 4) 2^-24 max_k phi'' ||x_k||^2 at most
-    in 2-norm, b the rows in a block, and in practice by far less. A positive `spread` takes the mean of phi''
-    over the scores within it, (phi'(u + spread) - phi'(u - spread)) / (2 spread), instead of phi''.
-    """
-    total = np.zeros((X.shape[1], X.shape[1]))
-    rows = _block_rows(*X.shape)
-    for start in range(0, len(y), rows):
-        block = X[start : start + rows]
-        scaled: NDArray[np.floating[Any]] = block.astype(np.float32 if single else np.float64)
-        bend = _bend(block @ theta, y[start : start + rows], loss, spread)
-        scaled *= np.sqrt(bend)[:, None].astype(scaled.dtype)
-        total += scaled.T @ scaled
-    total /= len(y)
-    return total
-
-
-def _bend(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
-    if spread == 0.0:
-        return loss.curvature(u, y)
-    rise = loss.derivative(u + spread, y) - loss.derivative(u - spread, y)
-    return np.asarray(np.maximum(rise, 0.0) / (2.0 * spread))
-
-
-def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, size: float) -> float:
-    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi''.
-
-    A score s as `gradient` computes it is off by gamma_d R ||theta|| at most. With e = 1.01 (d + 1) u R ||theta||
-    the sums s - e and s + e, rounded, enclose the real score, and phi' never falls: the real phi' differs from
-    phi'(s) by at most max(phi'(s + e) - phi'(s), phi'(s) - phi'(s - e)), plus 18 u of the largest of the three
-    for evaluating them and their difference. The mean over the records takes the place of c d u R ||theta||.
-    """
-    n, d = X.shape
-    e = 1.01 * (d + 1) * _UNIT * R * size
-    if e == 0.0:
-        return 0.0
-    total, rows = 0.0, _block_rows(n, d)
-    for start in range(0, n, rows):
-        u, labels = X[start : start + rows] @ theta, y[start : start + rows]
-        low, w, high = (loss.derivative(u + shift, labels) for shift in (-e, 0.0, e))
-        reach = np.maximum(high - w, w - low)
-        largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.abs(w))
-        total += float(np.sum(reach + 18 * _UNIT * largest))
-    return float(1.01 * total / (n * d * _UNIT * R * size))
-
-
-def rounding_margin(
-    shape: tuple[int, int], R: float, c: float, rms: float, size: float, linear: float, norm: float
-) -> float:
-    """Bound on the rounding error in ||grad J||_2 as this module computes it.
-
-    With u = 2^-53, gamma_k = k u / (1 - k u), `shape` (n, d), R the largest row norm, c = sup phi'' or
-    `met_curvature`, `rms` from `gradient`, `size` = ||theta||, `linear` = m ||theta|| + ||g||, `norm` the computed
-    gradient norm, K blocks of b rows, and sums in any order (Higham 2002, Accuracy and Stability, sec. 3.1):
-
-    1. Scores are off by at most gamma_d R ||theta||, so the w_k by at most c gamma_d R ||theta|| (phi' is
-       c-Lipschitz, also where phi'' jumps); evaluating phi' adds 8 u |w_k| (the contract of `Loss`).
-    2. |fl(sum w_k x_k) - sum w_k x_k|_j <= gamma_{b+K} sum_k |w_k| |x_kj|, in norm <= gamma_{b+K} n R rms.
-       Dividing by n rounds once more: data error <= R (c gamma_d R ||theta|| + (gamma_{b+K+1} + 8 u) rms).
-    3. fl(data + m theta + g) adds at most gamma_3 (R rms + m ||theta|| + ||g||). g goes through one of these three
-       roundings, so another is allowed that made it: the J of the certificate has the real sum of a public linear
-       term and noise, or the real -mu c, where g is that rounded.
-    4. The norm's own relative error is at most gamma_{d+2}.
-
-    1.01 covers the denominators 1 - k u and the rounding of R, rms and this sum while n + d < 1e12; 1e-150
-    covers underflow.
-    """
-    n, d = shape
-    rows = _block_rows(n, d)
-    data = R * (c * d * R * size + (rows - (-n // rows) + 9) * rms)
-    return 1.01 * _UNIT * (data + 3 * (R * rms + linear) + (d + 2) * norm) + 1e-150
-
-
-def _norm(v: Vector) -> float:
-    return math.sqrt(float(v @ v))
-
-
-class LocalSolver:
+class LocalSolver(AnySolver):
     """Solver of one agent: its records, and what earlier rounds have taught about them.
 
     A step is theta - B grad J(theta), one pass over the records; the first of a round starts from the data
@@ -212,45 +79,21 @@ class LocalSolver:
         Shapes disagree, a number is not finite, or the loss has kinks.
     """
 
-    block = None
-    """It is no member of a block."""
-    index = 0
-
     def __init__(self, X: Matrix, y: Vector, loss: Loss) -> None:
-        if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:
-            raise RequestError(f"records need shapes (n, d) and (n,), n, d > 0; got {X.shape} and {y.shape}")
-        if not math.isfinite(loss.curvature_bound()):
-            raise RequestError(f"the local solver needs a smooth loss; {loss.name!r} has kinks")
-        self.X = np.ascontiguousarray(X, dtype=np.float64)
-        self.y = np.ascontiguousarray(y, dtype=np.float64)
-        self.loss = loss
-        self.row_norm = math.sqrt(float(np.max(np.einsum("ij,ij->i", self.X, self.X))))
-        if not (math.isfinite(self.row_norm) and np.isfinite(self.y).all()):
-            raise RequestError("records hold a number that is not finite or too large to square: clean them")
+        X, y = (np.ascontiguousarray(part, dtype=np.float64) for part in (X, y))
+        super().__init__(X, y, loss, checked_row_norm(X, y, loss))
         d = X.shape[1]
         self._cost = 1.0 + d / 20.0  # of a Hessian in passes, measured at d = 6 and 104
         self.state = SolverState(np.zeros(d), np.eye(d), patience=self._cost)
 
     @property
     def states(self) -> dict[str, Any]:
-        """All state by name, each a dataclass that may be read and set field by field."""
+        """Its one state."""
         return {"solver": self.state}
 
     def fresh(self) -> LocalSolver:
         """Return another solver of the same records that has learnt nothing."""
         return LocalSolver(self.X, self.y, self.loss)
-
-    def losses(self, theta: Vector) -> Vector:
-        """Loss of every record at theta, shape (n,)."""
-        return self.loss.value(self.X @ theta, self.y)
-
-    def mean_loss(self, theta: Vector) -> float:
-        """Mean loss over the records at theta."""
-        return float(np.mean(self.losses(theta)))
-
-    def data_gradient(self, theta: Vector) -> Vector:
-        """Gradient of the mean loss at theta, shape (d,)."""
-        return gradient(self.X, self.y, theta, self.loss)[0]
 
     @np.errstate(all="ignore")  # a norm that is not finite is an error below
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
@@ -293,12 +136,12 @@ class LocalSolver:
 
         def certify(theta: Vector) -> Solution | None:
             data, rms = gradient(self.X, self.y, theta, self.loss)
-            norm, size, c = _norm(data + m * theta + g), _norm(theta), self.loss.curvature_bound()
-            margin = rounding_margin(self.X.shape, self.row_norm, c, rms, size, m * size + _norm(g), norm)
+            norm, size, c = norm_of(data + m * theta + g), norm_of(theta), self.loss.curvature_bound()
+            margin = rounding_margin(self.X.shape, self.row_norm, c, rms, size, m * size + norm_of(g), norm)
             return Solution(theta, norm + margin, 0, 0) if norm + margin <= beta else None
 
         facts = LossFacts.of(len(self.y), self.X.shape[1], self.loss)
-        inside = self.row_norm <= LARGEST_ROW and certain(facts, m, beta, _norm(g))
+        inside = self.row_norm <= LARGEST_ROW and certain(facts, m, beta, norm_of(g))
         return minimise(
             self.X,
             self.y,
@@ -307,7 +150,7 @@ class LocalSolver:
             m,
             beta,
             row_norm=self.row_norm,
-            rows=_block_rows(*self.X.shape),
+            rows=block_rows(*self.X.shape),
             steps=math.inf if inside else _SURE_STEPS,
             certify=certify,
             hessian=lambda theta, spread: hessian(self.X, self.y, theta, self.loss, spread=spread),
@@ -321,11 +164,11 @@ class LocalSolver:
             passes = 1
         theta, data, rms = state.theta, state.data, state.rms
         r = data + m * theta + g
-        norm = least = _norm(r)
-        g_norm, known = _norm(g), (self.X.shape, self.row_norm, self.loss.curvature_bound())
+        norm = least = norm_of(r)
+        g_norm, known = norm_of(g), (self.X.shape, self.row_norm, self.loss.curvature_bound())
         margin, search, fresh, spread = math.nan, False, False, 0.0
         for _ in range(_MAX_STEPS):
-            size = _norm(theta)
+            size = norm_of(theta)
             margin = rounding_margin(*known, rms, size, m * size + g_norm, norm)
             if norm <= max(beta, margin) and norm + margin > beta:
                 met = min(known[2], met_curvature(self.X, self.y, theta, self.loss, self.row_norm, size))
@@ -349,12 +192,12 @@ class LocalSolver:
             trial = theta + step
             trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss)
             trial_r = trial_data + m * trial + g
-            trial_norm = _norm(trial_r)
+            trial_norm = norm_of(trial_r)
             passes, state.waste = passes + 1, state.waste + (passes > 0)
             if search or trial_norm <= _CONTRACTION * least:
                 self._learn(step, trial_r - r)
                 theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, trial_norm
-                short = min(spread, self.row_norm * _norm(step))
+                short = min(spread, self.row_norm * norm_of(step))
                 spread = moved if search and not self.loss.smooth else short
                 least, search, fresh = min(least, norm), False, False
             else:
@@ -364,7 +207,7 @@ class LocalSolver:
     def _refresh(self, theta: Vector, m: float, spread: float) -> None:
         """Set the inverse from the Hessian at theta, in single precision where m outweighs the rounding."""
         bound = self.loss.curvature_bound(self.row_norm)
-        single = m >= (_block_rows(*self.X.shape) + 4) * 2.0**-23 * bound and 1e-15 < self.row_norm < 1e15
+        single = m >= (block_rows(*self.X.shape) + 4) * 2.0**-23 * bound and 1e-15 < self.row_norm < 1e15
         H = hessian(self.X, self.y, theta, self.loss, single=single, spread=spread)
         H.flat[:: len(H) + 1] += m + 4 * len(H) * _UNIT * bound
         state = self.state
@@ -381,7 +224,7 @@ class LocalSolver:
     def _learn(self, s: Vector, change: Vector) -> None:
         """Make the inverse map a change of the gradient to the step s that caused it."""
         slope = float(s @ change)
-        if slope <= 1e-12 * _norm(s) * _norm(change):
+        if slope <= 1e-12 * norm_of(s) * norm_of(change):
             return
         state = self.state
         q = state.inverse @ change
@@ -408,7 +251,7 @@ class LocalSolver:
             slope = float(self.loss.derivative(u + t * v, self.y) @ v) / len(u) + linear + t * square
             if half <= slope <= 0.0:
                 step *= t
-                return t * _norm(v) / math.sqrt(len(v))
+                return t * norm_of(v) / math.sqrt(len(v))
             low, high = (low, t) if slope > 0.0 else (t, high)
             t = 2.0 * t if math.isinf(high) else 0.5 * (low + high)
         return None

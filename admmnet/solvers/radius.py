@@ -73,14 +73,7 @@ def summands(n: int, d: int) -> int:
 def worst_margin(facts: LossFacts, m: float, beta: float, linear: float) -> float:
     """Bound on `newton.rounding_margin` over all records, wherever the gradient norm is at most beta: (V3).
 
-    Parameters
-    ----------
-    facts : LossFacts
-        Of the agent.
-    m, beta : float
-        Quadratic coefficient; gradient norm, real and as computed.
-    linear : float
-        Norm of the linear term, noise included.
+    ``linear`` is the norm of the linear term, noise included; ``beta`` bounds the norm as it is and as computed.
     """
     size = (linear + _R * facts.G + beta) / m
     return _margin(facts, size, linear + m * size, beta)
@@ -101,14 +94,8 @@ def certain(facts: LossFacts, m: float, beta: float, linear: float) -> bool:
 def linear_radius(facts: LossFacts, m: float, beta: float, tail: float = 0.0) -> float:
     """Norm S up to which a public linear term is accepted, (V4): with it every solve meets beta.
 
-    Parameters
-    ----------
-    facts : LossFacts
-        Of the agent.
-    m, beta : float
-        Quadratic coefficient of the solve (where the penalty grows: of its round); gradient norm to certify.
-    tail : float
-        Norm bound of the noise that is added to the public term: `gaussian_tail`, `gamma_norm_tail`.
+    m is the coefficient of the solve (where the penalty grows: of its round), ``tail`` the norm bound of the noise
+    that is added to the public term: `gaussian_tail`, `gamma_norm_tail`.
 
     Raises
     ------
@@ -162,15 +149,7 @@ def point_radius(facts: LossFacts, error: float) -> float:
 
 
 def centre_radius(facts: LossFacts, radius: float, gap: float) -> float:
-    """Norm C up to which a gate's centre is accepted, (V8), (V9): with it every query is certified; 0 for none.
-
-    Parameters
-    ----------
-    facts : LossFacts
-        Of the agent.
-    radius, gap : float
-        Of the `ball_query.BallQuery`.
-    """
+    """Norm C up to which the centre of a `BallQuery` is accepted, (V8), (V9): every query is certified; 0 for none."""
     if not _reachable(facts, radius, gap, 0.0):
         return 0.0
     return _largest(lambda C: _reachable(facts, radius, gap, C))

@@ -16,7 +16,7 @@ from admmnet.cli import run_command_line
 from admmnet.data import sources
 from admmnet.errors import DataError
 from admmnet.holder import door
-from admmnet.holder.measurements.base import Known
+from admmnet.holder.known import Known
 from admmnet.running import loop, plan, spawn
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error

@@ -11,14 +11,14 @@ import networkx as nx
 import numpy as np
 
 from admmnet import RunConfig
-from admmnet.auditing.ledger import MemoryLedger
 from admmnet.config.defaults import with_delta
 from admmnet.errors import AdmmnetError
 from admmnet.holder import Ask, Door, Holder
+from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import gate, minimiser
-from admmnet.holder.measurements.base import Measurement
 from admmnet.methods import fixed
 from admmnet.methods.base import AgentPlan, Method
+from admmnet.privacy.budget import MemoryLedger
 from admmnet.rng import agent_streams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
@@ -83,7 +83,7 @@ class Target:
         assert plan.budget is not None
         ledger = MemoryLedger(plan.budget, str(method.settings.method))
         door = Door(Holder(X, y), 0, method.loss, ledger, agent_streams(0, seed))
-        return Node(method.agent(0, plan), method, door, ledger)
+        return Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # it keeps no file
 
     def ending(self, X: Matrix, y: Vector, seed: int, messages: Sequence[Vector]) -> tuple[int, str]:
         """Round and words in which a run ends whose neighbour sends these messages, "" if by itself."""

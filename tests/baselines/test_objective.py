@@ -10,9 +10,9 @@ from scipy.optimize import minimize_scalar
 
 from admmnet.errors import RequestError
 from admmnet.holder import SimulatedHolder
-from admmnet.holder.holder import is_sparse
+from admmnet.holder.problem import Hinge
+from admmnet.holder.rows import is_sparse
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
-from admmnet.holder.series.problem import Hinge
 
 from . import reference
 from .records import KINDS, csr, duality_gap, feasible, make_problem, problem, records, rng

@@ -21,7 +21,8 @@ from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Header, Ledger
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.form import Header
 
 BASE: dict[str, Any] = {
     "algorithm": "dp-scd",
@@ -98,7 +99,7 @@ def test_the_promise_is_kept_and_used(words: dict[str, Any], epsilon: float, tmp
     own = {"epsilon": epsilon, "algorithm": words["algorithm"], "order": plan.budget.alpha}
     header = Header(**HEADER, **own, adjacency=plan.adjacency)
     ledger = Ledger(tmp_path / "agent-000.jsonl", header, plan.budget, durable=False)
-    assert ledger.pays(0, event_of(plan))
+    ledger.charge(0, event_of(plan))
     assert not ledger.affords([event_of(plan)])  # once is all
     ledger.finish()
     account = audit.read(ledger.path)

@@ -100,13 +100,13 @@ def test_weak_regularisation_and_long_margins() -> None:
 
 @pytest.mark.parametrize("weight", [1e-6, 1e-2, 1.0, 1e3, 1e8])
 def test_the_logistic_root_solves_its_equation(weight: float) -> None:
-    from admmnet.holder.series import kernels
+    from admmnet.holder.series import plain_kernels
 
     draw = rng(11)
     for _ in range(300):
         margin = float(draw.standard_normal() * 10.0 ** draw.uniform(-3, 2.5))
         p, z = float(draw.random()), float(draw.standard_normal() * 10.0)
-        root, share = kernels.logistic_root(margin, weight, p, z)
+        root, share = plain_kernels.logistic_root(margin, weight, p, z)
         low, high = -margin - weight * (1.0 - p) - 1.0, -margin + weight * p + 1.0
         for _ in range(200):
             middle = 0.5 * (low + high)
@@ -126,12 +126,12 @@ def test_refusals(change: dict[str, Any], words: str) -> None:
 
 
 def test_compiled_loops_do_what_their_source_does() -> None:
-    from admmnet.holder.series import kernels
+    from admmnet.holder.series import kernels, plain_kernels
 
     p = problem("hinge", 60, 4, 0.01, seed=12, share=0.5, sparse=True)
     rows, c = kernels.store(p.X), p.squared_norms / p.scale
     results = []
-    for loop in (kernels.hinge_pass, kernels._hinge_pass):
+    for loop in (plain_kernels.hinge_pass, plain_kernels.hinge_pass.py_func):
         dual, theta, kept, ends = np.zeros(60), np.zeros(4), np.empty(60, dtype=np.int64), []
         upper, lower = np.inf, -np.inf
         for number in range(6):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from admmnet.holder.holder import squared_norms
+from admmnet.holder.rows import squared_norms
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.dp_scd import Weights, batch_update
 from admmnet.holder.series.steps import batch_step

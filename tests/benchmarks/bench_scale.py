@@ -21,8 +21,9 @@ import numpy as np
 
 from admmnet.data import Records
 from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.certificate import Solution, gradient
 from admmnet.solvers.losses import get_loss
-from admmnet.solvers.newton import LocalSolver, Solution, gradient
+from admmnet.solvers.newton import LocalSolver
 
 from .common import summary_of, unit_rows
 

@@ -19,8 +19,9 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from admmnet.data import DataSettings, load
+from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import Logistic
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 from .common import Solve, Work, consensus, least, peak_memory, unit_rows

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from admmnet import RunConfig, run
-from admmnet.solvers.newton import Solution
+from admmnet.solvers.certificate import Solution
 from admmnet.types import Matrix, Vector
 
 ROUNDS = 30

@@ -22,7 +22,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import flag_fields, load_config, parse_flag
 from admmnet.errors import AdmmnetError
 from admmnet.privacy.events import EVENTS
-from admmnet.privacy.ledger.file import Header
+from admmnet.privacy.ledger.form import Header
 from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
 
 

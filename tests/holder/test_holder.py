@@ -14,7 +14,7 @@ from scipy import sparse
 from admmnet import RequestError, RunConfig, run
 from admmnet.data import Records
 from admmnet.holder import Holder, SimulatedHolder
-from admmnet.holder.holder import row_slack
+from admmnet.holder.rows import row_slack
 from admmnet.running.plan import Plan
 from admmnet.solvers.losses import get_loss
 from admmnet.transport import Transport

@@ -11,7 +11,7 @@ import pytest
 
 from admmnet.errors import RequestError, RunError
 from admmnet.holder import NO, REFUSED, Answer, Ask, Door, Holder, Released, SimulatedHolder
-from admmnet.holder.measurements.base import Known
+from admmnet.holder.known import Known
 from admmnet.holder.series import (
     SINGLE_SITE_LOSSES,
     DisjointSteps,

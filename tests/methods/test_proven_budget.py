@@ -23,12 +23,14 @@ from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
 from admmnet.privacy.events import AboveThreshold, Gaussian
-from admmnet.privacy.ledger.file import Header, Ledger
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
+from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import get_loss
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector

@@ -13,7 +13,8 @@ import pytest
 from admmnet.methods.pp_admm import PerturbedNoise
 from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
 from admmnet.rng import Purpose, agent_streams
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 from tests.processes.launch import admmnet
 

@@ -18,7 +18,7 @@ from admmnet.methods.rivals import Rival
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
-from admmnet.privacy.events import NoRecords
+from admmnet.privacy.events import Event, NoRecords
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import Purpose
 from admmnet.running.node import Node
@@ -205,7 +205,7 @@ def test_charges_come_before_draws(
     """When a stream is asked, the charges of that round stand in that agent's ledger."""
     asked: list[int] = []
     charged: dict[str, int] = {}
-    propose, charge = Node.proposal, Ledger._charge
+    propose, charge = Node.proposal, Ledger._book
 
     class Watched(dict[Purpose, np.random.Generator]):
         def __init__(self, streams: Any, name: str, round: int) -> None:
@@ -217,8 +217,8 @@ def test_charges_come_before_draws(
             asked.append(self.round)
             return super().__getitem__(key)
 
-    def charging(self: Ledger, round: int, events: Any) -> None:
-        charge(self, round, events)
+    def charging(self: Ledger, round: int, event: Event) -> None:
+        charge(self, round, event)
         charged[self.path.name] = round
 
     def proposing(self: Node, round: int) -> Steps[Vector | None]:
@@ -230,7 +230,7 @@ def test_charges_come_before_draws(
         finally:
             secret.streams = streams
 
-    monkeypatch.setattr(Ledger, "_charge", charging)
+    monkeypatch.setattr(Ledger, "_book", charging)
     monkeypatch.setattr(Node, "proposal", proposing)
     play(problem, tmp_path / "run", algorithm=algorithm)
     expected = {0, 2, 4, 6} if algorithm == "r-admm" else set(range(7))

@@ -15,7 +15,7 @@ from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.ledger.file import Header
+from admmnet.privacy.ledger.form import Header
 from admmnet.running.result import RunResult
 from tests.planned import nominal_rho
 

@@ -14,7 +14,8 @@ from admmnet.errors import CheckFailed
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.file import Header, Ledger, encode, event_line, total_line
+from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.form import Header, encode, event_line, total_line
 from admmnet.privacy.ledger.lines import digest
 
 from .published_agents import PublishedAgent, published

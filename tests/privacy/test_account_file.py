@@ -18,18 +18,7 @@ from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.ledger import audit
 from tests.planned import nominal_rho
 
-from .accounts import HEADER, Place, opened, spend, started, told, write_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
-
-
-@pytest.fixture
-def place(people: str, tmp_path: Path) -> Place:
-    return Place(people, tmp_path)
-
+from .accounts import HEADER, Place, opened, spend, started, told
 
 # locks
 

@@ -14,26 +14,22 @@ from admmnet.cli import run_command_line
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
 from admmnet.privacy.ledger import audit
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from tests.planned import nominal_rho
 
-from .accounts import Place, opened_order, told, write_people
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
-
-
-@pytest.fixture
-def place(people: str, tmp_path: Path) -> Place:
-    return Place(people, tmp_path)
+from .accounts import Place, opened_order, told
 
 
 def test_totals_go_on_over_runs(place: Place) -> None:
     ledgers = []
     for number, (epsilon, words) in enumerate(
-        [(1.0, {}), (2.0, {"algorithm": "ipp-admm", "gate": "above-threshold"}), (4.0, {"release": "output"})]
+        [
+            (1.0, {}),
+            (2.0, {"algorithm": "ipp-admm", "gate": "above-threshold"}),
+            (4.0, {"release": "output"}),
+            *((6.0 + 2.0 * k, {"algorithm": name}) for k, name in enumerate(("dvp", "m-admm", "r-admm"))),
+        ]
     ):
         result = place.run(f"run{number}", epsilon=epsilon, **words)
         ledgers.append(list(read_run(result.folder).ledgers.values()))
@@ -42,14 +38,17 @@ def test_totals_go_on_over_runs(place: Place) -> None:
             assert account.rho == pytest.approx(sum(book.totals.rho for book in mine), rel=1e-12)
             np.testing.assert_allclose(account.curve, sum(book.totals.curve for book in mine), rtol=1e-12)
             assert account.epsilon_proven(1e-4) <= epsilon
+            order = opened_order(place)
+            used = float(account.curve[order]) / allowance(order, epsilon, 1e-4)
+            assert 1.0 - 1e-9 <= used <= 1.0 + 1e-12, "what the runs before left, and no more"
             shown = result.summary["per_agent"][i]["account_epsilon_spent"]
             assert shown == account.epsilon_proven(1e-4)
         spent = max(totals.epsilon_proven(1e-4) for totals in place.totals())
         assert result.summary["privacy"]["account_epsilon_spent"] == spent
     book = audit.read(place.file(1), account=True)
-    assert book.runs == 3
+    assert book.runs == 6
     assert len(book.events) == sum(len(books[1].events) for books in ledgers)
-    assert book.header["budget"]["epsilon"] == 4.0
+    assert book.header["budget"]["epsilon"] == 10.0
 
 
 def test_the_budget_spans_the_runs(place: Place) -> None:

@@ -81,7 +81,7 @@ def afforded(noise: Planned, plan: Plan, yes: frozenset[int]) -> int:
     return plan.rounds + 2
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@settings(max_examples=120, deadline=None, derandomize=True, database=None)
 @given(plan=plans(), data=st.data())
 def test_exactly_the_planned_rounds_are_afforded(plan: Plan, data: st.DataObject) -> None:
     noise, rounds = plan.calibrated(), plan.rounds

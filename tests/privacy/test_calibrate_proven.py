@@ -280,9 +280,17 @@ def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
 # continuing an account
 
 
-@pytest.mark.parametrize("release", ["objective", "output"])
-def test_what_was_spent_is_taken_off(release: str) -> None:
-    setting = replace(PP, release=release)
+FORMS = [
+    *(replace(PP, release=release) for release in ("objective", "output")),
+    *(
+        RunConfig(algorithm=name, accountant="proven", rounds=12, beta=1e-8)
+        for name in ("dvp", "m-admm", "r-admm")
+    ),
+]
+
+
+@pytest.mark.parametrize("setting", FORMS, ids=lambda own: f"{own.algorithm} {own.release}")
+def test_what_was_spent_is_taken_off(setting: RunConfig) -> None:
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
     fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), order)
     for part in (0.1, 0.5, 0.9):
@@ -292,7 +300,8 @@ def test_what_was_spent_is_taken_off(release: str) -> None:
         together = float(spent.curve[order] + noise.worst_case.curve[order])
         assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
         assert noise.budget.order == order
-        assert noise.worst_case.rho == pytest.approx((1 - part) * fresh.worst_case.rho, rel=1e-3)
+        if setting.algorithm == "ipp-admm":  # of the others, pure epsilon costs less than its rho says
+            assert noise.worst_case.rho == pytest.approx((1 - part) * fresh.worst_case.rho, rel=1e-3)
 
 
 def test_an_account_with_nothing_left_is_refused() -> None:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, read_run, run
+from admmnet import RunConfig
 from admmnet.cli import run_command_line
-from admmnet.errors import BudgetError, RequestError
+from admmnet.errors import RequestError
 from admmnet.methods.base import Method
 from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import pure_epsilon
-from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_epsilon, loose_rho
+from admmnet.privacy.conversion import loose_epsilon, loose_rho
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
-from admmnet.privacy.ledger import audit
 from tests.planned import Planned, calibrated, noise_at, nominal_rho
 from tests.planned import decided as decided_on
 
@@ -312,47 +310,3 @@ def test_every_agent_keeps_its_own_budget(algorithm: str) -> None:
     assert noise[0].noise.rate == noise[2].noise.rate == noise[4].noise.rate
     assert noise[1].noise.rate < 0.4 * noise[0].noise.rate
     assert noise[1].noise.rate < noise[3].noise.rate < noise[0].noise.rate
-
-
-@BOTH
-def test_what_was_spent_is_taken_off(algorithm: str) -> None:
-    own, m = setting(algorithm, 12), convexity(7000, 1e-4)
-    order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
-    for share in (0.1, 0.5, 0.9):
-        spent = Totals("proven")
-        spent.add(Gaussian(math.sqrt(2 * share * nominal_rho(1.0, 1e-4)), 1.0))
-        noise = calibrated(7000, m, 1.0, 1e-4, own, spent, order)
-        together = float(spent.curve[order] + noise.worst_case.curve[order])
-        assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
-        assert noise.budget.order == order
-
-
-@pytest.fixture(scope="module")
-def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((260, 4))
-    path = tmp_path_factory.mktemp("data") / "people.npz"
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(260) > 0, 1, -1))
-    return str(path)
-
-
-@BOTH
-def test_runs_share_an_account(algorithm: str, people: str, tmp_path: Path) -> None:
-    account = tmp_path / "account"
-    words: dict[str, Any] = {"data": people, "topology": "path:3", "rounds": 5, "seed": 1}
-    words |= {"delta": 1e-4, "account": str(account)}
-    sums = np.zeros(3)
-    for number, (name, epsilon) in enumerate(((algorithm, 1.0), ("pp-admm", 2.0), (algorithm, 4.0))):
-        folder = tmp_path / f"run{number}"
-        run(RunConfig(algorithm=name, epsilon=epsilon, out=str(folder), **words))
-        for i, ledger in enumerate(read_run(folder).ledgers.values()):
-            book = audit.read(account / f"agent-{i:03d}.jsonl", account=True)
-            order = int(np.argmin(np.abs(ORDERS - book.header["order"])))
-            used = float(book.totals.curve[order]) / allowance(order, epsilon, 1e-4)
-            assert 1.0 - 1e-9 <= used <= 1.0 + 1e-12, "what the run before left, and no more"
-            assert book.totals.epsilon_proven(1e-4) <= epsilon
-            sums[i] += ledger.totals.rho
-            assert book.totals.rho == pytest.approx(sums[i], rel=1e-12)
-            assert book.runs == number + 1
-    with pytest.raises(BudgetError, match=r"the account has spent epsilon .* nothing is left"):
-        run(RunConfig(algorithm=algorithm, epsilon=4.0, out=str(tmp_path / "last"), **words))

@@ -330,7 +330,7 @@ def test_amplification_is_not_claimed_where_it_is_not_proven() -> None:
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 @pytest.mark.parametrize("noise", [5e-324, 1e-3, 1e3, 1.7e308])
 def test_extreme_events_have_a_cost_and_no_warning(noise: float, sampling: str) -> None:
-    for rate, steps in ((1e-12, 1), (0.3, 2**53), (1.0 - 2.0**-53, 10**6), (1.0, 2**53)):
+    for rate, steps in ((1e-12, 1), (0.3, 2**53), (1.0 - 2.0**-53, 10**4), (1.0, 2**53)):
         event = SubsampledGaussian(noise, rate, steps, sampling)
         try:
             curve = subsampled.curve(event)

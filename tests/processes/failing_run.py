@@ -11,7 +11,8 @@ from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.data import rows
 from admmnet.errors import RunError
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import open_world
 
 

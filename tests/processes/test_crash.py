@@ -23,7 +23,8 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running.node import Node
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector

@@ -17,7 +17,8 @@ from admmnet.privacy.events import AboveThreshold, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.running.checkpoint.packing import read_archive, unpack
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, assert_same, write_people
 

@@ -12,7 +12,8 @@ from admmnet import read_run, run
 from admmnet.errors import RunError
 from admmnet.holder.secrets import Secret
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, assert_same, write_people
 
 

@@ -21,7 +21,7 @@ from admmnet.errors import RequestError
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import delta_of
-from admmnet.privacy.ledger.file import Header, encode
+from admmnet.privacy.ledger.form import Header, encode
 from admmnet.privacy.ledger.lines import digest
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run

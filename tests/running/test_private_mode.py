@@ -20,13 +20,14 @@ import pytest
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.holder.answers import Work
+from admmnet.holder.known import Known
 from admmnet.holder.measurements import HeldFall
-from admmnet.holder.measurements.base import Known
 from admmnet.holder.secrets import Secret
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector

@@ -16,8 +16,9 @@ from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
-from admmnet.solvers.losses import Logistic, Loss, SmoothedHinge, Squared
-from admmnet.solvers.newton import LocalSolver, Solution
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.losses import Logistic, Loss, SmoothedHinge
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 from tests.solvers.test_newton import EVERY, HARD, check, every_loss, exact_norm, linear_term, problem
 
@@ -341,28 +342,3 @@ def test_a_hessian_is_worth_its_passes() -> None:
         refreshes.append(np.mean([answer.refreshes for answer in found]))
     assert 0.0 < sum(refreshes) <= 5.0
     assert np.mean(passes[-10:]) <= 0.7 * np.mean(passes[:2])
-
-
-def test_squared_loss_has_the_closed_form() -> None:
-    records = shards(([50] * 3, 6))
-    G = pull(3, 6, 1.0, 0)
-    for (X, y), g, answer in zip(
-        records,
-        G,
-        solved(BlockSolver(records, Squared()).solve(range(3), G, fill(3, 0.1), fill(3, 1e-12))),
-        strict=True,
-    ):
-        closed = np.linalg.solve(X.T @ X / 50 + 0.1 * np.eye(6), X.T @ y / 50 - g)
-        np.testing.assert_allclose(answer.theta, closed, atol=1e-10)
-
-
-def test_warm_rounds_are_cheap() -> None:
-    block, G = BlockSolver(shards(([60] * 3, 10)), LOSS), pull(3, 10, 0.1, 0)
-    first = solved(block.solve(range(3), G, fill(3, 0.1), fill(3, 1e-8)))
-    again = solved(block.solve(range(3), G, fill(3, 0.1), fill(3, 1e-8)))
-    for one, two in zip(first, again, strict=True):
-        assert two[1:] == (one.gradient_norm, 0, 0)
-        np.testing.assert_array_equal(one.theta, two.theta)
-    kept = first[0].theta.copy()
-    again[0].theta[:] = 7.0  # the caller's own
-    np.testing.assert_array_equal(solved(block.solve([0], G[:1], fill(1, 0.1), fill(1, 1e-8)))[0].theta, kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from fractions import Fraction
 from typing import Any
@@ -81,16 +80,6 @@ def test_arguments_are_left_alone(loss: Loss, label: float) -> None:
         function(u, y)
     np.testing.assert_array_equal(u, np.linspace(-5.0, 5.0, 11))
     np.testing.assert_array_equal(y, label)
-
-
-@every_loss
-@both_labels
-def test_conjugate_is_the_supremum(loss: Loss, label: float) -> None:
-    slopes = -label * np.linspace(0.001, 0.999, 60)
-    grid = np.linspace(-12.0, 12.0, 240_001)  # the logistic's maximiser ln(a / (1 - a)) is the largest, 6.9
-    value = loss.value(grid, labels(label, grid))
-    supremum = np.array([np.max(s * grid - value) for s in slopes])
-    np.testing.assert_allclose(loss.conjugate(slopes, labels(label, slopes)), supremum, rtol=0, atol=1e-8)
 
 
 @every_loss
@@ -313,9 +302,3 @@ def test_widths() -> None:
         for name in ("smoothed-hinge", "huber"):
             with pytest.raises(RequestError, match=r"loss_width = .* at least 1e-06 and at most 1e\+06"):
                 get_loss(name, width)
-
-
-def test_losses_are_frozen() -> None:
-    for loss in LOSSES.values():
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            loss.name = "other"  # type: ignore[misc]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
-from admmnet.solvers import accurate
-from admmnet.solvers import newton as module
+from admmnet.solvers import accurate, certificate, newton
+from admmnet.solvers.certificate import Solution, gradient, hessian, met_curvature, rounding_margin
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared
-from admmnet.solvers.newton import LocalSolver, Solution, gradient, hessian, met_curvature, rounding_margin
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 LOSS = Logistic()
@@ -263,7 +263,7 @@ def test_averaged_curvature_saves_steps_where_zones_are_narrow(monkeypatch: pyte
         return float(np.mean([solution.refreshes for solution in found]))
 
     averaged = hessians()
-    monkeypatch.setattr(module, "_bend", lambda u, y, loss, spread: loss.curvature(u, y))
+    monkeypatch.setattr(certificate, "_bend", lambda u, y, loss, spread: loss.curvature(u, y))
     assert averaged < 0.5 * hessians()
 
 
@@ -349,7 +349,7 @@ def test_beta_below_rounding_is_refused(beta: float) -> None:
 def test_outside_of_the_radius_the_sure_steps_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(200, 20)
     monkeypatch.setattr(LocalSolver, "_quickly", lambda *_: (1.0, 1.0, 0))
-    monkeypatch.setattr(module, "_SURE_STEPS", 2)
+    monkeypatch.setattr(newton, "_SURE_STEPS", 2)
     g = linear_term(20, 0.1)
     check(X, y, g, 0.01, 1e-9, LocalSolver(X, y, LOSS).solve(g, 0.01, 1e-9))
     for rows, m in ((1.01 * X, 0.01), (X, 1e-9)):  # a row that is too long, an m that is too small
@@ -360,7 +360,7 @@ def test_outside_of_the_radius_the_sure_steps_are_counted(monkeypatch: pytest.Mo
 def test_where_the_fast_steps_stop_the_sure_ones_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = problem(500, 20)
     solver, g = LocalSolver(X, y, LOSS), linear_term(20, 0.1)
-    monkeypatch.setattr(module, "_MAX_STEPS", 2)
+    monkeypatch.setattr(newton, "_MAX_STEPS", 2)
     check(X, y, g, 0.01, 1e-10, solver.solve(g, 0.01, 1e-10))
     monkeypatch.undo()
     check(X, y, g, 0.01, 1e-10, solver.solve(g, 0.01, 1e-10))

@@ -8,6 +8,7 @@ gradients between mid - half and mid + half, curvature at most steep. The logist
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -16,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from admmnet.privacy.conversion import LAMBDAS, ORDERS
+from admmnet.privacy.events import ObjectivePerturbation
+from admmnet.privacy.proven import EventCost, cost
+
 Array = NDArray[np.float64]
+SCALE = 20 if os.environ.get("ADMMNET_TEST_LARGE") else 1
+TOLERANCE = 1e-6
+"""Of a quadrature, relative to the bound it is compared with."""
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 _OUTER = np.array([3.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0])
@@ -153,6 +161,67 @@ def _log_integrals(models: Models, lams: Array, panels: int) -> tuple[Array, Arr
 def _edges(models: Models, reach: Array, panels: int) -> Array:
     """Points that cut -reach <= b <= reach into about equal parts, shape (models, panels + 1)."""
     return models.minimisers(reach[:, None] * np.linspace(-1.0, 1.0, panels + 1), steps=30)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Models with the constants of their losses and orders, all of shape (models,)."""
+
+    models: Models
+    lipschitz: Array
+    curvature: Array
+    orders: Array
+    both: bool = True  # directions of the divergence
+
+    def costs(self, logistic: bool = False) -> list[EventCost]:
+        models = self.models
+        rows = np.column_stack([models.n, models.m, models.sigma, self.lipschitz, self.curvature]).tolist()
+        return [
+            cost(ObjectivePerturbation(2.0 * G / n, sigma, G, c1, m, int(n), logistic=logistic))
+            for n, m, sigma, G, c1 in rows
+        ]
+
+    def curve(self, logistic: bool = False) -> Array:
+        """min{(R), (A)} at each model's order; with ``logistic`` what (L) would claim."""
+        found = zip(self.costs(logistic), self.orders.tolist(), strict=True)
+        return np.array([each.curve[int(order)] for each, order in found])
+
+    def line(self) -> Array:
+        """Alpha (rho0 + 2.6 kappa^2), the ledger's rho."""
+        return np.asarray(np.array([each.rho for each in self.costs()]) * ORDERS[self.orders])
+
+    def values(self, logistic: bool = False) -> Array:
+        """The larger divergence of the directions, after checking the quadrature's error."""
+        lams, found = LAMBDAS[self.orders], []
+        for models in (self.models, self.models.swapped())[: 1 + self.both]:
+            value, error = divergences(models, lams)
+            assert float(np.max(error / self.curve(logistic))) < TOLERANCE
+            found.append(value)
+        return np.asarray(np.max(found, axis=0))
+
+    def checked_ratios(self, logistic: bool = False) -> Array:
+        """Divergence over curve, after asserting that neither it nor the line is exceeded."""
+        value, curve = self.values(logistic), self.curve(logistic)
+        assert np.all(value <= curve * (1.0 + TOLERANCE)), self._worst(value / curve)
+        assert np.all(value <= self.line() * (1.0 + TOLERANCE)), self._worst(value / self.line())
+        return np.asarray(value / curve)
+
+    def _worst(self, ratio: Array) -> str:
+        i = int(np.argmax(ratio))
+        return f"{ratio[i]:.9g} at alpha - 1 = {LAMBDAS[self.orders[i]]:.6g}: {self.models.rows([i])}"
+
+
+class Box:
+    """Models as points of a box, so that a search can move them."""
+
+    rng: np.random.Generator
+    step: Array
+
+    def vary(self, points: Array, count: int) -> Array:
+        chosen = np.repeat(points, count, axis=0)
+        rng, shape = self.rng, chosen.shape
+        size = rng.choice([0.03, 0.2, 1.0], size=(shape[0], 1))
+        return np.asarray(chosen + rng.normal(size=shape) * self.step * size * (rng.random(shape) < 0.4))
 
 
 class PlaneRecord(NamedTuple):

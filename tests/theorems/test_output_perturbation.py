@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from admmnet.holder.known import Known
 from admmnet.holder.measurements import PerturbedMinimiser
-from admmnet.holder.measurements.base import Known
 from admmnet.privacy.events import Gaussian
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver

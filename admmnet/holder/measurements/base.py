@@ -9,37 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Cost, Work
-from admmnet.holder.known import Known
-from admmnet.rng import Purpose
-
-if TYPE_CHECKING:
-    from admmnet.holder.secrets import Secret
 
 K = TypeVar("K", bound=type)
 KINDS: set[type] = set()
 """Classes that the door answers."""
-
-
-class Measurement(Protocol):
-    """A function of records together with its noise, its cost and the proof that joins the two."""
-
-    def within(self, known: Known) -> Self:
-        """Return the same with public inputs held to their bounds: docs/privacy.md, "The public radius"."""
-        ...
-
-    def cost(self, known: Known) -> Cost:
-        """What it costs, from its own fields and public facts alone."""
-        ...
-
-    def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Draw, compute, round; the cost is charged."""
-        ...
 
 
 def measurement(kind: K) -> K:
@@ -103,6 +81,3 @@ def _kinds(kind: type) -> tuple[tuple[str, str, bool], ...]:
 def key_of(what: object, *numbers: float) -> str:
     """Name of a secret or a mark: the measurement's class and the public numbers that it depends on."""
     return "|".join((type(what).__name__, *(repr(float(number)) for number in numbers)))
-
-
-__all__ = ["KINDS", "Cost", "Known", "Measurement", "Plain", "Purpose", "key_of", "measurement"]

@@ -12,7 +12,8 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import LATER, NO, Cost, Released, Work
-from admmnet.holder.measurements.base import Known, Plain, key_of, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import Plain, key_of, measurement
 from admmnet.holder.measurements.minimiser import candidate, checked, held, noisy, objective_event
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from admmnet.holder.answers import Cost, Released, Work
-from admmnet.holder.measurements.base import Known, Plain, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import Plain, measurement
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Gaussian

@@ -15,7 +15,8 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Cost, Released, Work
-from admmnet.holder.measurements.base import Known, Plain, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import Plain, measurement
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid

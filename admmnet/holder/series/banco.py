@@ -14,12 +14,13 @@ from functools import cache
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.holder.holder import Features, is_sparse
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
+from admmnet.holder.rows import Features, is_sparse
 from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_choice, check_positive
-from admmnet.holder.series.problem import Problem
 from admmnet.holder.series.song_sgd import check_gradients
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
@@ -38,14 +39,7 @@ _BLOCK = 2**20  # numbers of X that are made dense at a time
 class OnlineProgress(SeriesProgress):
     """State of the pass.
 
-    Attributes
-    ----------
-    w, q : ndarray, shape (d,)
-        Model and direction.
-    total : ndarray, shape (d,)
-        Sum of w_1 to w_t.
-    reward, squares : float
-        Sums of g_s . q_s and of ||g_s||^2.
+    Model w, direction q, and the sum of w_1 to w_t, shape (d,); sums of g_s . q_s and of ||g_s||^2.
     """
 
     w: Vector = field(repr=False)
@@ -83,19 +77,8 @@ def magnitude(x: float, y: float, a: float) -> float:
     A or A^2 / B is large. So up to B = 30 the integral is a sum of positive terms, by Gauss' rule; beyond, it is
     the closed form with its largest exponential taken out, in terms of erfcx(z) = exp(z^2) erfc(z).
 
-    Parameters
-    ----------
-    x : float
-        Sum of g_s . q_s.
-    y : float
-        t (sigma^2 / 2 + G^2), positive.
-    a : float
-        Half the width of the interval, positive.
-
-    Returns
-    -------
-    float
-        m; inf with the sign of x where it is beyond float64.
+    x is the sum of g_s . q_s, y = t (sigma^2 / 2 + G^2) > 0, a half the width of the interval. Beyond float64 the
+    answer is inf with the sign of x.
     """
     A, B = a * abs(x), a * a * y
     if A == 0.0:

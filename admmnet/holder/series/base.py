@@ -14,12 +14,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from admmnet.holder.answers import NO, Cost, Released, Work
-from admmnet.holder.holder import Features
-from admmnet.holder.measurements.base import Known, Plain
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import Plain
+from admmnet.holder.problem import Problem
+from admmnet.holder.rows import Features
 from admmnet.holder.secrets import Secret
 from admmnet.holder.series.batches import SAMPLINGS, steps_per_epoch
 from admmnet.holder.series.checks import check_choice, check_count, check_noise
-from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event, GammaNormVector, SubsampledGaussian, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
@@ -57,13 +58,7 @@ class Series(Plain):
         return True
 
     def check(self, known: Known) -> None:
-        """Refuse settings out of range.
-
-        Raises
-        ------
-        RequestError
-            It names the setting.
-        """
+        """Refuse settings out of range, naming the setting."""
         raise NotImplementedError
 
     def event(self, known: Known) -> Event:
@@ -128,21 +123,10 @@ class Series(Plain):
         noise_rng: np.random.Generator | None = None,
         observe: Callable[[Any], None] | None = None,
     ) -> Any:
-        """Take all steps on public records, with no door and no ledger: for simulations.
+        """Take all steps on the public records of a simulation, with no door and no ledger.
 
-        Parameters
-        ----------
-        problem : Problem
-            Of ``SimulatedHolder.problem``.
-        batch_rng, noise_rng : numpy.random.Generator
-            Randomness of batches and orders, and of noise.
-        observe : callable, optional
-            Called after every step with the ``SeriesProgress``, not to be changed.
-
-        Returns
-        -------
-        SeriesProgress
-            After the last step.
+        ``observe`` is called after every step with the ``SeriesProgress``, which it must not change; the last one is
+        returned.
         """
         facts = problem.records, problem.features, problem.loss, frozenset[str]()
         self.check(Known(*facts, unit=self.unit_rows and problem.unit, simulated=True))

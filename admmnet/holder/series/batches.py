@@ -19,17 +19,10 @@ RecordIndices = NDArray[np.int64]
 
 @dataclass(slots=True, kw_only=True)
 class SeriesProgress:
-    """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers.
+    """How far a series is; what it keeps besides are the fields of its own kind, arrays and numbers."""
 
-    Attributes
-    ----------
-    step : int
-        Steps taken.
-    order : ndarray of int64
-        The epoch's order of the records, where batches are its parts.
-    """
-
-    step: int = 0
+    step: int = 0  # taken
+    # the epoch's order of the records, where batches are its parts
     order: RecordIndices = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
 
@@ -58,23 +51,9 @@ def draw_batches(
       ``shuffle=True`` and not sorted.
     - shuffled, at the start of each epoch: ``rng.permutation(N)``, cut into parts of L.
 
-    Parameters
-    ----------
-    sampling : {"poisson", "fixed", "shuffled"}
-        How batches arise.
-    records, batch, steps : int
-        N; L, from 1 to N; number of batches of the whole series.
-    rng : numpy.random.Generator
-        For the batches alone.
-    ordered : bool
-        Whether the order within a batch matters, so that it must be random.
-    progress : SeriesProgress, optional
-        Its ``step`` counts the batches that were drawn.
-
-    Yields
-    ------
-    ndarray of int64
-        Distinct records, 0 to N - 1; a Poisson batch may be empty.
+    ``steps`` is the number of batches of the whole series, ``rng`` for the batches alone; ``ordered`` says whether the
+    order within a batch matters, so that it must be random. Records of a batch are distinct; a Poisson
+    batch may be empty.
     """
     parts, at = steps_per_epoch(records, batch), progress or SeriesProgress()
     while at.step < steps:

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.holder import Features
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import SINGLE_SITE_LOSSES, Problem
+from admmnet.holder.rows import Features
 from admmnet.holder.series.base import Rngs, Sampled, with_noise
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_choice, check_positive
-from admmnet.holder.series.problem import SINGLE_SITE_LOSSES, Problem
 from admmnet.holder.series.steps import TINY, Step, batch_step, step_limits
 from admmnet.privacy.events import Event
 from admmnet.types import Vector
@@ -27,14 +28,7 @@ from admmnet.types import Vector
 
 @dataclass(slots=True, kw_only=True)
 class DualProgress(SeriesProgress):
-    """Shared vector and dual variables, which **no** guarantee covers where they are private.
-
-    Attributes
-    ----------
-    v : ndarray, shape (d,)
-    dual : ndarray, shape (N,)
-        alpha.
-    """
+    """Shared vector v (d,) and dual variables alpha (N,), which **no** guarantee covers where they are private."""
 
     v: Vector = field(repr=False)
     dual: Vector = field(repr=False)
@@ -58,25 +52,8 @@ def batch_update(
 ) -> tuple[Vector, Vector]:
     """Clipped steps of the batch's records and their sum in v, before noise: docs/baselines.md (43)-(47).
 
-    Parameters
-    ----------
-    problem : Problem
-        Records.
-    step : callable
-        From `batch_step`.
-    weights : Weights
-        From `Weights.of`.
-    batch : ndarray of int64, shape (b,)
-        Records of the batch.
-    dual, v : ndarray, shape (N,) and (d,)
-        State before the step; not changed.
-
-    Returns
-    -------
-    ndarray, shape (b,)
-        zeta_j, at most C in size.
-    ndarray, shape (d,)
-        Sum of zeta_j x_j.
+    ``dual`` (N,) and ``v`` (d,) are the state before the step, and not changed. Returns zeta_j, shape (b,), at most C
+    in size, and the sum of zeta_j x_j, shape (d,).
     """
     rows: Features = problem.X[batch]
     scores = np.asarray(rows @ v)

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Sampled, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches
 from admmnet.holder.series.checks import check_positive
-from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event
 from admmnet.solvers.radius import MOST
 from admmnet.types import Vector
@@ -25,14 +26,7 @@ from admmnet.types import Vector
 
 @dataclass(slots=True, kw_only=True)
 class GradientProgress(SeriesProgress):
-    """Model, as a factor times a vector.
-
-    Attributes
-    ----------
-    u : ndarray, shape (d,)
-    size : float
-        theta = size u.
-    """
+    """Model theta = size u, shape (d,)."""
 
     u: Vector = field(repr=False)
     size: float = 1.0
@@ -111,14 +105,14 @@ class GradientSteps(Sampled):
     def _record_by_record(
         self, problem: Problem, progress: GradientProgress, rng: np.random.Generator
     ) -> Iterator[None]:
-        from admmnet.holder.series import kernels  # numba takes a second to import
+        from admmnet.holder.series import kernels, plain_kernels  # numba takes a second to import
 
         rows, n, code = kernels.store(problem.X), problem.records, kernels.CODES[problem.loss.name]
         while progress.step < self.steps:
             left = self.steps - progress.step
             order = rng.permutation(n) if self.sampling == "shuffled" else rng.integers(n, size=min(n, left))
             order = order[:left]
-            progress.size = kernels.descent_pass(
+            progress.size = plain_kernels.descent_pass(
                 *rows,
                 order,
                 problem.y,

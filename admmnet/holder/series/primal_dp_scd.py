@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.holder import Features, is_sparse, squared_norms
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
+from admmnet.holder.rows import Features, is_sparse, squared_norms
 from admmnet.holder.series.base import Rngs, Sampled, with_noise
 from admmnet.holder.series.batches import SeriesProgress, draw_batches, steps_per_epoch
 from admmnet.holder.series.checks import check_count, check_noise, check_positive
-from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
 from admmnet.types import Vector
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Series
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_count, check_positive
 from admmnet.holder.series.dp_scd import check_step
-from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event, Unprotected
 from admmnet.types import Vector
 
@@ -26,40 +27,20 @@ _PARTIAL = (
 
 @dataclass(slots=True, kw_only=True)
 class ExactProgress(SeriesProgress):
-    """State after a pass; ``step`` counts passes. Not private, the gap least of all.
+    """State after a pass; ``step`` counts passes. Not private, the gap least of all."""
 
-    Attributes
-    ----------
-    theta : ndarray, shape (d,)
-        The model; computed afresh from alpha at every look at the gap, and at the end.
-    dual, logit : ndarray, shape (N,)
-        alpha, feasible; roots of (45) at the last visits.
-    active : ndarray of int64
-        Records of the next pass.
-    upper, lower : float
-        Bounds beyond which a gradient leaves a record of the hinge loss out of it.
-    target : float
-        Violation at which the gap is looked at next.
-    look, work : int
-        Pass of the next look; steps taken.
-    primal, gap : float
-        P(theta), and the duality gap, an upper bound on P(theta) - min P, at the last look.
-    over : bool
-        Whether there is no further pass.
-    """
-
-    theta: Vector = field(repr=False)
-    dual: Vector = field(repr=False)
-    logit: Vector = field(repr=False)
-    active: RecordIndices = field(repr=False)
-    upper: float = math.inf
+    theta: Vector = field(repr=False)  # (d,); afresh from alpha at every look at the gap, and at the end
+    dual: Vector = field(repr=False)  # alpha, feasible, (N,)
+    logit: Vector = field(repr=False)  # roots of (45) at the last visits, (N,)
+    active: RecordIndices = field(repr=False)  # records of the next pass
+    upper: float = math.inf  # bounds beyond which a gradient leaves a record of the hinge loss out of it
     lower: float = -math.inf
-    target: float = 0.0
-    look: int = 1
-    work: int = 0
-    primal: float = math.inf
-    gap: float = math.inf
-    over: bool = False
+    target: float = 0.0  # violation at which the gap is looked at next
+    look: int = 1  # pass of the next look
+    work: int = 0  # steps taken
+    primal: float = math.inf  # P(theta) at the last look
+    gap: float = math.inf  # an upper bound on P(theta) - min P there
+    over: bool = False  # there is no further pass
 
 
 @measurement
@@ -111,21 +92,21 @@ class ExactPasses(Series):
 
     def advance(self, problem: Problem, progress: ExactProgress, rngs: Rngs) -> Iterator[None]:
         """Eqs. (43) to (45)."""
-        from admmnet.holder.series import kernels  # numba takes a second to import
+        from admmnet.holder.series import kernels, plain_kernels  # numba takes a second to import
 
         p, n, name = progress, problem.records, problem.loss.name
-        rows, c = kernels.store(problem.X), problem.squared_norms / problem.scale
-        view, kept = replace(problem, X=kernels.as_matrix(rows, problem.X)), np.empty(n, dtype=np.int64)
+        view, c = replace(problem, X=kernels.thinned(problem.X)), problem.squared_norms / problem.scale
+        rows, kept = kernels.store(view.X), np.empty(n, dtype=np.int64)
         while not p.over:
             order, full = rngs.batches.permutation(p.active), len(p.active) == n
             p.work, p.step = p.work + len(order), p.step + 1
             if name == "hinge":
-                count, most, least = kernels.hinge_pass(
+                count, most, least = plain_kernels.hinge_pass(
                     *rows, order, problem.y, c, p.dual, p.theta, problem.scale, p.upper, p.lower, kept
                 )
                 done = most - least <= (p.target if full else _PARTIAL * p.target)
             else:
-                kernels.smooth_pass(
+                plain_kernels.smooth_pass(
                     *rows, order, problem.y, c, p.dual, p.logit, p.theta, problem.scale, name == "logistic"
                 )
                 done = p.step >= p.look

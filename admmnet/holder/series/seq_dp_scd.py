@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from admmnet.errors import RequestError
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, with_noise
 from admmnet.holder.series.batches import draw_batches
 from admmnet.holder.series.checks import check_choice
 from admmnet.holder.series.dp_scd import DualProgress, DualSeries, Weights
-from admmnet.holder.series.problem import Problem
 from admmnet.holder.series.steps import TINY
 from admmnet.privacy.events import Event
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.measurements.base import Known, measurement
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import measurement
+from admmnet.holder.problem import Problem
 from admmnet.holder.series.base import Rngs, Series, pure_event
 from admmnet.holder.series.batches import SeriesProgress, steps_per_epoch
 from admmnet.holder.series.checks import LEAST, MOST, check_choice, check_count, check_positive
-from admmnet.holder.series.problem import Problem
 from admmnet.privacy.events import Event
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
 from admmnet.types import Vector

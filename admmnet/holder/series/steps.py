@@ -2,7 +2,7 @@
 
 All take, for the records of the batch, the dual variables alpha, the labels y, the scores s = x . v / (lambda N)
 and the weights w = L ||x||^2 / (lambda N), with the nominal L. Constraints are enforced before the step; what
-is added to alpha is the step itself, so that alpha and v stay consistent.
+is added to alpha is the step itself, so that alpha and v stay consistent. `kernels` compiles the same functions.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ _LEAST_WEIGHT = 1e-150  # of a null row, whose step is not used: see `step_limit
 
 def ridge_step(alpha: Vector, y: Vector, s: Vector, w: Vector) -> Vector:
     """Exact step for half the squared residual, docs/baselines.md (43)."""
-    return np.asarray((y - alpha - s) / (1.0 + w))
+    return (y - alpha - s) / (1.0 + w)
 
 
 def hinge_step(alpha: Vector, y: Vector, s: Vector, w: Vector) -> Vector:
     """Exact step for the hinge loss from the projected alpha, docs/baselines.md (44)."""
     p = np.minimum(np.maximum(y * alpha, 0.0), 1.0)
     target = p + (1.0 - y * s) / np.maximum(w, _LEAST_WEIGHT)
-    return np.asarray(y * (np.minimum(np.maximum(target, 0.0), 1.0) - p))
+    step: Vector = y * (np.minimum(np.maximum(target, 0.0), 1.0) - p)
+    return step
 
 
 def logistic_step(alpha: Vector, y: Vector, s: Vector, w: Vector, tiny: float = TINY) -> Vector:
     """One Newton step for the logistic loss, at y alpha clipped to [tiny, 1 - tiny], docs/baselines.md (46)."""
     p = np.minimum(np.maximum(y * alpha, tiny), 1.0 - tiny)
     rest = 1.0 - p
-    return np.asarray(-(y * np.log(p / rest) + s) / (1.0 / (p * rest) + w))
+    return -(y * np.log(p / rest) + s) / (1.0 / (p * rest) + w)
 
 
 def batch_step(loss: str, tiny: float) -> Step:

@@ -16,28 +16,21 @@ from io import FileIO
 from pathlib import Path
 
 from admmnet.errors import RequestError
+from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Event
-from admmnet.privacy.ledger.file import Header, empty, encode, event_bytes, grown
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.form import Header, encode, event_bytes
 from admmnet.privacy.ledger.lines import NOTHING, ChainFile, digest, mend, sync_folder
 
 
 class AccountFile:
     """Open account of one agent, locked against other runs until closed.
 
-    Parameters
-    ----------
-    folder : Path
-        Folder of the accounts; made if missing.
-    agent, records : int
-        Must be those of the account.
-    epsilon, delta : float
-        Budget of the account from now on: ``epsilon`` may be raised between runs, ``delta`` stays.
-    mode : str, optional
-        Must be that of the account, where it says one: accounts do not mix simulations and private runs.
-    since : str, optional
-        Of a run that is resumed: ``account`` of its ledger's header, after which it began here.
+    The folder is made if missing. ``agent``, ``records`` and ``delta`` must be those of the account, and ``mode`` where
+    it says one: accounts do not mix simulations and private runs; ``epsilon`` may be raised between runs. ``since`` is
+    of a run that is resumed: ``account`` of its ledger's header, after which it began here.
 
     Attributes
     ----------
@@ -46,7 +39,7 @@ class AccountFile:
     past : Totals
         What was charged before this run began: its noise is calibrated on top of that.
     place : str
-        Digest of the last line before this run, ``chain.NOTHING`` in a new account.
+        Digest of the last line before this run, ``lines.NOTHING`` in a new account.
     order : int
         The one Renyi order of the filter, fixed when the account was opened first.
     adjacency : str or None
@@ -113,8 +106,6 @@ class AccountFile:
 
     def _continue(self, agent: int, records: int, delta: float, since: str | None, mode: str | None) -> str:
         """Take over what the file holds; return the digest of its last line."""
-        from admmnet.privacy.ledger import audit
-
         if self.path.stat().st_size == 0:
             raise self._lacks()
         account = audit.read(self.path, account=True)
@@ -157,13 +148,9 @@ class AccountFile:
         )
 
     def _chain(self, previous: str, standing: tuple[bytes, ...] = ()) -> ChainFile:
+        handle = self._handle.fileno()
         return ChainFile(
-            self.path,
-            "account",
-            durable=True,
-            previous=previous,
-            standing=standing,
-            handle=self._handle.fileno(),
+            self.path, "account", durable=True, previous=previous, standing=standing, handle=handle
         )
 
     def begin(self, header: Header) -> None:

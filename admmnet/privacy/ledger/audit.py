@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import AdmmnetError, CheckFailed
-from admmnet.privacy.budget import SLACK, Totals
+from admmnet.privacy.budget import SHARED, SLACK, Totals, empty, grown
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import (
     Event,
@@ -28,17 +28,7 @@ from admmnet.privacy.events import (
     relation_of,
     shown,
 )
-from admmnet.privacy.ledger.file import (
-    SCHEMA,
-    SHARED,
-    Header,
-    empty,
-    encode,
-    event_bytes,
-    event_line,
-    grown,
-    total_line,
-)
+from admmnet.privacy.ledger.form import SCHEMA, Header, encode, event_bytes, event_line, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
 
 _DIGEST = re.compile("[0-9a-f]{64}")

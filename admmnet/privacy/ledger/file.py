@@ -5,147 +5,17 @@ There is one path to the network and it goes through here: charge, then draw, th
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable
-from copy import copy
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
-from admmnet.errors import RequestError, RunError
-from admmnet.privacy import proven
-from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.events import Event, parameters
+from admmnet.errors import RequestError
+from admmnet.privacy.budget import Budget, MemoryLedger, Totals, grown
+from admmnet.privacy.events import Event
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.ledger.form import Header, encode, event_bytes, total_line
 from admmnet.privacy.ledger.lines import ChainFile, create, digest, mend
-
-if TYPE_CHECKING:
-    from admmnet.privacy.ledger.account import AccountFile
-
-SCHEMA = 2
-"""Version of the form; headers of the first one say no mode, and are read."""
-
-
-@dataclass(frozen=True)
-class Header:
-    """First line of a ledger: who, under which promise and which relation."""
-
-    agent: int
-    neighbours: tuple[int, ...]
-    records: int
-    epsilon: float | None
-    delta: float | None
-    accountant: str
-    method: str
-    algorithm: str
-    noise: str
-    preprocessing: str
-    version: str
-    order: float | None = None
-    adjacency: str = "replace-one"
-    mode: str | None = None
-    """``simulation`` or ``private``; None in a ledger of schema 1."""
-    delta_clipping: float | None = None
-    """Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped."""
-    account: str | None = None
-    """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
-
-    def line(self) -> dict[str, Any]:
-        """Return the header as the ledger keeps it."""
-        line = {
-            "kind": "header",
-            "schema": SCHEMA if self.mode else 1,
-            "agent": self.agent,
-            "neighbours": list(self.neighbours),
-            "records": self.records,
-            "adjacency": self.adjacency,
-            "unit": "record",
-            "budget": {"epsilon": self.epsilon, "delta": self.delta},
-            **({} if self.delta_clipping is None else {"delta_clipping": self.delta_clipping}),
-            "accountant": self.accountant,
-            "order": self.order,
-            "method": self.method,
-            "algorithm": self.algorithm,
-            **({"mode": self.mode} if self.mode else {}),
-            "noise": self.noise,
-            "preprocessing": self.preprocessing,
-            "shards": "fixed",
-            "admmnet": self.version,
-        }
-        return line if self.account is None else {**line, "account": self.account}
-
-
-def encode(line: dict[str, Any]) -> bytes:
-    """Return the canonical bytes of a line, newline excluded."""
-    return json.dumps(line, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
-
-
-def finite(value: float | None) -> float | None:
-    """Return the value, or None where it is infinite or undefined: JSON has no infinity."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def total_line(totals: Totals, delta: float | None) -> dict[str, float | None]:
-    """Totals as every ledger line states them."""
-    return {
-        "rho": finite(totals.rho),
-        "xi": finite(totals.xi),
-        "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
-        "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
-    }
-
-
-def event_line(
-    round: int, event: Event, totals: Totals, delta: float | None, previous: str
-) -> dict[str, Any]:
-    """Event line; ``totals`` already include the event."""
-    cost = proven.cost(event)
-    return {
-        "kind": "event",
-        "round": round,
-        "mechanism": event.mechanism,
-        "parameters": parameters(event),
-        "rho": finite(cost.rho),
-        "xi": finite(cost.xi),
-        "rho_published": finite(totals.claim(event)),
-        "total": total_line(totals, delta),
-        "previous": previous,
-    }
-
-
-SHARED = 1024
-"""States of totals, their lines and their affordances that agents with equal histories share."""
-
-
-@lru_cache(maxsize=64)
-def empty(method: str) -> Totals:
-    """Totals of no event, shared: never to be added to."""
-    return Totals(method)
-
-
-@lru_cache(maxsize=SHARED)
-def grown(totals: Totals, event: Event) -> Totals:
-    """Totals with one more event, shared by all agents with this history: never to be added to."""
-    more = copy(totals)
-    more.add(event)
-    return more
-
-
-@lru_cache(maxsize=SHARED)
-def event_start(round: int, event: Event, totals: Totals, delta: float | None) -> bytes:
-    """Bytes of an event's line up to the digest in it."""
-    return encode(event_line(round, event, totals, delta, ""))[:-2]
-
-
-def event_bytes(round: int, event: Event, totals: Totals, delta: float | None, previous: str) -> bytes:
-    """Bytes of ``event_line``; ``totals`` are shared ones."""
-    return b'%b%b"}' % (event_start(round, event, totals, delta), previous.encode())
-
-
-@lru_cache(maxsize=SHARED)
-def _affords(budget: Budget, totals: Totals, events: tuple[Event, ...]) -> bool:
-    return budget.affords(totals, events)
 
 
 class Place(NamedTuple):
@@ -158,7 +28,7 @@ class Place(NamedTuple):
     refused_at: int | None = None
 
 
-class Ledger:
+class Ledger(MemoryLedger):
     """Append-only ledger of one agent and the guard of its budget.
 
     Parameters
@@ -196,15 +66,8 @@ class Ledger:
         account: AccountFile | None = None,
         since: Place | None = None,
     ) -> None:
-        self.totals = empty(header.method)
-        self.events = 0
-        self.refused_at: int | None = None
-        self.path = path
-        self.adjacency = header.adjacency
-        self._delta = header.delta
-        self._budget = budget
-        self._account = account
-        self._closed = False
+        super().__init__(budget, header.method, header.adjacency)
+        self.path, self._delta, self._account, self._closed = path, header.delta, account, False
         header = header if account is None else replace(header, account=account.place)
         if since is None:
             line = encode(header.line())
@@ -218,8 +81,6 @@ class Ledger:
             self._file = self._resume(header, durable, since)
 
     def _resume(self, header: Header, durable: bool, since: Place) -> ChainFile:
-        from admmnet.privacy.ledger import audit
-
         try:
             mend(self.path)
             lines = self.path.read_bytes().split(b"\n")[:-1]
@@ -266,45 +127,16 @@ class Ledger:
         self._file.sync()
         return Place(round, self.events, self._lines, self._file.previous, self.refused_at)
 
-    def affords(self, events: Iterable[Event]) -> bool:
-        """Whether these events still fit the budget; once something was refused, nothing does."""
-        if self.refused_at is not None:
-            return False
-        spent = self.totals if self._account is None else self._account.totals
-        return self._budget is None or _affords(self._budget, spent, tuple(events))
+    @property
+    def spent(self) -> Totals:
+        """What the budget spans: the run, or all runs of the account."""
+        return self.totals if self._account is None else self._account.totals
 
-    def refuse(self, round: int) -> None:
-        """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""
-        if self.refused_at is None:
-            self.refused_at = round
-
-    def pays(self, round: int, *events: Event) -> bool:
-        """Charge these events if they fit the budget; else refuse for good and return False."""
-        if not self.affords(events):
-            self.refuse(round)
-            return False
-        self._charge(round, events)
-        return True
-
-    def charge(self, round: int, *events: Event) -> None:
-        """Write the cost of events that are about to be drawn.
-
-        Raises
-        ------
-        RunError
-            If the budget does not afford them (callers ask ``affords`` first).
-        """
-        if not self.affords(events):
-            raise RunError(f"agent's ledger {self.path.name}: a charge in round {round} exceeds the budget")
-        self._charge(round, events)
-
-    def _charge(self, round: int, events: tuple[Event, ...]) -> None:
-        for event in events:
-            if self._account is not None:
-                self._account.charge(round, event)
-            self.totals = grown(self.totals, event)
-            self.events += 1
-            self._append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
+    def _book(self, round: int, event: Event) -> None:
+        if self._account is not None:
+            self._account.charge(round, event)
+        super()._book(round, event)
+        self._append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
 
     def account_epsilon(self) -> float | None:
         """Epsilon spent over all runs of the account, None without one."""

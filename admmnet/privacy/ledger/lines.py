@@ -28,21 +28,10 @@ NOTHING = digest(b"")
 
 
 class ChainFile:
-    """Lines that go to a file, or are found to stand there already.
+    """Lines that go to a file, which errors call ``what``, or are found to stand there already.
 
-    Parameters
-    ----------
-    path : Path
-    what : str
-        As errors call the file: ``ledger`` or ``account``.
-    durable : bool
-        Whether ``commit`` waits for the disk.
-    previous : str
-        Digest of the line before the next one.
-    standing : iterable of bytes
-        Lines behind that one which stand in the file: the next ones must equal them, and are not written again.
-    handle : int, optional
-        Open file to append to; else ``path`` is opened at every commit.
+    ``previous`` is the digest of the line before the next one. Lines ``standing`` behind it are in the file: the next
+    ones must equal them, and are not written again. Without an open ``handle`` the path is opened at every commit.
     """
 
     def __init__(

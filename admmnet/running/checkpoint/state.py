@@ -18,8 +18,8 @@ from admmnet.solvers.ball_query import BallQuery
 
 if TYPE_CHECKING:
     from admmnet.running.node import Node
-    from admmnet.solvers.batch import AnySolver
     from admmnet.solvers.blocks.solve import BlockSolver
+    from admmnet.solvers.certificate import AnySolver
 
 Array: TypeAlias = NDArray[Any]
 State: TypeAlias = dict[str, Array]

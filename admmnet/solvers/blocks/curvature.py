@@ -45,19 +45,11 @@ class CurvatureState:
 
 
 class Curvature:
-    """Approximate inverse Hessians of the members of a stack.
+    """Approximate inverse Hessians of the members of a stack."""
 
-    Parameters
-    ----------
-    stack : Stack
-        Records.
-    kappa : ndarray, shape (B,)
-        Half the largest eigenvalue that the mean loss's Hessian may have, or less.
-    """
-
-    def __init__(self, stack: Stack, kappa: Vector) -> None:
+    def __init__(self, stack: Stack) -> None:
         size, n, d = stack.X.shape
-        self._stack, self._kappa = stack, kappa
+        self._stack = stack
         self._dual = n < d
         slots = max(2, min(TERMS, n // 4))
         self.state = CurvatureState(
@@ -76,7 +68,7 @@ class Curvature:
 
     def base(self, rows: StackRows, r: Matrix, m: Vector) -> Matrix:
         """Base times r (k, d)."""
-        found: Matrix = r / (m + rows.pick(self._kappa))[:, None]
+        found: Matrix = r / (m + rows.pick(self._stack.kappa))[:, None]
         has = rows.pick(self.state.cached)
         if has.all():
             return self._apply(rows, r)

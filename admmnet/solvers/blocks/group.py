@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from admmnet.errors import RunError
 from admmnet.solvers.blocks.curvature import Curvature
 from admmnet.solvers.blocks.records import Indices, Stack, StackRows
-from admmnet.solvers.newton import LocalSolver, Solution, met_curvature, rounding_margin
+from admmnet.solvers.certificate import Solution, met_curvature, rounding_margin
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 _CONTRACTION = 0.9  # as in LocalSolver
@@ -107,11 +108,10 @@ class Group:
     numbers. So convergence, certificates and refusals are as there.
     """
 
-    def __init__(self, stack: Stack, kappa: Vector) -> None:
+    def __init__(self, stack: Stack) -> None:
         size, n, d = stack.X.shape
         self.stack = stack
-        self.kappa = kappa
-        self.curve = Curvature(stack, kappa)
+        self.curve = Curvature(stack)
         self.cost = 4.0 + min(n, d) / 5.0  # of a Hessian in passes, measured at d = 6 and 100
         self.state = GroupState.fresh(size, d, self.cost)
 
@@ -345,7 +345,7 @@ class Group:
         )
         p = step[some]
         turned = ~(np.vecdot(p, r) < 0.0)
-        p[turned] = -r[turned] / (m + rows.pick(self.kappa))[turned, None]
+        p[turned] = -r[turned] / (m + rows.pick(self.stack.kappa))[turned, None]
         counts = rows.pick(self.stack.counts)
         u, v = self.stack.scores(rows, theta), self.stack.scores(rows, p)
         linear, square = np.vecdot(p, m[:, None] * theta + front.g[some]), m * np.vecdot(p, p)

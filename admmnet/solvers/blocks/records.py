@@ -7,7 +7,6 @@ member gets depends on n and d, not on which others are worked on at once, nor o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.solvers.certificate import checked_row_norm
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
@@ -68,6 +68,8 @@ class Stack:
         Padded with 1.
     counts, row_norm : ndarray, shape (B,)
         Numbers of records n_i, and their largest norms.
+    kappa : ndarray, shape (B,)
+        Half the largest eigenvalue that the mean loss's Hessian may have, or less.
     """
 
     def __init__(self, shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
@@ -80,9 +82,10 @@ class Stack:
         self.row_norm: Vector = np.zeros(size)
         for i, (X, y) in enumerate(shards):
             self.X[i, : len(y)], self.y[i, : len(y)] = X, y
-            self.row_norm[i] = largest_row(self.X[i])
+            self.row_norm[i] = checked_row_norm(self.X[i], self.y[i], loss)
             if self._mask is not None:
                 self._mask[i, : len(y)] = 1.0
+        self.kappa: Vector = 0.5 * loss.curvature_bound() * self._spectral_norms()
 
     def scores(self, rows: StackRows, theta: Matrix) -> Matrix:
         """Scores X_i theta_i, shape (k, n), of theta (k, d)."""
@@ -134,7 +137,7 @@ class Stack:
             return np.asarray(losses.sum(axis=1) / rows.pick(self.counts))
         return np.asarray((losses * rows.pick(self._mask)).sum(axis=1) / rows.pick(self.counts))
 
-    def spectral_norms(self) -> Vector:
+    def _spectral_norms(self) -> Vector:
         """Estimate from below the largest eigenvalue of every X_i^T X_i / n_i, shape (B,); three passes."""
         rows = StackRows.of(np.arange(len(self.counts)))
         v = np.ones((len(self.counts), self.X.shape[2]))
@@ -146,34 +149,22 @@ class Stack:
         return found
 
 
-def largest_row(X: Matrix) -> float:
-    """Largest 2-norm of a row."""
-    return math.sqrt(float(np.max(np.einsum("ij,ij->i", X, X))))
-
-
 def check_shards(shards: Sequence[tuple[Matrix, Vector]], loss: Loss) -> None:
     """Refuse what no solver can use.
 
     Raises
     ------
     RequestError
-        There is no shard, shapes disagree, a number is not finite, or the loss has kinks.
+        There is no shard, or one is refused by ``checked_row_norm`` or of another width.
     """
     if not shards:
         raise RequestError("a block needs the records of one agent at least, got none")
-    if not math.isfinite(loss.curvature_bound()):
-        raise RequestError(f"the local solver needs a smooth loss; {loss.name!r} has kinks")
     for i, (X, y) in enumerate(shards):
-        if X.ndim != 2 or not X.size or y.shape != X.shape[:1] or X.shape[1] != shards[0][0].shape[1]:
+        checked_row_norm(X, y, loss, f"records of member {i}")
+        if X.shape[1] != shards[0][0].shape[1]:
             raise RequestError(
-                f"records need shapes (n, d) and (n,), n, d > 0, one d a block; member {i} has {X.shape} "
-                f"and {y.shape}, the first {shards[0][0].shape}"
-            )
-        with np.errstate(over="ignore", invalid="ignore"):
-            fine = math.isfinite(largest_row(X)) and np.isfinite(y).all()
-        if not fine:
-            raise RequestError(
-                f"records of member {i} hold a number that is not finite or too large to square: clean them"
+                f"the members of a block need shapes of one width; member {i} has {X.shape}, "
+                f"the first {shards[0][0].shape}"
             )
 
 

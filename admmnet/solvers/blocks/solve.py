@@ -14,51 +14,19 @@ import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.solvers.blocks.group import Group, attempt
-from admmnet.solvers.blocks.records import LARGE, Stack, StackRows, check_shards, groups
+from admmnet.solvers.blocks.records import LARGE, Indices, Stack, StackRows, check_shards, groups
+from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.losses import Loss
-from admmnet.solvers.newton import LocalSolver, Solution, gradient
+from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
 
-class BlockMember:
-    """One agent's part of a block: what `LocalSolver` is to its agent.
-
-    Attributes
-    ----------
-    block : BlockSolver
-    index : int
-        Place in the block.
-    X : ndarray, shape (n, d)
-        Records, a view.
-    y : ndarray, shape (n,)
-    loss : Loss
-    row_norm : float
-    """
+class BlockMember(AnySolver):
+    """One agent's part of a block: what `LocalSolver` is to its agent; X and y are views."""
 
     def __init__(self, block: BlockSolver, index: int, X: Matrix, y: Vector, row_norm: float) -> None:
-        self.block = block
-        self.index = index
-        self.X = X
-        self.y = y
-        self.loss = block.loss
-        self.row_norm = row_norm
-
-    @property
-    def states(self) -> dict[str, Any]:
-        """None: it is its block's."""
-        return {}
-
-    def losses(self, theta: Vector) -> Vector:
-        """Loss of every record at theta, shape (n,)."""
-        return self.loss.value(self.X @ theta, self.y)
-
-    def mean_loss(self, theta: Vector) -> float:
-        """Mean loss over the records at theta."""
-        return float(np.mean(self.losses(theta)))
-
-    def data_gradient(self, theta: Vector) -> Vector:
-        """Gradient of the mean loss at theta, shape (d,)."""
-        return gradient(self.X, self.y, theta, self.loss)[0]
+        super().__init__(X, y, block.loss, row_norm)
+        self.block, self.index = block, index
 
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
         """Minimise as `LocalSolver.solve` does, alone.
@@ -68,14 +36,16 @@ class BlockMember:
         RunError
             As there.
         """
-        (answer,) = self.block.solve([self.index], g[None, :], np.array([m]), np.array([beta]))
+        block: BlockSolver = self.block
+        (answer,) = block.solve([self.index], g[None, :], np.array([m]), np.array([beta]))
         if isinstance(answer, RunError):
             raise answer
         return answer
 
-    def fresh(self) -> BlockMember:
+    def fresh(self) -> AnySolver:
         """Same agent in the block's twin: same records, a start and a history of its own."""
-        return self.block.twin.members[self.index]
+        twin: BlockSolver = self.block.twin
+        return twin.members[self.index]
 
 
 class BlockSolver:
@@ -116,36 +86,27 @@ class BlockSolver:
                 parts.append((group, LocalSolver(X if X.base is None else X.copy(), y.copy(), loss)))
             else:
                 parts.append((group, Stack([shards[i] for i in group], loss)))
-        kappas = [
-            0.5 * loss.curvature_bound() * part.spectral_norms() if isinstance(part, Stack) else np.zeros(0)
-            for _, part in parts
-        ]
-        self._assemble(loss, parts, kappas)
+        self._assemble(loss, parts)
 
-    def _assemble(
-        self, loss: Loss, parts: list[tuple[list[int], Stack | LocalSolver]], kappas: list[Vector]
-    ) -> None:
+    def _assemble(self, loss: Loss, parts: list[tuple[list[int], Stack | LocalSolver]]) -> None:
         self.loss = loss
         self._groups: list[Group] = []
+        self._places: list[Indices] = []  # members of every group
         self._alone: dict[int, LocalSolver] = {}
         self._home: dict[int, tuple[int, int]] = {}  # member -> group and place there
         self._twin: BlockSolver | None = None
         members: dict[int, BlockMember] = {}
-        for (group, part), kappa in zip(parts, kappas, strict=True):
+        for group, part in parts:
             if isinstance(part, LocalSolver):
                 self._alone[group[0]] = part
                 members[group[0]] = BlockMember(self, group[0], part.X, part.y, part.row_norm)
                 continue
             for place, i in enumerate(group):
-                n = int(part.counts[place])
+                n, R = int(part.counts[place]), float(part.row_norm[place])
                 self._home[i] = len(self._groups), place
-                R = float(part.row_norm[place])
                 members[i] = BlockMember(self, i, part.X[place, :n], part.y[place, :n], R)
-            self._groups.append(Group(part, kappa))
-        self._places = [
-            np.array([i for i, (at, _) in self._home.items() if at == k], dtype=np.intp)
-            for k in range(len(self._groups))
-        ]
+            self._groups.append(Group(part))
+            self._places.append(np.array(group, dtype=np.intp))
         self.members = tuple(members[i] for i in sorted(members))
 
     @property
@@ -156,12 +117,9 @@ class BlockSolver:
                 (places.tolist(), group.stack)
                 for places, group in zip(self._places, self._groups, strict=True)
             ]
-            kappas = [group.kappa for group in self._groups]
-            for i, solver in self._alone.items():
-                parts.append(([i], LocalSolver(solver.X, solver.y, self.loss)))
-                kappas.append(np.zeros(0))
+            parts += [([i], solver.fresh()) for i, solver in self._alone.items()]
             self._twin = BlockSolver.__new__(BlockSolver)
-            self._twin._assemble(self.loss, parts, kappas)
+            self._twin._assemble(self.loss, parts)
         return self._twin
 
     @property
@@ -177,22 +135,11 @@ class BlockSolver:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")  # as in LocalSolver.solve
     def solve(self, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector) -> list[Solution | RunError]:
-        """Solve the problems of some members, each as `LocalSolver.solve` does.
+        """Solve the problems of some members, each once, as `LocalSolver.solve` does.
 
-        Parameters
-        ----------
-        indices : sequence of int
-            Members, each once, in any order.
-        G : ndarray, shape (k, d)
-            Linear terms.
-        m, beta : ndarray, shape (k,)
-            Quadratic coefficients, gradient norms to certify.
-
-        Returns
-        -------
-        list of Solution or RunError
-            In the order of `indices`; what `LocalSolver.solve` would raise takes the place of a solution, and a
-            member without one starts its next solve where it started this one.
+        Linear terms G are of shape (k, d), coefficients m and gradient norms beta of shape (k,). Answers are in the
+        order of `indices`: what `LocalSolver.solve` would raise takes the place of a solution, and a member without one
+        starts its next solve where it started this one.
         """
         if len(set(indices)) != len(indices):
             raise RequestError(f"a member is solved once a call, got {list(indices)}")

@@ -7,27 +7,24 @@ X is a dense float64 array in C order or a scipy.sparse CSR matrix; whatever is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
-from admmnet.holder.holder import Features, squared_norms, unit_rows
-from admmnet.solvers.losses import LOSSES, Loss
+from admmnet.holder.rows import Features, squared_norms, unit_rows
+from admmnet.solvers.losses import LOSSES, Bounded, Loss
 from admmnet.types import Vector
 
 
 @dataclass(frozen=True)
-class Hinge:
+class Hinge(Bounded):
     """Hinge loss phi(u, y) = max(0, 1 - y u), labels y in {-1, +1}: |phi'| <= 1, phi' jumps at y u = 1."""
 
     name: str = "hinge"
 
-    @property
-    def smooth(self) -> bool:
-        """False: phi' jumps."""
-        return False
+    smooth: ClassVar[bool] = False  # phi' jumps
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -46,13 +43,10 @@ class Hinge:
         a = -s * y
         return np.where((a >= 0.0) & (a <= 1.0), -a, np.inf)
 
-    def lipschitz(self, row_norm: float = 1.0) -> float:
-        """Gradient bound G = row_norm."""
-        return row_norm
-
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        """Curvature bound: none, inf."""
-        return math.inf
+    @property
+    def flatness(self) -> float:
+        """No bound on phi''."""
+        return 0.0
 
 
 SINGLE_SITE_LOSSES: Mapping[str, Loss] = {

@@ -1,0 +1,35 @@
+"""Rows of records, dense or sparse, and what norms of them may be."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from admmnet.types import Vector
+
+Features = Any
+"""Dense (n, d) float64 array in C order, or a scipy.sparse CSR matrix of float64; scipy has no types."""
+_UNIT = 2.0**-53
+
+
+def row_slack(width: int) -> float:
+    """Relative excess over 1 that rounding may give the norm of a row of ``width`` numbers: max(1e-12, 4 d u)."""
+    return max(1e-12, 4.0 * width * _UNIT)
+
+
+def unit_rows(squares: Vector, width: int) -> bool:
+    """Whether rows of these squared norms have norm 1 up to rounding, rows of zeros excepted."""
+    return bool(np.all((squares == 0.0) | (np.abs(np.sqrt(squares) - 1.0) <= row_slack(width))))
+
+
+def is_sparse(X: Features) -> bool:
+    """Whether X is a scipy.sparse matrix; scipy need not be loaded to tell."""
+    return hasattr(X, "tocsr")
+
+
+def squared_norms(X: Features, axis: int = 1) -> Vector:
+    """Squared 2-norms of the rows (axis 1) or columns (axis 0) of X."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=axis), dtype=np.float64).ravel()
+    return cast(Vector, np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", X, X))

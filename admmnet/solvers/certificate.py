@@ -1,0 +1,200 @@
+"""The certificate of a local problem: gradients, their rounding, and what every solver of an agent offers.
+
+The objective of one agent in one round is
+
+    J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + g . theta,    m > 0,
+
+with the curvature of regulariser and penalty in m, and the duals, the neighbours and the perturbation in g
+(Ding et al. 2020, eq. (3)). Shapes throughout: X (n, d), y (n,), theta and g (d,), all float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.errors import RequestError
+from admmnet.solvers.accurate import block_size
+from admmnet.solvers.losses import Loss
+from admmnet.types import Matrix, Vector
+
+_UNIT = 2.0**-53  # unit roundoff of float64
+
+
+class Solution(NamedTuple):
+    """A point, a bound on ||grad J||_2 there as a real number, and the work in runs over all records."""
+
+    theta: Vector
+    gradient_norm: float  # computed norm plus `rounding_margin`, at most the beta asked for
+    passes: int  # gradients
+    refreshes: int  # Hessians
+
+
+class AnySolver:
+    """What solves the local problems of one agent: alone (`newton.LocalSolver`) or in a block (`blocks.solve`).
+
+    Attributes
+    ----------
+    X, y, loss
+        Records, and the loss.
+    row_norm : float
+        Largest norm of a row.
+    block : BlockSolver or None
+        The block that it belongs to, in which its number is ``index``.
+    """
+
+    def __init__(self, X: Matrix, y: Vector, loss: Loss, row_norm: float) -> None:
+        self.X, self.y, self.loss, self.row_norm = X, y, loss, row_norm
+        self.block: Any = None
+        self.index = 0
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """What it has learnt, by name: dataclasses to be read and set field by field; a block's are its own."""
+        return {}
+
+    def fresh(self) -> AnySolver:
+        """Return another solver of the same records that has learnt nothing."""
+        raise NotImplementedError
+
+    def solve(self, g: Vector, m: float, beta: float) -> Solution:
+        """Minimise J until certainly ||grad J||_2 <= beta, or raise ``RunError``."""
+        raise NotImplementedError
+
+    def losses(self, theta: Vector) -> Vector:
+        """Loss of every record at theta, shape (n,)."""
+        return self.loss.value(self.X @ theta, self.y)
+
+    def mean_loss(self, theta: Vector) -> float:
+        """Mean loss over the records at theta."""
+        return float(np.mean(self.losses(theta)))
+
+    def data_gradient(self, theta: Vector) -> Vector:
+        """Gradient of the mean loss at theta, shape (d,)."""
+        return gradient(self.X, self.y, theta, self.loss)[0]
+
+
+def checked_row_norm(X: Matrix, y: Vector, loss: Loss, who: str = "records") -> float:
+    """Largest norm of a row.
+
+    Raises
+    ------
+    RequestError
+        Shapes disagree, a number is not finite, or the loss has kinks.
+    """
+    if not math.isfinite(loss.curvature_bound()):
+        raise RequestError(f"the local solver needs a smooth loss; {loss.name!r} has kinks")
+    if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:
+        raise RequestError(f"{who} need shapes (n, d) and (n,), n, d > 0; got {X.shape} and {y.shape}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm = math.sqrt(float(np.max(np.einsum("ij,ij->i", X, X))))
+        if not (math.isfinite(norm) and np.isfinite(y).all()):
+            raise RequestError(f"{who} hold a number that is not finite or too large to square: clean them")
+    return norm
+
+
+def block_rows(n: int, d: int) -> int:
+    """Rows of d numbers that are worked on at once: blocks of equal size, as few as possible."""
+    count = -(-n // block_size(d))
+    return -(-n // count)
+
+
+def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss) -> tuple[Vector, float]:
+    """Gradient of the mean loss, (1/n) sum_k w_k x_k with w_k = phi'(x_k . theta, y_k).
+
+    Returns
+    -------
+    ndarray, shape (d,)
+        The gradient.
+    float
+        Root mean square of the w_k, which `rounding_margin` needs.
+    """
+    total, squares = np.zeros(X.shape[1]), 0.0
+    rows = block_rows(*X.shape)
+    for start in range(0, len(y), rows):
+        block = X[start : start + rows]
+        weights = loss.derivative(block @ theta, y[start : start + rows])
+        total += weights @ block
+        squares += float(weights @ weights)
+    total /= len(y)
+    return total, math.sqrt(squares / len(y))
+
+
+def hessian(
+    X: Matrix, y: Vector, theta: Vector, loss: Loss, *, single: bool = False, spread: float = 0.0
+) -> Matrix:
+    """Hessian of the mean loss, (1/n) sum_k phi''(x_k . theta, y_k) x_k x_k^T, shape (d, d).
+
+    `single` multiplies in single precision: twice as fast, off by (b + 4) 2^-24 max_k phi'' ||x_k||^2 at most
+    in 2-norm, b the rows in a block, and in practice by far less. A positive `spread` takes the mean of phi''
+    over the scores within it, (phi'(u + spread) - phi'(u - spread)) / (2 spread), instead of phi''.
+    """
+    total = np.zeros((X.shape[1], X.shape[1]))
+    rows = block_rows(*X.shape)
+    for start in range(0, len(y), rows):
+        block = X[start : start + rows]
+        scaled: NDArray[np.floating[Any]] = block.astype(np.float32 if single else np.float64)
+        bend = _bend(block @ theta, y[start : start + rows], loss, spread)
+        scaled *= np.sqrt(bend)[:, None].astype(scaled.dtype)
+        total += scaled.T @ scaled
+    total /= len(y)
+    return total
+
+
+def _bend(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
+    if spread == 0.0:
+        return loss.curvature(u, y)
+    rise = loss.derivative(u + spread, y) - loss.derivative(u - spread, y)
+    return np.asarray(np.maximum(rise, 0.0) / (2.0 * spread))
+
+
+def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, size: float) -> float:
+    """Bound that may stand for c in `rounding_margin` at this theta, often far below sup phi''.
+
+    A score s as `gradient` computes it is off by gamma_d R ||theta|| at most. With e = 1.01 (d + 1) u R ||theta||
+    the sums s - e and s + e, rounded, enclose the real score, and phi' never falls: the real phi' differs from
+    phi'(s) by at most max(phi'(s + e) - phi'(s), phi'(s) - phi'(s - e)), plus 18 u of the largest of the three
+    for evaluating them and their difference. The mean over the records takes the place of c d u R ||theta||.
+    """
+    n, d = X.shape
+    e = 1.01 * (d + 1) * _UNIT * R * size
+    if e == 0.0:
+        return 0.0
+    total, rows = 0.0, block_rows(n, d)
+    for start in range(0, n, rows):
+        u, labels = X[start : start + rows] @ theta, y[start : start + rows]
+        low, w, high = (loss.derivative(u + shift, labels) for shift in (-e, 0.0, e))
+        reach = np.maximum(high - w, w - low)
+        largest = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.abs(w))
+        total += float(np.sum(reach + 18 * _UNIT * largest))
+    return float(1.01 * total / (n * d * _UNIT * R * size))
+
+
+def rounding_margin(
+    shape: tuple[int, int], R: float, c: float, rms: float, size: float, linear: float, norm: float
+) -> float:
+    """Bound on the rounding error in ||grad J||_2 as this module computes it.
+
+    With u = 2^-53, gamma_k = k u / (1 - k u), `shape` (n, d), R the largest row norm, c = sup phi'' or
+    `met_curvature`, `rms` from `gradient`, `size` = ||theta||, `linear` = m ||theta|| + ||g||, `norm` the computed
+    gradient norm, K blocks of b rows, and sums in any order (Higham 2002, Accuracy and Stability, sec. 3.1):
+
+    1. Scores are off by at most gamma_d R ||theta||, so the w_k by at most c gamma_d R ||theta|| (phi' is
+       c-Lipschitz, also where phi'' jumps); evaluating phi' adds 8 u |w_k| (the contract of `Loss`).
+    2. |fl(sum w_k x_k) - sum w_k x_k|_j <= gamma_{b+K} sum_k |w_k| |x_kj|, in norm <= gamma_{b+K} n R rms.
+       Dividing by n rounds once more: data error <= R (c gamma_d R ||theta|| + (gamma_{b+K+1} + 8 u) rms).
+    3. fl(data + m theta + g) adds at most gamma_3 (R rms + m ||theta|| + ||g||). g goes through one of these three
+       roundings, so another is allowed that made it: the J of the certificate has the real sum of a public linear
+       term and noise, or the real -mu c, where g is that rounded.
+    4. The norm's own relative error is at most gamma_{d+2}.
+
+    1.01 covers the denominators 1 - k u and the rounding of R, rms and this sum while n + d < 1e12; 1e-150
+    covers underflow.
+    """
+    n, d = shape
+    rows = block_rows(n, d)
+    data = R * (c * d * R * size + (rows - (-n // rows) + 9) * rms)
+    return 1.01 * _UNIT * (data + 3 * (R * rms + linear) + (d + 2) * norm) + 1e-150

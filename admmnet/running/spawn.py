@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -60,32 +60,10 @@ def run_spawned(
     debug: bool = False,
     loader: Loader | None = None,
 ) -> RunResult:
-    """Run every agent of a network in a process of its own on this machine.
+    """Run every agent of a network in a process of its own on this machine; the result is read from the run folder.
 
-    Parameters
-    ----------
-    config : RunConfig
-        The settings.
-    on_start : callable, optional
-        Called before the first round with a ``Started``.
-    on_round : callable, optional
-        Called after every round with its number and the test error of the consensus.
-    debug : bool
-        Whether an agent's error comes with its traceback.
-    loader : callable, optional
-        Refused: records in this process's memory cannot be handed to others.
-
-    Returns
-    -------
-    RunResult
-        Read back from the run folder.
-
-    Raises
-    ------
-    RequestError, RunError, BudgetError
-        What ended the agents; every distinct message once.
-    KeyboardInterrupt
-        On Ctrl-C or SIGTERM, once all agents have ended.
+    Arguments are those of ``run``; ``on_start`` gets a ``Started``. What ended the agents is raised, every distinct
+    message once; on Ctrl-C or SIGTERM KeyboardInterrupt, once all agents have ended.
     """
     from admmnet.running.folder import default_folder
     from admmnet.running.loading import located
@@ -147,35 +125,26 @@ def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool)
     from admmnet.transport.hosts.network import Peer, make_network, write_network
 
     peers = [Peer(i, f"ipc://{private / f'agent-{i}'}") for i in graph]
-    topology = config.topology or "schedule"
-    seed = config.topology_seed or 0
+    topology, seed = config.topology or "schedule", config.topology_seed or 0
     network = make_network(topology, graph.edges(), peers, curve=False, topology_seed=seed)
     write_network(network, private / "network.toml")
     (private / "config.toml").write_text(to_toml(config), encoding="utf-8")
     words = [sys.executable, "-P", "-m", MODULE, "agent", str(private / "config.toml"), "--quiet"]
-    words += ["--network", str(private / "network.toml")]
+    words += ["--network", str(private / "network.toml"), *(["--debug"] if debug else [])]
     words += ["--out", config.out] if config.out is not None else []
     words += ["--resume", config.resume] if config.resume is not None else []
-    words += ["--debug"] if debug else []
     return [[*words, "--id", str(i)] for i in graph]
 
 
 @dataclass
 class End:
-    """How an agent's process ended.
-
-    Attributes
-    ----------
-    agent : int
-    code : int
-        Its exit code, minus the number of the signal that ended it.
-    text : str
-        What it wrote to standard error; nothing if it had to be ended from here.
-    """
+    """How an agent's process ended."""
 
     agent: int
     code: int
+    """Its exit code, minus the number of the signal that ended it."""
     text: str
+    """What it wrote to standard error; nothing if it had to be ended from here."""
 
 
 @dataclass
@@ -187,24 +156,16 @@ class _Child:
 
 @dataclass
 class Starter:
-    """Runs some commands with one end: what they report, how they end, and when they must have ended.
-
-    Attributes
-    ----------
-    commands : list of list of str
-        One an agent; ``--parent`` and ``--report`` are added.
-    config : RunConfig
-        Deadlines, and what a loss means.
-    start : callable
-        Called when the first agent starts its first round.
-    on_round : callable or None
-        Called once a round, when the first agent has it behind it.
-    """
+    """Runs some commands with one end: what they report, how they end, and when they must have ended."""
 
     commands: Sequence[Sequence[str]]
+    """One an agent; ``--parent`` and ``--report`` are added."""
     config: RunConfig
+    """Deadlines, and what a loss means."""
     start: Callable[[], None]
+    """Called when the first agent starts its first round."""
     on_round: Callable[[int, float], None] | None
+    """Called once a round, when the first agent has it behind it."""
     _living: list[_Child] = field(default_factory=list)
     _ends: list[End] = field(default_factory=list)
     _deadline: float | None = None
@@ -222,7 +183,7 @@ class Starter:
             try:
                 selector.register(reports, selectors.EVENT_READ)
                 for agent, words in enumerate(self.commands):
-                    self._launch(agent, [*words, "--parent", str(parent), "--report", str(report)], selector)
+                    self._launch(agent, words, (parent, report), selector)
                 self._watch(selector, reports)
             except BaseException as error:
                 number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
@@ -233,10 +194,11 @@ class Starter:
                     os.close(handle)
         return self._ends
 
-    def _launch(self, agent: int, words: Sequence[str], selector: selectors.BaseSelector) -> None:
-        pipes = tuple(int(words[words.index(name) + 1]) for name in ("--parent", "--report"))
+    def _launch(
+        self, agent: int, words: Sequence[str], pipes: tuple[int, int], selector: selectors.BaseSelector
+    ) -> None:
         process = subprocess.Popen(
-            words,
+            [*words, "--parent", str(pipes[0]), "--report", str(pipes[1])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -354,10 +316,9 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _how(end: End) -> str:
-    by_signal = end.code < 0
-    how = (
-        f"was ended by {signal.Signals(-end.code).name}" if by_signal else f"ended with exit code {end.code}"
-    )
+    how = f"ended with exit code {end.code}"
+    if end.code < 0:
+        how = f"was ended by {signal.Signals(-end.code).name}"
     return f"the process of agent {end.agent} {how}; the ledgers hold everything that was sent"
 
 
@@ -367,7 +328,5 @@ def _read(folder: Path) -> RunResult:
 
     from admmnet.running.result import RunResult
 
-    summary: Mapping[str, Any] = json.loads((folder / "summary.json").read_bytes())
     with np.load(folder / "model.npz", allow_pickle=False) as model:
-        theta = model["theta"]
-    return RunResult.of(folder, summary, theta)
+        return RunResult.of(folder, json.loads((folder / "summary.json").read_bytes()), model["theta"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,11 @@ class Figures:
     objective: Floats | None = None
     consensus_gap: Floats | None = None
     virtual_seconds: Floats | None = None
+
+    def at(self, places: NDArray[np.intp]) -> Figures:
+        """Return the figures of some of the rounds."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return replace(self, **{name: value[places] for name, value in values if value is not None})
 
 
 @dataclass(frozen=True)
@@ -170,6 +175,14 @@ class Series:
     def spoke(self) -> NDArray[np.bool_]:
         """Who broadcast in which round, shape (T, N)."""
         return np.asarray(self.state == SPOKE)
+
+    def at(self, places: NDArray[np.intp]) -> Series:
+        """Return the same run at some of its rounds."""
+        rows = {
+            name: getattr(self, name)[places]
+            for name in ("rounds", "state", "epsilon_spent", "epsilon_published")
+        }
+        return replace(self, network=self.network.at(places), agents=self.agents.at(places), **rows)
 
 
 def read_series(path: str | Path) -> Series:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.report.html.values import at, last_total, real
+from admmnet.report.values import at, last_total, real
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a figure of summary.json and the ledger's."""

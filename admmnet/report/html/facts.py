@@ -12,8 +12,8 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger import audit
 from admmnet.report.html.agree import contradictions
-from admmnet.report.html.values import at, last_total, real, whole
 from admmnet.report.series import Series, read_series
+from admmnet.report.values import at, last_total, real, whole
 from admmnet.running import folder as records
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from admmnet.report.html import incidents, words
 from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
-from admmnet.report.html.values import at, real, whole
 from admmnet.report.html.words import above, figure
+from admmnet.report.values import at, real, whole
 
 SHOWN = 20
 """Most faults that are listed on top."""

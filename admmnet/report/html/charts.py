@@ -1,0 +1,256 @@
+"""Charts of a page: the panels of pictures as SVG, and the figures that the page's script reads from them."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.report import panels
+from admmnet.report.figure import REMEDY, Panel, Picture, draw, installed, style
+from admmnet.report.html.compact import Numbered, short
+from admmnet.report.html.facts import RunFacts
+from admmnet.report.html.markup import Raw, tag
+from admmnet.report.series import SPOKE, Series
+
+VALUES = 200_000
+"""Most figures of single agents in a page; of more, fewer rounds are taken."""
+POINTS = 400
+"""Most rounds of a line."""
+CELLS = 300_000
+"""Most cells of a raster; of more, several rounds share one."""
+MAX_NODES, MAX_EDGES = 2_000, 20_000
+"""Most agents and edges of a graph that is drawn."""
+TITLES = {
+    "error": "Test error",
+    "loss": "Training loss",
+    "gap": "Consensus gap",
+    "privacy": "Epsilon spent",
+    "broadcasts": "Broadcasts",
+}
+UNDRAWN = Raw(
+    f"<p class=aside>There are no charts and no graph: {REMEDY.replace(chr(39), '')}, and make the page again.</p>"
+)
+_XLINK, _SVG = "{http://www.w3.org/1999/xlink}", "{http://www.w3.org/2000/svg}"
+
+
+def chart(name: str, runs: Sequence[RunFacts], key: str, share: int) -> tuple[Raw, dict[str, Any]]:
+    """Return a figure of one run or of several, and its places and values for the script."""
+    series = [_thinned(run.series) for run in runs if run.series is not None]
+    panel = panels.panel(name, series, [run.name for run in runs])
+    words = TITLES[name]
+    svg, found = drawn(panel, key, 3.6, 2.3, words)
+    labels = [curve.label for curve in panel.curves]
+    found |= {
+        "name": name,
+        "key": key,
+        "unit": panel.xlabel,
+        "percent": panel.ylabel.endswith("%"),
+        "lines": [
+            [curve.label or words.lower(), _numbers(curve.x), _numbers(curve.y)]
+            for curve in panel.curves
+            if labels.count(curve.label) == 1 and len(curve.x) > 0
+        ],
+    }
+    if len(series) == 1 and series[0].size > 1:
+        (run,) = series
+        if name == "broadcasts":
+            found |= _raster(run, share)
+        else:
+            each = run.epsilon_spent if name == "privacy" else panels.figures(name, run)[1]
+            assert each is not None
+            pick = _evenly(len(each), max(2, VALUES // max(1, 4 * share * run.size)))
+            found |= {"rounds": run.rounds[pick].tolist(), "each": _histories(each[pick])}
+    caption = tag(
+        "figcaption", words, " ", tag("small", panel.ylabel if name != "broadcasts" else "a row an agent")
+    )
+    return tag("figure", caption, svg, tag("p", class_="readout", aria_live="polite"), id=key), found
+
+
+def charts(run: RunFacts, prefix: str, share: int) -> tuple[Raw, list[dict[str, Any]]]:
+    """Return all charts of a run."""
+    if run.series is None:
+        return tag("p", "There are no charts: they are drawn of folders that verify."), []
+    if not installed():
+        return UNDRAWN, []
+    names = [name for name in panels.available(run.series) if name in TITLES]
+    made = [chart(name, [run], f"{prefix}-{name}", share) for name in names]
+    return tag("div", *(figure for figure, _ in made), class_="charts"), [found for _, found in made]
+
+
+def overlaid(runs: Sequence[RunFacts]) -> tuple[Raw, list[dict[str, Any]]]:
+    """Return the charts of runs laid over each other, those of one unit and measure together."""
+    if not installed():
+        return UNDRAWN, []
+    made = []
+    for name in panels.OVERLAID:
+        groups: dict[tuple[str, str | None], list[RunFacts]] = {}
+        for run in runs:
+            if run.series is not None and name in panels.available(run.series):
+                metric = run.series.metric if name == "error" else None
+                groups.setdefault((panels.unit(run.series), metric), []).append(run)
+        for number, same in enumerate(groups.values()):
+            made.append(chart(name, same, f"versus-{name}-{number}", len(runs)))
+    return tag("div", *(figure for figure, _ in made), class_="charts", id="versus"), [
+        found for _, found in made
+    ]
+
+
+def network(run: RunFacts, key: str) -> tuple[Raw, dict[str, Any] | None]:
+    """Return the graph of a run, and its nodes and edges for the script; None where it cannot be drawn."""
+    graph = nx.Graph()
+    graph.add_nodes_from(agent.agent for agent in run.agents)
+    graph.add_edges_from((agent.agent, other) for agent in run.agents for other in agent.neighbours)
+    if len(graph) > MAX_NODES:
+        return tag("p", f"{len(graph):,} agents are too many to draw; the limit is {MAX_NODES:,}."), None
+    if not installed():
+        return UNDRAWN, None
+    edges = sorted((min(edge), max(edge)) for edge in graph.edges())
+    missing = None
+    if len(edges) > MAX_EDGES:
+        missing = tag("p", "The graph has too many edges to draw; its nodes are shown alone.")
+    spent = (
+        {agent.agent: agent.spent for agent in run.agents if agent.spent is not None} if run.private else {}
+    )
+    tops = [agent.epsilon_target for agent in run.agents if agent.epsilon_target is not None]
+    top = max([*spent.values(), *tops], default=1.0) if run.private else None
+    panel = panels.graph_panel(
+        graph, spent, label="epsilon spent" if run.private else "", top=top, most_edges=MAX_EDGES
+    )
+    svg, found = drawn(panel, key, 4.4, 3.8, f"Graph of {len(graph)} agents and {len(edges)} edges")
+    found |= {
+        "nodes": sorted(graph),
+        "edges": [end for edge in edges for end in edge] if missing is None else None,
+    }
+    told = tag("div", missing, tag("h4", aria_live="polite"), tag("dl"))
+    return tag("div", tag("div", svg, class_="network"), told, class_="drawing", id=key), found
+
+
+def drawn(panel: Panel, key: str, width: float, height: float, words: str) -> tuple[Raw, dict[str, Any]]:
+    """Return a panel as an SVG element of a page, and where its axes are."""
+    figure: Any = draw(Picture("", ((panel,),), width=width, height=height))
+    figure.set_dpi(72)
+    raw = io.StringIO()
+    with style(text_as_text=True):
+        figure.savefig(raw, format="svg", dpi=72, metadata={"Date": None})
+    axes = figure.axes[0]
+    across, tall = figure.bbox.width, figure.bbox.height
+    box = axes.get_position()
+    places = (box.x0 * across, (1 - box.y1) * tall, box.x1 * across, (1 - box.y0) * tall)
+    found = {
+        "box": [round(float(place), 2) for place in places],
+        "x": [float(end) for end in axes.get_xlim()],
+        "y": [float(end) for end in axes.get_ylim()],
+        "log": axes.get_yscale() == "log",
+    }
+    said = f"{words}. {_spoken(panel)}Arrow keys read single values."
+    return _inline(raw.getvalue(), key, said, across, tall), found
+
+
+def _spoken(panel: Panel) -> str:
+    named = [(curve.label, curve.y) for curve in panel.curves if len(curve.y) and curve.label]
+    parts = [f"{label}: {y[0]:.4g} at first, {y[-1]:.4g} at last. " for label, y in dict(named).items()]
+    return "".join(parts)
+
+
+def _inline(raw: str, key: str, words: str, width: float, height: float) -> Raw:
+    """Return SVG without what a page's policy refuses (styles) and what several figures cannot share (ids)."""
+    root = ElementTree.fromstring(raw)
+    named = {name: f"{key}-{k}" for k, name in enumerate(dict.fromkeys(re.findall(r'#([\w-]+)["\)]', raw)))}
+    return Raw(
+        _element(
+            root,
+            named,
+            {
+                "viewBox": f"0 0 {width:g} {height:g}",
+                "role": "img",
+                "tabindex": "0",
+                "aria-label": words,
+            },
+        )
+    )
+
+
+def _element(node: ElementTree.Element, named: dict[str, str], own: dict[str, str] | None = None) -> str:
+    name = node.tag.removeprefix(_SVG)
+    if name in ("metadata", "style"):
+        return ""
+    given = dict(own or {})
+    for full, value in () if own else node.attrib.items():
+        attribute = full.removeprefix(_XLINK)
+        if attribute == "style":
+            parts = (part.partition(":") for part in value.split(";") if part.strip())
+            given |= {key.strip(): setting.strip() for key, _, setting in parts}
+        elif attribute == "id":
+            given |= (
+                {"id": named[value]} if value in named else {"class": "nodes"} if value == "nodes" else {}
+            )
+        elif attribute in ("href", "clip-path") and "#" in value:
+            given[attribute] = re.sub(r"#([\w-]+)", lambda found: "#" + named[found[1]], value)
+        else:
+            given[attribute] = value
+    given.pop("font-family", None)
+    for attribute in given.keys() & {"d", "x", "y", "transform"}:
+        given[attribute] = _NUMBER.sub(_four if attribute == "transform" else _one, given[attribute])
+    if "d" in given:
+        given["d"] = re.sub(r"\s*([A-Za-z])\s*", r"\1", " ".join(given["d"].split()))
+    inner = "".join(_element(child, named) for child in node)
+    text = "" if node.text is None or not node.text.strip() else node.text
+    if name in ("g", "defs") and not inner:
+        return ""
+    if name == "g" and not given:
+        return inner
+    return tag(
+        name, Raw(inner), text, **{attribute.replace("-", "_"): value for attribute, value in given.items()}
+    )
+
+
+_NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def _one(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.1f}".removesuffix(".0")
+
+
+def _four(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.4f}".rstrip("0").rstrip(".")
+
+
+def _thinned(series: Series) -> Series:
+    return series.at(_evenly(len(series.rounds), POINTS))
+
+
+def _evenly(count: int, most: int) -> NDArray[np.intp]:
+    """At most ``most`` places among ``count``, evenly, the first and the last among them."""
+    return np.unique(np.round(np.linspace(0, count - 1, min(count, most))).astype(np.intp))
+
+
+def _numbers(values: Iterable[float]) -> list[float | int | None]:
+    return [short(value, 5) for value in values]
+
+
+def _histories(rows: NDArray[np.float64]) -> dict[str, Any]:
+    """Columns, each different one once, and which one every agent has."""
+    seen = Numbered()
+    of = [seen.place(tuple(_numbers(column))) for column in rows.T]
+    return {"lines": seen.values(), "of": of}
+
+
+def _raster(series: Series, share: int) -> dict[str, Any]:
+    """Digits of every agent's states, a block of rounds each."""
+    state = series.state
+    block = max(1, math.ceil(state.size * share / CELLS))
+    cells = [
+        np.where((state[k : k + block] == SPOKE).any(axis=0), SPOKE, state[k : k + block][-1])
+        for k in range(0, len(state), block)
+    ]
+    letters = np.array(list("01234567"))
+    rows = ["".join(letters[column + 1]) for column in np.array(cells).T]
+    return {"rounds": series.rounds[::block].tolist(), "rows": rows}

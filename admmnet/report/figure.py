@@ -198,11 +198,11 @@ def installed() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def check_file(path: Path) -> None:
-    """Refuse a file that no picture can be: by its ending, or because its folder is missing."""
+def check_file(path: Path, made: Path | None = None) -> None:
+    """Refuse a file that no picture can be: by its ending, or because its folder is missing and will not be made."""
     if path.suffix.lower() not in SUFFIXES:
         raise RequestError(f"{path}: a picture ends in {', '.join(SUFFIXES)}, got {path.suffix!r}")
-    if not path.parent.is_dir():
+    if path.parent != made and not path.parent.is_dir():
         raise RequestError(f"{path}: there is no folder {path.parent}: make it, or name another file")
 
 

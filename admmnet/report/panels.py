@@ -16,6 +16,7 @@ from admmnet.report.figure import (
     BLUE,
     COLOURS,
     DASHES,
+    GREEN,
     GREY,
     INK,
     LABEL,
@@ -107,7 +108,7 @@ def figures(name: str, run: Series) -> tuple[Floats | None, Floats | None]:
     return np.asarray(spent.max(axis=1)), spent
 
 
-def ylabel(name: str, runs: Sequence[Series]) -> str:
+def ylabel(name: str, runs: Sequence[Series], *, several: bool) -> str:
     """Label of a panel's vertical axis, with its unit."""
     metrics = {run.metric for run in runs}
     if name == "error" and len(metrics) > 1:
@@ -120,7 +121,7 @@ def ylabel(name: str, runs: Sequence[Series]) -> str:
         return {"error": "test error in %", None: "test error"}.get(metric, "mean squared test error")
     if name == "loss":
         return "training loss in nats" if metrics == {"error"} else "training loss"
-    if len(runs) > 1:
+    if several:
         return "median gap (2-norm)" if name == "gap" else "largest epsilon spent"
     part = "" if runs[0].part is None else f" (agent {runs[0].part})"
     return "consensus gap (2-norm)" if name == "gap" else f"epsilon spent{part}"
@@ -132,22 +133,22 @@ def panel(
     """Return a panel of one run, or of several with their words."""
     units = sorted({unit(run) for run in runs}, reverse=True)
     if name in OVERLAID:
-        curves = overlaid(name, runs, words) if len(runs) > 1 else alone(name, runs[0])
+        curves = overlaid(name, runs, words) if words else alone(name, runs[0])
         values = [curve.y[-1:] if name == "privacy" else curve.y for curve in curves]
         values += [part for curve in curves for band in curve.bands for part in (band.low, band.high)] * (
             name != "privacy"
         )
-        ylog = (len(runs) > 1 or name != "privacy") and _counts_decades(values)
+        ylog = (bool(words) or name != "privacy") and _counts_decades(values)
         return Panel(
             "",
             " or ".join(units),
-            ylabel(name, runs),
+            ylabel(name, runs, several=bool(words)),
             curves,
             targets(runs) if name == "privacy" else (),
             ylog=ylog,
             ylim=(0.0, None) if name == "privacy" and not ylog else None,
             whole="x",
-            own_legend=name == "privacy" and len(runs) == 1,
+            own_legend=name == "privacy" and not words,
         )
     (run,) = runs
     if name == "broadcasts":
@@ -204,7 +205,7 @@ def _odometers(run: Series, x: NDArray[Any], spent: Floats) -> tuple[Curve, ...]
     claimed = finite_columns(run.epsilon_published)
     if claimed.shape[1]:
         found.append(
-            Curve("largest, the paper's", Look(RED, "", "dotted", 1.1), run.rounds, claimed.max(axis=1))
+            Curve("largest, the paper's", Look(GREEN, "", "dotted", 1.1), run.rounds, claimed.max(axis=1))
         )
     return tuple(found)
 
@@ -288,9 +289,9 @@ def broadcasts(axes: Any, run: Series) -> None:
     extent = (first - 0.5, last + 0.5, run.size - 0.5, -0.5)
     axes.imshow(colours, extent=extent, aspect="auto", interpolation="none")
     if cell >= LEAST_CELL:
-        between = {"colors": "white", "linewidth": min(0.6, 0.1 * cell)}
-        axes.vlines(np.arange(first, last + 2) - 0.5, *extent[2:], **between)
-        axes.hlines(np.arange(run.size + 1) - 0.5, *extent[:2], **between)
+        lines = [((x, extent[2]), (x, extent[3])) for x in np.arange(first, last + 2) - 0.5]
+        lines += [((extent[0], y), (extent[1], y)) for y in np.arange(run.size + 1) - 0.5]
+        _segments(axes, lines, color="white", linewidth=min(0.6, 0.1 * cell))
     if run.size <= MOST_MARKED[0] and grid.shape[1] <= MOST_MARKED[1]:
         for state, mark in MARKS.items():
             agents, rounds = np.nonzero(grid == state)
@@ -298,6 +299,12 @@ def broadcasts(axes: Any, run: Series) -> None:
             axes.scatter(rounds + first, agents, s=9, marker=mark, color=ink, linewidths=0.7)
     axes.set_xlim(extent[:2])
     axes.set_ylim(extent[2:])
+
+
+def _segments(axes: Any, lines: Sequence[Any], **look: Any) -> None:
+    """Draw lines between two points each as one path, which is short in an SVG."""
+    ends = [end for line in lines for end in (*line, (np.nan, np.nan))]
+    axes.plot(*np.array(ends, dtype=float).reshape(-1, 2).T, **look)
 
 
 def shared(colours: NDArray[np.float64], axis: int, most: int) -> NDArray[np.float64]:
@@ -363,9 +370,8 @@ def _network(
     index = {node: k for k, node in enumerate(nodes)}
     axes.set_axis_off()
     axes.margins(0.12)
-    ends = [point for i, j in edges for point in (places[index[i]], places[index[j]], (np.nan, np.nan))]
-    thin = max(0.3, min(1.2, 60 / max(1, len(edges))))
-    axes.plot(*np.array(ends).reshape(-1, 2).T, color="#9aa5b1", linewidth=thin, zorder=1)
+    lines = [(places[index[i]], places[index[j]]) for i, j in edges]
+    _segments(axes, lines, color="#9aa5b1", linewidth=max(0.3, min(1.2, 60 / max(1, len(edges)))), zorder=1)
     inches = float(min(axes.figure.get_size_inches() * axes.get_position().size))
     size = max(6.0, min(300.0, 1600 * inches / len(nodes)))  # points squared
     shades = np.ones((len(nodes), 4))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
-from xml.etree import ElementTree
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.report import panels
-from admmnet.report.figure import REMEDY, Panel, Picture, draw, installed, style
+from admmnet.report.figure import REMEDY, Panel, installed
 from admmnet.report.html.compact import Numbered, short
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, tag
+from admmnet.report.html.svg import drawn
 from admmnet.report.series import SPOKE, Series
 
 VALUES = 200_000
@@ -29,24 +27,25 @@ CELLS = 300_000
 MAX_NODES, MAX_EDGES = 2_000, 20_000
 """Most agents and edges of a graph that is drawn."""
 TITLES = {
-    "error": "Test error",
-    "loss": "Training loss",
-    "gap": "Consensus gap",
-    "privacy": "Epsilon spent",
-    "broadcasts": "Broadcasts",
+    "error": ("Test error", ""),
+    "loss": ("Training loss", ""),
+    "gap": ("Consensus gap", ""),
+    "privacy": ("Epsilon spent", "an odometer reading"),
+    "broadcasts": ("Broadcasts", "a row an agent"),
 }
 UNDRAWN = Raw(
     f"<p class=aside>There are no charts and no graph: {REMEDY.replace(chr(39), '')}, and make the page again.</p>"
 )
-_XLINK, _SVG = "{http://www.w3.org/1999/xlink}", "{http://www.w3.org/2000/svg}"
 
 
-def chart(name: str, runs: Sequence[RunFacts], key: str, share: int) -> tuple[Raw, dict[str, Any]]:
+def chart(
+    name: str, runs: Sequence[RunFacts], key: str, share: int, *, several: bool = False
+) -> tuple[Raw, dict[str, Any]]:
     """Return a figure of one run or of several, and its places and values for the script."""
     series = [_thinned(run.series) for run in runs if run.series is not None]
-    panel = panels.panel(name, series, [run.name for run in runs])
-    words = TITLES[name]
-    svg, found = drawn(panel, key, 3.6, 2.3, words)
+    panel = panels.panel(name, series, [run.name for run in runs] if several else ())
+    words, more = TITLES[name]
+    svg, found = drawn(panel, key, 3.6, 2.3, f"{words}. {_spoken(panel)}Arrow keys read single values.")
     labels = [curve.label for curve in panel.curves]
     found |= {
         "name": name,
@@ -59,7 +58,7 @@ def chart(name: str, runs: Sequence[RunFacts], key: str, share: int) -> tuple[Ra
             if labels.count(curve.label) == 1 and len(curve.x) > 0
         ],
     }
-    if len(series) == 1 and series[0].size > 1:
+    if not several and series[0].size > 1:
         (run,) = series
         if name == "broadcasts":
             found |= _raster(run, share)
@@ -68,9 +67,7 @@ def chart(name: str, runs: Sequence[RunFacts], key: str, share: int) -> tuple[Ra
             assert each is not None
             pick = _evenly(len(each), max(2, VALUES // max(1, 4 * share * run.size)))
             found |= {"rounds": run.rounds[pick].tolist(), "each": _histories(each[pick])}
-    caption = tag(
-        "figcaption", words, " ", tag("small", panel.ylabel if name != "broadcasts" else "a row an agent")
-    )
+    caption = tag("figcaption", words, " ", tag("small", more), " ", tag("small", class_="mine"))
     return tag("figure", caption, svg, tag("p", class_="readout", aria_live="polite"), id=key), found
 
 
@@ -86,18 +83,16 @@ def charts(run: RunFacts, prefix: str, share: int) -> tuple[Raw, list[dict[str, 
 
 
 def overlaid(runs: Sequence[RunFacts]) -> tuple[Raw, list[dict[str, Any]]]:
-    """Return the charts of runs laid over each other, those of one unit and measure together."""
+    """Return the charts of runs laid over each other, errors of one measure together."""
     if not installed():
         return UNDRAWN, []
     made = []
     for name in panels.OVERLAID:
-        groups: dict[tuple[str, str | None], list[RunFacts]] = {}
-        for run in runs:
-            if run.series is not None and name in panels.available(run.series):
-                metric = run.series.metric if name == "error" else None
-                groups.setdefault((panels.unit(run.series), metric), []).append(run)
-        for number, same in enumerate(groups.values()):
-            made.append(chart(name, same, f"versus-{name}-{number}", len(runs)))
+        own = [run for run in runs if run.series is not None and name in panels.available(run.series)]
+        metrics = dict.fromkeys(run.series.metric if name == "error" and run.series else None for run in own)
+        for number, metric in enumerate(metrics):
+            same = [run for run in own if name != "error" or (run.series and run.series.metric == metric)]
+            made.append(chart(name, same, f"versus-{name}-{number}", len(runs), several=True))
     return tag("div", *(figure for figure, _ in made), class_="charts", id="versus"), [
         found for _, found in made
     ]
@@ -133,94 +128,10 @@ def network(run: RunFacts, key: str) -> tuple[Raw, dict[str, Any] | None]:
     return tag("div", tag("div", svg, class_="network"), told, class_="drawing", id=key), found
 
 
-def drawn(panel: Panel, key: str, width: float, height: float, words: str) -> tuple[Raw, dict[str, Any]]:
-    """Return a panel as an SVG element of a page, and where its axes are."""
-    figure: Any = draw(Picture("", ((panel,),), width=width, height=height))
-    figure.set_dpi(72)
-    raw = io.StringIO()
-    with style(text_as_text=True):
-        figure.savefig(raw, format="svg", dpi=72, metadata={"Date": None})
-    axes = figure.axes[0]
-    across, tall = figure.bbox.width, figure.bbox.height
-    box = axes.get_position()
-    places = (box.x0 * across, (1 - box.y1) * tall, box.x1 * across, (1 - box.y0) * tall)
-    found = {
-        "box": [round(float(place), 2) for place in places],
-        "x": [float(end) for end in axes.get_xlim()],
-        "y": [float(end) for end in axes.get_ylim()],
-        "log": axes.get_yscale() == "log",
-    }
-    said = f"{words}. {_spoken(panel)}Arrow keys read single values."
-    return _inline(raw.getvalue(), key, said, across, tall), found
-
-
 def _spoken(panel: Panel) -> str:
     named = [(curve.label, curve.y) for curve in panel.curves if len(curve.y) and curve.label]
     parts = [f"{label}: {y[0]:.4g} at first, {y[-1]:.4g} at last. " for label, y in dict(named).items()]
     return "".join(parts)
-
-
-def _inline(raw: str, key: str, words: str, width: float, height: float) -> Raw:
-    """Return SVG without what a page's policy refuses (styles) and what several figures cannot share (ids)."""
-    root = ElementTree.fromstring(raw)
-    named = {name: f"{key}-{k}" for k, name in enumerate(dict.fromkeys(re.findall(r'#([\w-]+)["\)]', raw)))}
-    return Raw(
-        _element(
-            root,
-            named,
-            {
-                "viewBox": f"0 0 {width:g} {height:g}",
-                "role": "img",
-                "tabindex": "0",
-                "aria-label": words,
-            },
-        )
-    )
-
-
-def _element(node: ElementTree.Element, named: dict[str, str], own: dict[str, str] | None = None) -> str:
-    name = node.tag.removeprefix(_SVG)
-    if name in ("metadata", "style"):
-        return ""
-    given = dict(own or {})
-    for full, value in () if own else node.attrib.items():
-        attribute = full.removeprefix(_XLINK)
-        if attribute == "style":
-            parts = (part.partition(":") for part in value.split(";") if part.strip())
-            given |= {key.strip(): setting.strip() for key, _, setting in parts}
-        elif attribute == "id":
-            given |= (
-                {"id": named[value]} if value in named else {"class": "nodes"} if value == "nodes" else {}
-            )
-        elif attribute in ("href", "clip-path") and "#" in value:
-            given[attribute] = re.sub(r"#([\w-]+)", lambda found: "#" + named[found[1]], value)
-        else:
-            given[attribute] = value
-    given.pop("font-family", None)
-    for attribute in given.keys() & {"d", "x", "y", "transform"}:
-        given[attribute] = _NUMBER.sub(_four if attribute == "transform" else _one, given[attribute])
-    if "d" in given:
-        given["d"] = re.sub(r"\s*([A-Za-z])\s*", r"\1", " ".join(given["d"].split()))
-    inner = "".join(_element(child, named) for child in node)
-    text = "" if node.text is None or not node.text.strip() else node.text
-    if name in ("g", "defs") and not inner:
-        return ""
-    if name == "g" and not given:
-        return inner
-    return tag(
-        name, Raw(inner), text, **{attribute.replace("-", "_"): value for attribute, value in given.items()}
-    )
-
-
-_NUMBER = re.compile(r"-?\d+\.\d+")
-
-
-def _one(found: re.Match[str]) -> str:
-    return f"{float(found[0]):.1f}".removesuffix(".0")
-
-
-def _four(found: re.Match[str]) -> str:
-    return f"{float(found[0]):.4f}".rstrip("0").rstrip(".")
 
 
 def _thinned(series: Series) -> Series:

@@ -87,6 +87,7 @@ function chart(own, chosen) {
   keys(svg, () => at, stops.length, show);
   return () => {
     let word = "";
+    figure.querySelector(".mine").textContent = history() ? `agent ${chosen()}` : "";
     if (history()) history().forEach((y, k) => {
       const there = known(y) && (!own.log || y > 0);
       word += there ? `${word.endsWith(" ") || !word ? "M" : "L"}${X(own.rounds[k]).toFixed(1)} ${Y(y).toFixed(1)}` : " ";

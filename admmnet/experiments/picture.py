@@ -80,7 +80,7 @@ def curves_of(lines: Sequence[Line]) -> tuple[Curve, ...]:
         curves.append(
             Curve(
                 in_words(entry),
-                Look(COLOURS[place], MARKERS[place], dash, hollow=dash != "solid"),
+                Look(COLOURS[place], MARKERS[place], dash),
                 [(line.epsilon or 0.0) * shift for line in own],
                 [100.0 * (line.error or 0.0) for line in own],
                 [100.0 * (line.spread or 0.0) for line in own],

@@ -51,23 +51,24 @@ RC: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Look:
-    """Colour, marker, dash and width of a line; markers of a ``hollow`` one are white inside."""
+    """Colour, marker, dash and width of a line; markers are white inside, by default those of dashed lines."""
 
     colour: str
     marker: str = "o"
     dash: str = "solid"
     width: float = 1.4
-    hollow: bool = False
+    hollow: bool | None = None
 
     def style(self) -> dict[str, Any]:
         """Return the keywords of matplotlib's lines."""
+        hollow = self.dash != "solid" if self.hollow is None else self.hollow
         return {
             "color": self.colour,
             "linestyle": DASHES[self.dash],
             "linewidth": self.width,
             "marker": self.marker,
             "markersize": 4.0,
-            "markerfacecolor": "white" if self.hollow else self.colour,
+            "markerfacecolor": "white" if hollow else self.colour,
         }
 
 
@@ -107,11 +108,11 @@ class Rule:
     label: str
     value: float
     dash: str = "dashed"
-    look_colour: str = GREY
+    colour: str = GREY
 
     def style(self) -> dict[str, Any]:
         """Return the keywords of matplotlib's lines."""
-        return {"color": self.look_colour, "linestyle": DASHES[self.dash], "linewidth": 1.0, "marker": ""}
+        return {"color": self.colour, "linestyle": DASHES[self.dash], "linewidth": 1.0, "marker": ""}
 
 
 @dataclass(frozen=True, eq=False)

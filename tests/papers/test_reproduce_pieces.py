@@ -17,12 +17,12 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, Problem
 from admmnet.papers.ding2020_compared import _needed, convergence
 from admmnet.papers.ding2020_effects import _apart
 from admmnet.papers.ding2020_words import PAPER, PROVEN, PUBLISHED
-from admmnet.papers.panels import Curve, Look, Panel, Picture, Rule, draw, save
 from admmnet.papers.report import verdict_of
 from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places
 from admmnet.papers.sources import Source, load, made, rows, surveyed
 from admmnet.papers.store import Lab
 from admmnet.papers.tables import Summary, by, read_table, summed_up, write_table
+from admmnet.report.figure import Curve, Look, Panel, Picture, Rule, draw, save
 from admmnet.types import Matrix, Vector
 
 SMALL = made("small", "logistic", records=300, features=3, test=200, norm=5.0)

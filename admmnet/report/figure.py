@@ -276,10 +276,8 @@ def _draw(picture: Picture) -> Any:
     rows, columns = len(picture.panels), max(map(len, picture.panels))
     panels = [panel for line in picture.panels for panel in line]
     width = picture.width or {1: 5.6, 2: 7.2}.get(columns, 8.8)
-    title, note = (
-        textwrap.wrap(words, int((width - 0.2) * 72.0 / (share * LABEL)))
-        for words, share in ((literal(picture.title), 0.68), (literal(picture.note), 0.6))
-    )
+    title = _wrapped(picture.title, width - 0.2, 1.1 * LABEL + 1)
+    note = _wrapped(picture.note, width - 0.2, LABEL)
     figure: Any = blank(width, 4.0)
     shared: dict[str, Any] = {}
     for panel in panels:
@@ -290,7 +288,10 @@ def _draw(picture: Picture) -> Any:
         shared = dict(sorted(shared.items(), key=lambda entry: -ends.get(entry[0], 0.0)))
     legend = _legend(figure, shared, width - 0.2, one=picture.beside)
     size = [0.0, 0.0] if legend is None else legend.get_window_extent().size / figure.dpi
-    head, words = 0.12 + 0.17 * len(title), 0.06 + 0.15 * len(note)
+    head, words = (
+        least + line * len(text.splitlines())
+        for least, line, text in ((0.12, 0.17, title), (0.06, 0.15, note))
+    )
     foot = words + (0.0 if picture.beside else size[1] + 0.06)
     right = (size[0] + 0.1) / width if picture.beside else 0.0
     height = head + rows * picture.height + foot
@@ -312,17 +313,19 @@ def _draw(picture: Picture) -> Any:
                 alone = {label: sample for label, sample in panel.entries().items() if label not in shared}
                 _legend(axes, alone, width / columns - 0.7, loc="lower left", bbox_to_anchor=(-0.02, 0.99))
     left = 0.1 / width
-    figure.text(
-        left,
-        1.0 - 0.08 / height,
-        "\n".join(title),
-        color=INK,
-        fontsize=LABEL + 1,
-        fontweight="bold",
-        va="top",
-    )
-    figure.text(left, 0.05 / height, "\n".join(note), color=GREY, fontsize=LABEL, va="bottom")
+    top, bottom = 1.0 - 0.08 / height, 0.05 / height
+    figure.text(left, top, title, color=INK, fontsize=LABEL + 1, fontweight="bold", va="top")
+    figure.text(left, bottom, note, color=GREY, fontsize=LABEL, va="bottom")
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:  # the layout's last digits are not the same twice
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 4))
     return figure
+
+
+def _wrapped(words: str, room: float, size: float) -> str:
+    """Words in lines of so many inches, in letters of so many points."""
+    return textwrap.fill(literal(words), max(12, int(room * 72.0 / (0.6 * size))))
 
 
 def _legend(owner: Any, entries: Mapping[str, Any], room: float, *, one: bool = False, **place: Any) -> Any:
@@ -424,7 +427,9 @@ def _frame(axes: Any, panel: Panel) -> None:
             axes.yaxis.set_major_formatter(plain)
     else:
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer="y" in panel.whole, min_n_ticks=1))
-    axes.set_title(panel.title, color=INK, fontsize=LABEL)
+    room = axes.figure.get_size_inches()[0] / axes.get_gridspec().ncols - 0.6
+    title = "\n".join(_wrapped(line, room, LABEL) for line in panel.title.split("\n"))
+    axes.set_title(title, color=INK, fontsize=LABEL)
     axes.set_xlabel(panel.xlabel, color=INK, fontsize=LABEL)
     axes.set_ylabel(panel.ylabel, color=INK, fontsize=LABEL)
     axes.tick_params(which="both", colors=INK, labelsize=TICK, length=2.5, width=0.6, pad=2)

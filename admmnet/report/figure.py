@@ -196,7 +196,10 @@ def literal(words: str) -> str:
 
 def installed() -> bool:
     """Whether pictures can be drawn here."""
-    return find_spec("matplotlib") is not None
+    try:
+        return find_spec("matplotlib") is not None
+    except ValueError:  # import has been forbidden
+        return False
 
 
 def check_file(path: Path, made: Path | None = None) -> None:

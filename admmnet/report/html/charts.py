@@ -33,9 +33,7 @@ TITLES = {
     "privacy": ("Epsilon spent", "an odometer reading"),
     "broadcasts": ("Broadcasts", "a row an agent"),
 }
-UNDRAWN = Raw(
-    f"<p class=aside>There are no charts and no graph: {REMEDY.replace(chr(39), '')}, and make the page again.</p>"
-)
+UNDRAWN = tag("p", f"This is not drawn: {REMEDY}, and make the page again.", class_="aside")
 
 
 def chart(

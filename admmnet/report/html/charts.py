@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.report import panels
-from admmnet.report.figure import REMEDY, Panel, installed
+from admmnet.report.figure import REMEDY, Curve, Panel, installed
 from admmnet.report.html.compact import Numbered, short
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, tag
@@ -51,7 +51,7 @@ def chart(
         "unit": panel.xlabel,
         "percent": panel.ylabel.endswith("%"),
         "lines": [
-            [curve.label or words.lower(), _numbers(curve.x), _numbers(curve.y)]
+            [curve.label or words.lower(), *_read(curve)]
             for curve in panel.curves
             if labels.count(curve.label) == 1 and len(curve.x) > 0
         ],
@@ -124,6 +124,14 @@ def network(run: RunFacts, key: str) -> tuple[Raw, dict[str, Any] | None]:
     }
     told = tag("div", missing, tag("h4", aria_live="polite"), tag("dl"))
     return tag("div", tag("div", svg, class_="network"), told, class_="drawing", id=key), found
+
+
+def _read(curve: Curve) -> tuple[list[Any], list[Any]]:
+    """Rounds and values of a line; one round alone is drawn as a short line around it."""
+    x, y = list(curve.x), list(curve.y)
+    if len(x) == 2 and x[0] != round(x[0]):
+        x, y = [round((x[0] + x[1]) / 2)], y[:1]
+    return _numbers(x), _numbers(y)
 
 
 def _spoken(panel: Panel) -> str:

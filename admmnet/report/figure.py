@@ -25,10 +25,8 @@ REMEDY = "matplotlib is not installed; run: pip install 'admmnet[plot]'"
 
 INK, GREY, PALE = "#1f2933", "#52606d", "#e4e7eb"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers and dashes say the same again
-BLUE, RED, GREEN, PINK, ORANGE, SKY, BLACK = (
-    *("#0072B2", "#D55E00", "#009E73", "#CC79A7"),
-    *("#E69F00", "#56B4E9", "#000000"),
-)
+BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
 COLOURS = (BLUE, RED, GREEN, PINK, INK, ORANGE, SKY, "#8a6d3b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: Mapping[str, Any] = {
@@ -119,26 +117,10 @@ class Rule:
 class Panel:
     """One pair of axes.
 
-    Attributes
-    ----------
-    title, xlabel, ylabel : str
-        Words, with units.
-    curves : tuple of Curve
-    rules : tuple of Rule
-    xlog, ylog : bool
-        Logarithmic axes.
-    ticks : tuple of float
-        Marks on the x axis; empty for automatic ones.
-    ylim : tuple of float or None
-        Range of the y axis, where far-off values would hide the rest; values outside lie beyond the frame.
-    whole : str
-        Axes that count, as ``"x"`` or ``"xy"``.
-    paint : callable or None
-        Draws what is no curve into the axes.
-    patches : tuple of (str, str)
-        Words and colour of further entries of the legend.
-    own_legend : bool
-        Whether entries that no other panel has stand over these axes.
+    ``ticks`` are marks on the x axis, none for automatic ones; ``ylim`` bounds the y axis where far-off values would
+    hide the rest; ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws what is no curve,
+    ``patches`` are words and colours for the legend. With ``own_legend`` what no other panel has is
+    explained over these axes.
     """
 
     title: str
@@ -167,17 +149,13 @@ class Panel:
             found[label] = Patch(facecolor=colour, edgecolor=INK, linewidth=0.3)
         return {label: sample for label, sample in found.items() if label}
 
-    def ends(self) -> dict[str, float]:
-        """Return where lines end on the right, by their words."""
-        return {c.label: c.y[-1] for c in self.curves if len(c.y)} | {r.label: r.value for r in self.rules}
-
 
 @dataclass(frozen=True)
 class Picture:
     """A grid of panels under a title; ``note`` says below what must be known to quote it.
 
-    ``height`` is that of a row and ``width`` that of the picture, in inches. With ``beside`` the legend stands on the
-    right, in the order in which the lines end there.
+    ``height`` is a row's, ``width`` the picture's, in inches. ``beside``: the legend stands on the right, in the order
+    in which the lines end there.
     """
 
     title: str
@@ -189,17 +167,14 @@ class Picture:
 
 
 def literal(words: str) -> str:
-    """Return words as matplotlib shows them letter by letter: no formulas, nothing that no font or file can hold."""
+    """Return words as matplotlib shows them letter by letter: no formulas, nothing that no file can hold."""
     shown = "".join(letter if letter.isprintable() or letter in "\u00a0\n" else "\ufffd" for letter in words)
     return shown.replace("$", r"\$")
 
 
 def installed() -> bool:
     """Whether pictures can be drawn here."""
-    try:
-        return find_spec("matplotlib") is not None
-    except ValueError:  # import has been forbidden
-        return False
+    return find_spec("matplotlib") is not None
 
 
 def check_file(path: Path, made: Path | None = None) -> None:
@@ -226,7 +201,7 @@ def style(*, text_as_text: bool = False) -> Iterator[None]:
     except ImportError:
         raise RequestError(f"drawing needs matplotlib: {REMEDY}") from None
     fonts = {"svg.fonttype": "none" if text_as_text else "path"}
-    with warnings.catch_warnings(), rc_context({**RC, **fonts}):
+    with warnings.catch_warnings(), rc_context(RC | fonts):
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
@@ -234,12 +209,7 @@ def style(*, text_as_text: bool = False) -> Iterator[None]:
 def save(path: Path, picture: Picture | Figure, *, dpi: int = 200, colours: int | None = None) -> None:
     """Write a picture as .png, .svg or .pdf; the same picture gives the same bytes.
 
-    A palette of so many ``colours`` makes a .png a third as large.
-
-    Raises
-    ------
-    RequestError
-        If matplotlib is missing or the file cannot be written.
+    A palette of so many ``colours`` makes a .png a third as large. Raises ``RequestError`` if the file cannot be written.
     """
     figure: Any = draw(picture) if isinstance(picture, Picture) else picture
     dateless: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -256,24 +226,11 @@ def save(path: Path, picture: Picture | Figure, *, dpi: int = 200, colours: int 
         raise RequestError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def blank(width: float, height: float) -> Figure:
-    """Return an empty figure of this size in inches; no display and no pyplot is touched."""
+@style()
+def draw(picture: Picture) -> Figure:
+    """Return the matplotlib figure of a picture; no display and no pyplot is touched."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), facecolor="white")
-    FigureCanvasAgg(figure)  # savefig picks the SVG or PDF canvas from it
-    return figure
-
-
-def draw(picture: Picture) -> Figure:
-    """Return the matplotlib figure of a picture."""
-    with style():
-        figure: Figure = _draw(picture)
-        return figure
-
-
-def _draw(picture: Picture) -> Any:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     rows, columns = len(picture.panels), max(map(len, picture.panels))
@@ -281,13 +238,15 @@ def _draw(picture: Picture) -> Any:
     width = picture.width or {1: 5.6, 2: 7.2}.get(columns, 8.8)
     title = _wrapped(picture.title, width - 0.2, 1.1 * LABEL + 1)
     note = _wrapped(picture.note, width - 0.2, LABEL)
-    figure: Any = blank(width, 4.0)
+    figure: Any = Figure(figsize=(width, 4.0), facecolor="white")
+    FigureCanvasAgg(figure)  # savefig picks the SVG or PDF canvas from it
     shared: dict[str, Any] = {}
     for panel in panels:
         if not panel.own_legend or len(panels) == 1:
             shared |= panel.entries()
     if picture.beside:
-        ends = panels[0].ends()
+        ends = {curve.label: curve.y[-1] for curve in panels[0].curves}
+        ends |= {rule.label: rule.value for rule in panels[0].rules}
         shared = dict(sorted(shared.items(), key=lambda entry: -ends.get(entry[0], 0.0)))
     legend = _legend(figure, shared, width - 0.2, one=picture.beside)
     size = [0.0, 0.0] if legend is None else legend.get_window_extent().size / figure.dpi
@@ -311,7 +270,7 @@ def _draw(picture: Picture) -> Any:
         for axes in line[len(own) :]:
             axes.set_axis_off()
         for axes, panel in zip(line, own, strict=False):
-            draw_panel(axes, panel)
+            _draw_panel(axes, panel)
             if panel.own_legend and len(panels) > 1:
                 alone = {label: sample for label, sample in panel.entries().items() if label not in shared}
                 _legend(axes, alone, width / columns - 0.7, loc="lower left", bbox_to_anchor=(-0.02, 0.99))
@@ -323,7 +282,7 @@ def _draw(picture: Picture) -> Any:
     figure.set_layout_engine("none")
     for axes in figure.axes:  # the layout's last digits are not the same twice
         axes.set_position(np.round(axes.get_position(original=True).bounds, 4))
-    return figure
+    return figure  # type: ignore[no-any-return]
 
 
 def _wrapped(words: str, room: float, size: float) -> str:
@@ -333,9 +292,7 @@ def _wrapped(words: str, room: float, size: float) -> str:
 
 def _legend(owner: Any, entries: Mapping[str, Any], room: float, *, one: bool = False, **place: Any) -> Any:
     """Legend of a figure or axes in as many columns as the room, in inches, allows."""
-    labels = [
-        textwrap.fill(literal(label), max(12, int((room - 0.4) * 72.0 / (0.6 * TICK)))) for label in entries
-    ]
+    labels = [_wrapped(label, room - 0.4, TICK) for label in entries]
     legend = None
     for columns in (1,) if one else range(len(entries), 0, -1):
         if legend is not None:
@@ -358,8 +315,7 @@ def _legend(owner: Any, entries: Mapping[str, Any], room: float, *, one: bool = 
     return legend
 
 
-def draw_panel(axes: Any, panel: Panel) -> None:
-    """Draw a panel into axes."""
+def _draw_panel(axes: Any, panel: Panel) -> None:
     if panel.xlog:
         axes.set_xscale("log")
     if panel.ylog:
@@ -381,8 +337,7 @@ def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> Non
     x, y = (np.asarray(values, dtype=float) for values in (curve.x, curve.y))
     few, colour = len(x) <= FEW, curve.look.colour
     for band in curve.bands:
-        shade = {"color": band.colour, "alpha": band.alpha, "linewidth": 0}
-        axes.fill_between(x, band.low, band.high, zorder=1.0 + 0.1 * curve.bands.index(band), **shade)
+        axes.fill_between(x, band.low, band.high, color=band.colour, alpha=band.alpha, linewidth=0, zorder=1)
     every = max(1, len(x) // 5)  # markers of different curves stand at different places
     marks = None if few else list(range(number * every // curves, len(x), every))
     axes.plot(x, y, zorder=3 + curve.look.width, label=curve.label, markevery=marks, **curve.look.style())
@@ -402,34 +357,27 @@ def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> Non
 
 
 def _frame(axes: Any, panel: Panel) -> None:
-    from matplotlib.ticker import (
-        FixedLocator,
-        FuncFormatter,
-        LogLocator,
-        MaxNLocator,
-        NullFormatter,
-        NullLocator,
-    )
+    from matplotlib import ticker
 
-    plain = FuncFormatter(lambda value, _: f"{value:g}")
+    plain = ticker.FuncFormatter(lambda value, _: f"{value:g}")
     if panel.ticks:
-        axes.xaxis.set_major_locator(FixedLocator(panel.ticks))
-        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_locator(ticker.FixedLocator(panel.ticks))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
         axes.xaxis.set_major_formatter(plain)
         axes.tick_params(axis="x", labelrotation=45 if len(panel.ticks) > 6 else 0)
     elif panel.xlog:
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     elif panel.whole:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=7, integer="x" in panel.whole, min_n_ticks=1))
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=7, integer="x" in panel.whole, min_n_ticks=1))
     if panel.ylog:
         low, high = axes.get_ylim()
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
         if high / low < 100.0:  # less than two decades: say more than one number
-            axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+            axes.yaxis.set_minor_locator(ticker.LogLocator(subs=(2.0, 5.0)))
             axes.yaxis.set_minor_formatter(plain)
             axes.yaxis.set_major_formatter(plain)
     else:
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer="y" in panel.whole, min_n_ticks=1))
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5, integer="y" in panel.whole, min_n_ticks=1))
     room = axes.figure.get_size_inches()[0] / axes.get_gridspec().ncols - 0.6
     title = "\n".join(_wrapped(line, room, LABEL) for line in panel.title.split("\n"))
     axes.set_title(title, color=INK, fontsize=LABEL)

@@ -61,26 +61,6 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Verification:
-    """What was verified: a folder that does not hold is refused, so what is here holds.
-
-    Attributes
-    ----------
-    ledgers, events : int
-        Number of ledgers, and of events in all of them.
-    open : int
-        Ledgers without an end line.
-    resumed : tuple of int
-        Rounds from which the private run went on after an interruption.
-    """
-
-    ledgers: int
-    events: int
-    open: int
-    resumed: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Series:
     """A run folder, verified and read; T rounds, N agents.
 
@@ -111,7 +91,6 @@ class Series:
         As ``read_run`` verified them, in the order of the agents.
     summary : dict or None
         Of a finished run.
-    verification : Verification
     part : int or None
         The agent, where the folder is one agent's own.
     """
@@ -131,18 +110,12 @@ class Series:
     edges: tuple[tuple[int, int], ...] | None
     ledgers: tuple[VerifiedLedger, ...]
     summary: dict[str, Any] | None
-    verification: Verification
     part: int | None
 
     @property
     def algorithm(self) -> str:
         """Name of the method."""
         return str(self.ledgers[0].header["algorithm"])
-
-    @property
-    def accountant(self) -> str:
-        """Whose arithmetic guarded the budget: ``proven`` or ``published``."""
-        return str(self.ledgers[0].header["accountant"])
 
     @property
     def size(self) -> int:
@@ -170,11 +143,6 @@ class Series:
         if self.summary is not None:
             return str(self.summary.get("metric", "error"))
         return None if self.baseline and self.settings.get("loss") == "squared" else "error"
-
-    @property
-    def spoke(self) -> NDArray[np.bool_]:
-        """Who broadcast in which round, shape (T, N)."""
-        return np.asarray(self.state == SPOKE)
 
     def at(self, places: NDArray[np.intp]) -> Series:
         """Return the same run at some of its rounds."""
@@ -240,12 +208,6 @@ def read_series(path: str | Path) -> Series:
         edges=_edges(ledgers) if folder.part is None else None,
         ledgers=ledgers,
         summary=folder.summary,
-        verification=Verification(
-            len(ledgers),
-            sum(len(account.events) for account in ledgers),
-            sum(not account.finished for account in ledgers),
-            tuple(sorted({round_ for account in ledgers for round_ in account.resumed})),
-        ),
         part=None if folder.part is None else folder.part[0],
     )
 

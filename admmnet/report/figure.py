@@ -209,7 +209,7 @@ def style(*, text_as_text: bool = False) -> Iterator[None]:
 def save(path: Path, picture: Picture | Figure, *, dpi: int = 200, colours: int | None = None) -> None:
     """Write a picture as .png, .svg or .pdf; the same picture gives the same bytes.
 
-    A palette of so many ``colours`` makes a .png a third as large. Raises ``RequestError`` if the file cannot be written.
+    A palette of so many ``colours`` makes a .png a third as large. Raises RequestError if it cannot be written.
     """
     figure: Any = draw(picture) if isinstance(picture, Picture) else picture
     dateless: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}

@@ -66,31 +66,22 @@ class Series:
 
     Attributes
     ----------
-    path : Path
-    settings : dict
-        Content of config.toml, by the name of the setting.
     rounds : ndarray of int, shape (T,)
         Rounds (epochs of a baseline) that metrics.csv or a ledger knows, ascending, not always without gaps.
     network, agents : Figures
         Of the consensus and the sums, (T,); of every agent, (T, N).
     state : ndarray of int8, shape (T, N)
-        ``SPOKE``: it broadcast; ``SILENT``: its gate said no, or it had nothing to say; ``USED_UP``: it had no
-        release left; ``REFUSED``: its budget refused; ``OFFLINE``: simulated absence; ``LOST``: the others had lost
-        it; ``UNKNOWN``: the round is not in metrics.csv.
+        One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``LOST``: the others had lost it;
+        ``UNKNOWN``: the round is not in metrics.csv.
     epsilon_spent, epsilon_published : ndarray, shape (T, N)
-        Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0
-        before the first event, inf where infinite, nan where there is none (no privacy, no paper's figure, or a
-        ledger that lies elsewhere).
+        Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0 before
+        the first event, inf where infinite, nan where there is none, or the ledger lies elsewhere.
     targets, deltas : ndarray, shape (N,)
         Budget of every agent; nan without one, or where the ledger lies elsewhere.
     lost_at, refused_at : dict of int to int
         Agent to round, of agents lost and refused, as the summary has it: empty in unfinished runs.
     edges : tuple of (int, int) or None
         The graph, lower end first, ascending; None of a baseline and of one agent's part.
-    ledgers : tuple of VerifiedLedger
-        As ``read_run`` verified them, in the order of the agents.
-    summary : dict or None
-        Of a finished run.
     part : int or None
         The agent, where the folder is one agent's own.
     """

@@ -51,22 +51,12 @@ def short(value: Any, digits: int = 7) -> float | int | None:
 
 
 def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
-    """Return the events of all ledgers that verify.
+    """Return the events of all ledgers that verify; ``share`` runs share the page's limits.
 
-    Parameters
-    ----------
-    books : iterable of Book
-    share : int
-        Number of runs that share the page's limits.
-
-    Returns
-    -------
-    dict
-        ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row; also without privacy) or ``blocks``
-        (several rounds a row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind,
-        count, ...]; ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of
-        first round, last round, pattern, times and total; ``of``: ledger's name to its history; ``resumes``:
-        name to round and number of events above.
+    ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row; also without privacy) or ``blocks`` (several
+    rounds a row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind, count, ...];
+    ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of first round, last round,
+    pattern, times and total; ``of``: ledger's name to its history; ``resumes``: name to round and events above.
     """
     readable = [(book, book.account) for book in books if book.account is not None]
     events = sum(len(account.events) for _, account in readable)

@@ -24,15 +24,7 @@ from admmnet.version import __version__
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
-
-    Attributes
-    ----------
-    html : str
-        The whole page.
-    faults : tuple of str
-        All that does not hold, with file, line and fault; empty if everything verifies.
-    """
+    """The whole page, and all that does not hold with file, line and fault: nothing if everything verifies."""
 
     html: str
     faults: tuple[str, ...]
@@ -41,15 +33,7 @@ class Report:
 def make_report(paths: Sequence[Path]) -> Report:
     """Read run folders, verify them and make the page; the same folders give the same bytes.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Run folders, one or more; of several, a comparison stands first.
-
-    Returns
-    -------
-    Report
-        The page, also where a ledger does not verify: then the faults are on top of it.
+    Of several a comparison stands first; where a ledger does not verify, the faults are on top.
 
     Raises
     ------

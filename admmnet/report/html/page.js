@@ -138,7 +138,7 @@ function network(run, place, choose, chosen) {
     ring.setAttribute("cx", x); ring.setAttribute("cy", y);
     tell(agent);
   };
-  const agentOf = (event) => Number((event.target.dataset || {}).agent ?? NaN);
+  const agentOf = (event) => Number((event.target.dataset || {}).agent ?? -1);
   svg.addEventListener("click", (event) => choose(agentOf(event)));
   svg.addEventListener("pointerover", (event) => { if (index.has(agentOf(event))) tell(agentOf(event)); });
   svg.addEventListener("pointerleave", mark);

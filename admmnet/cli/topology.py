@@ -48,7 +48,7 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
     graph = load_topology(source, seed=seed)
     facts = describe(graph).as_dict()
     if plot is not None:
-        from admmnet.report.graph_plot import plot_graph
+        from admmnet.report.run_plot import plot_graph
 
         plot_graph(graph, Path(plot), title=source)
     if as_json:

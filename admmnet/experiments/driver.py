@@ -22,12 +22,12 @@ from admmnet.experiments.folder import (
 )
 from admmnet.experiments.grid import Case, Cell, Comparison, Grid
 from admmnet.experiments.parsing import Values, said
-from admmnet.experiments.picture import curves_of, rules_of, titles
+from admmnet.experiments.picture import drawable, picture_of
 from admmnet.experiments.pool import Failure, Pool, Task
 from admmnet.experiments.progress import Watch
 from admmnet.experiments.tasks import CheckTask, CostTask, RunTask, Survey, SurveyTask
 from admmnet.experiments.tuning import Choice, choose
-from admmnet.report.compare_plot import REMEDY, drawable, save_comparison
+from admmnet.report.figure import REMEDY, save
 
 SIMULATION = "the seeds can regenerate the noise: a comparison is a simulation, not a private release"
 
@@ -65,7 +65,7 @@ def compare(
     """
     grid, folder, watch = Grid(comparison), Path(comparison.out), watch or Watch()
     pictures = [folder / "compare.png", *([plot] if plot else [])]
-    able = drawable(pictures, asked=plot is not None)
+    able = drawable(folder, plot)
     read_agreeing(folder, settings_of(grid))
     if jobs is not None and jobs < 1:
         raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
@@ -275,11 +275,12 @@ class _Session:
         if pictures is None:
             again = "and make the same call again: finished runs are not repeated"
             return replace(result, undrawn=f"no picture was drawn: {REMEDY}, {again}")
-        curves, rules = curves_of(result.lines), rules_of(result)
-        if not curves:
+        picture = picture_of(result, grid)
+        if picture is None:
             return replace(result, undrawn="no picture was drawn: nothing that has an epsilon has finished")
         try:
-            save_comparison(pictures, curves, rules, *titles(result, grid))
+            for path in pictures:
+                save(path, picture)
         except AdmmnetError as error:  # the table is worth having without it
             return replace(result, failed=(*result.failed, Failed("the picture", str(error))))
         return replace(result, pictures=tuple(pictures))

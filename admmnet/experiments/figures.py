@@ -67,22 +67,9 @@ def to_csv(rows: Iterable[Row]) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """A method at an epsilon, over its seeds.
+    """A method at an epsilon, over its finished runs: means, the largest epsilons, None where any is undefined.
 
-    Attributes
-    ----------
-    entry : Entry
-    epsilon : float or None
-    seeds : int
-        Number of finished runs.
-    error, spread : float or None
-        Mean of the consensus' test error, and its sample standard deviation (None of one run).
-    train_loss : float or None
-        Mean.
-    epsilon_proven, epsilon_published : float or None
-        The largest; None if any is undefined.
-    releases, bytes_sent, seconds : float
-        Means.
+    ``spread`` is the sample standard deviation of the consensus' test error, None of one run.
     """
 
     entry: Entry
@@ -136,28 +123,9 @@ class Failed:
 class CompareResult:
     """What a comparison leaves in memory.
 
-    Attributes
-    ----------
-    folder : Path
-        Holds compare.json, compare.csv, compare.png and the run folders.
-    delta : float
-        Of every budget.
-    surveys : tuple of Survey
-        Facts and references, one for each split of the data.
-    rows : tuple of Row
-        Content of compare.csv.
-    lines : tuple of Line
-        A method at an epsilon each, over its seeds.
-    choices : tuple of Choice
-        What was tuned.
-    failed : tuple of Failed
-        Runs that failed, and trials.
-    notes : tuple of str
-        What the reader must know to quote the figures.
-    pictures : tuple of Path
-        Files that were drawn.
-    undrawn : str or None
-        Why there is no picture, and the remedy.
+    ``folder`` holds compare.json, compare.csv, compare.png and the run folders; ``surveys`` are facts and references,
+    one for each split of the data; ``rows`` is the content of compare.csv and ``lines`` sums it up over seeds;
+    ``notes`` must be known to quote the figures; ``undrawn`` says why there is no picture, with the remedy.
     """
 
     folder: Path

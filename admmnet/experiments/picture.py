@@ -1,25 +1,92 @@
-"""What the picture of a comparison shows."""
+"""The picture of a comparison: test error against epsilon with its spread, one line a method."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
+from admmnet.errors import RequestError
 from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.grid import Grid
 from admmnet.experiments.parsing import Entry
-from admmnet.report.compare_plot import Curve, Point, Rule
+from admmnet.report.figure import (
+    COLOURS,
+    MARKERS,
+    REMEDY,
+    Curve,
+    Look,
+    Panel,
+    Picture,
+    Rule,
+    check_file,
+    installed,
+)
 
 
-def curves_of(lines: Sequence[Line]) -> list[Curve]:
-    """Curves of the methods that have an epsilon."""
-    found: dict[Entry, list[Point]] = {}
+def drawable(folder: Path, asked: Path | None) -> bool:
+    """Whether pictures can be drawn; one that a person asked for is refused where it cannot be."""
+    if asked is not None:
+        check_file(asked, made=folder)
+        if not installed():
+            raise RequestError(f"drawing needs matplotlib: {REMEDY}")
+    return installed()
+
+
+def picture_of(result: CompareResult, grid: Grid) -> Picture | None:
+    """Picture of a comparison; None where nothing that has an epsilon has finished."""
+    curves, epsilons = (
+        curves_of(result.lines),
+        sorted({line.epsilon for line in result.lines if line.epsilon}),
+    )
+    if not curves:
+        return None
+    survey = result.surveys[0]
+    seeds = f"{len(grid.seeds)} seeds" if len(grid.seeds) > 1 else "1 seed"
+    place = f"on {survey.agents} agents" if survey.agents > 1 else "in one place"
+    note = f"{survey.train:,} training records {place}, delta = {result.delta:g}, {seeds}"
+    note += f"{', tuned' if result.choices else ''}; bars: standard deviation"
+    panel = Panel(
+        "",
+        "epsilon asked for (a record)",
+        "test error in %",
+        curves,
+        rules_of(result),
+        xlog=True,
+        ticks=tuple(epsilons),
+    )
+    height = max(3.4, 0.5 + 0.17 * (len(curves) + len(panel.rules)))
+    title = f"{survey.name}: test error against epsilon"
+    return Picture(title, ((panel,),), note, height=height, width=6.4, beside=True)
+
+
+def curves_of(lines: Sequence[Line]) -> tuple[Curve, ...]:
+    """Curves of the methods that have an epsilon; forms of a method share colour and marker."""
+    found: dict[Entry, list[Line]] = {}
     for line in lines:
         if line.epsilon is not None and line.error is not None:
-            found.setdefault(line.entry, []).append(Point(line.epsilon, line.error, line.spread))
-    return [
-        Curve(in_words(entry), entry.algorithm, _dash(entry), tuple(points))
-        for entry, points in found.items()
-    ]
+            found.setdefault(line.entry, []).append(line)
+    families = list(dict.fromkeys(entry.algorithm for entry in found))
+    epsilons = sorted({line.epsilon for own in found.values() for line in own if line.epsilon})
+    gap = min((later / earlier for earlier, later in pairwise(epsilons)), default=10.0)
+    room = min(gap**0.4, 10.0 ** (0.026 * (len(found) - 1)))  # that keeps the bars of different curves apart
+    curves = []
+    for number, (entry, own) in enumerate(found.items()):
+        place = families.index(entry.algorithm) % len(COLOURS)
+        dash = (
+            "solid" if entry.method == "proven" else "dashed" if entry.accountant == "published" else "dotted"
+        )
+        shift = room ** (number / (len(found) - 1) - 0.5) if len(found) > 1 else 1.0
+        curves.append(
+            Curve(
+                in_words(entry),
+                Look(COLOURS[place], MARKERS[place], dash),
+                [(line.epsilon or 0.0) * shift for line in own],
+                [100.0 * (line.error or 0.0) for line in own],
+                [100.0 * (line.spread or 0.0) for line in own],
+            )
+        )
+    return tuple(curves)
 
 
 def in_words(entry: Entry) -> str:
@@ -29,28 +96,16 @@ def in_words(entry: Entry) -> str:
     return f"{entry.algorithm}, published" + (" (noise proven)" if entry.accountant == "proven" else "")
 
 
-def _dash(entry: Entry) -> str:
-    if entry.method == "proven":
-        return "solid"
-    return "dashed" if entry.accountant == "published" else "dotted"
-
-
-def rules_of(result: CompareResult) -> list[Rule]:
-    """Horizontal lines: the larger class, the pooled optimum, and admm if it was compared."""
+def rules_of(result: CompareResult) -> tuple[Rule, ...]:
+    """Horizontal lines: the larger class, the pooled optimum, and methods without privacy."""
     rules = [("larger class", result.larger_class, "solid"), ("no privacy, pooled", result.pooled, "solid")]
     rules += [
         (f"{line.entry.algorithm}, no privacy", line.error, "dashed")
         for line in result.lines
         if line.epsilon is None
     ]
-    return [Rule(label, value, dash) for label, value, dash in rules if value is not None]
-
-
-def titles(result: CompareResult, grid: Grid) -> tuple[str, str]:
-    """Title and subtitle of the picture."""
-    survey, delta = result.surveys[0], result.delta
-    seeds = f"{len(grid.seeds)} seeds" if len(grid.seeds) > 1 else "1 seed"
-    tuned = ", tuned" if result.choices else ""
-    place = f"on {survey.agents} agents" if survey.agents > 1 else "in one place"
-    facts = f"{survey.train:,} training records {place}, delta = {delta:g}"
-    return f"{survey.name}: test error against epsilon", f"{facts}, {seeds}{tuned}; bars: standard deviation"
+    return tuple(
+        Rule(f"{label} {100.0 * value:.2f} %", 100.0 * value, dash)
+        for label, value, dash in rules
+        if value is not None
+    )

@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from admmnet.papers.panels import BLACK, BLUE, GREEN, RED, SKY, Curve, Look, Panel, Picture, Rule
 from admmnet.papers.report import Figure, Finding, verdict_on, verdict_on_sizes
 from admmnet.papers.significance import duel, total
 from admmnet.papers.tables import Row, Summary, by, distinct, grid_table, several, short, where
+from admmnet.report.figure import BLACK, BLUE, GREEN, RED, SKY, Curve, Look, Panel, Picture, Rule
 
 BEST, UNTUNED, PAID = "SGD, best rate", "SGD, untuned", "SGD, trials paid"
 LOOKS = {
@@ -56,7 +56,7 @@ def over_steps(rows: list[Row], name: str, title: str, seeds: int, quick: str, w
                         title,
                         "T, records",
                         "excess test loss",
-                        tuple(c for c in curves if c.points),
+                        tuple(c for c in curves if len(c.y)),
                         xlog=True,
                         ylog=True,
                     )

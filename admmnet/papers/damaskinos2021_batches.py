@@ -6,18 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from admmnet.papers.damaskinos2021_words import PUBLISHED, Problem
-from admmnet.papers.panels import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    Curve,
-    Look,
-    Panel,
-    Picture,
-)
 from admmnet.papers.report import Figure, Finding, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.papers.significance import counted, duel, paired, total
 from admmnet.papers.tables import (
@@ -30,6 +18,18 @@ from admmnet.papers.tables import (
     several,
     short,
     where,
+)
+from admmnet.report.figure import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    Curve,
+    Look,
+    Panel,
+    Picture,
 )
 
 PAPER_TRIED = {"DP-SCD": 156, "DP-SGD": 2028}
@@ -57,8 +57,8 @@ def batches_and_clips(rows: list[Row], problem: Problem, quick: str, seeds: int)
                 )
                 for clip, colour, marker in zip(distinct(own, "clip"), _COLOURS, "os^Dv", strict=False)
             ]
-            lowest = min(y for curve in curves for _, y, _ in curve.points)
-            highest = max(y for curve in curves for _, y, _ in curve.points)
+            lowest = min(y for curve in curves for y in curve.y)
+            highest = max(y for curve in curves for y in curve.y)
             top = min(highest, 1.3 * problem.constant)
             pad = 0.06 * (top - lowest)
             panels.append(

@@ -6,12 +6,6 @@ from collections.abc import Sequence
 from itertools import product
 
 from admmnet.papers.damaskinos2021_words import LOOKS, Problem
-from admmnet.papers.panels import (
-    Curve,
-    Look,
-    Panel,
-    Picture,
-)
 from admmnet.papers.report import Figure, Finding, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.papers.significance import duel, steadier
 from admmnet.papers.tables import (
@@ -23,6 +17,12 @@ from admmnet.papers.tables import (
     short,
     summed_up,
     where,
+)
+from admmnet.report.figure import (
+    Curve,
+    Look,
+    Panel,
+    Picture,
 )
 
 

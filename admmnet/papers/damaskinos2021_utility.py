@@ -6,12 +6,6 @@ from collections.abc import Sequence
 from itertools import product
 
 from admmnet.papers.damaskinos2021_words import LOOKS, PROVEN, PUBLISHED, Problem
-from admmnet.papers.panels import (
-    Curve,
-    Panel,
-    Picture,
-    Rule,
-)
 from admmnet.papers.report import Figure, Finding, verdict_on
 from admmnet.papers.significance import Contest, contest, total
 from admmnet.papers.tables import (
@@ -23,6 +17,12 @@ from admmnet.papers.tables import (
     several,
     summed_up,
     where,
+)
+from admmnet.report.figure import (
+    Curve,
+    Panel,
+    Picture,
+    Rule,
 )
 
 
@@ -94,7 +94,7 @@ def _accuracy(s: Summary) -> Summary:
 def _limits(
     curves: Sequence[Curve], rules: Sequence[Rule], problem: Problem, *, ridge: bool
 ) -> tuple[float | None, float | None]:
-    values = [y for curve in curves for _, y, _ in curve.points] + [rule.value for rule in rules]
+    values = [y for curve in curves for y in curve.y] + [rule.value for rule in rules]
     if ridge:
         inside = [value for value in values if value <= 1.3 * problem.constant]
         low, high = min(inside), max(inside)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from admmnet.papers.panels import (
+from admmnet.papers.sources import Source
+from admmnet.report.figure import (
     BLACK,
     BLUE,
     GREEN,
@@ -12,7 +13,6 @@ from admmnet.papers.panels import (
     SKY,
     Look,
 )
-from admmnet.papers.sources import Source
 
 PUBLISHED, PROVEN = "equal published epsilon", "equal proven epsilon"
 

@@ -19,12 +19,6 @@ from admmnet.papers.ding2020_words import (
     SHORT,
     in_percent,
 )
-from admmnet.papers.panels import (
-    Curve,
-    Panel,
-    Picture,
-    Rule,
-)
 from admmnet.papers.report import Figure, Finding, verdict_on, verdict_on_sizes
 from admmnet.papers.significance import Contest, contest, duel, total
 from admmnet.papers.sources import Source
@@ -39,6 +33,12 @@ from admmnet.papers.tables import (
     short,
     summed_up,
     where,
+)
+from admmnet.report.figure import (
+    Curve,
+    Panel,
+    Picture,
+    Rule,
 )
 
 
@@ -228,7 +228,7 @@ def convergence(rows: list[Row], source: Source, quick: str, seeds: int) -> Figu
                     if wanted:
                         curves.append(Curve.of(NAMES[method], LOOKS[method], by(wanted, "round", "loss")))
                 title = f"epsilon = {short(epsilon)}\n{SHORT[reading]}"
-                top = max((y for c in curves for _, y, _ in c.points), default=1.0)
+                top = max((y for c in curves for y in c.y), default=1.0)
                 line.append(
                     Panel(
                         title, "iteration", "average loss", tuple(curves), ylim=(None, min(top * 1.05, 1.6))

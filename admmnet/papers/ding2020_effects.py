@@ -8,14 +8,6 @@ from itertools import product
 from typing import Any
 
 from admmnet.papers.ding2020_words import PAPER, PROVEN, PUBLISHED, in_percent
-from admmnet.papers.panels import (
-    BLUE,
-    RED,
-    Curve,
-    Look,
-    Panel,
-    Picture,
-)
 from admmnet.papers.report import Figure, Finding, verdict_of, verdict_on
 from admmnet.papers.significance import Contest, counted, paired, total
 from admmnet.papers.sources import Source
@@ -28,6 +20,14 @@ from admmnet.papers.tables import (
     several,
     short,
     where,
+)
+from admmnet.report.figure import (
+    BLUE,
+    RED,
+    Curve,
+    Look,
+    Panel,
+    Picture,
 )
 
 _EFFECTS: dict[int, tuple[str, str, str, float]] = {

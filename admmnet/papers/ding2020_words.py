@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admmnet.papers.panels import (
+from admmnet.papers.tables import (
+    Summary,
+)
+from admmnet.report.figure import (
     BLACK,
     BLUE,
     GREEN,
@@ -13,9 +16,6 @@ from admmnet.papers.panels import (
     RED,
     SKY,
     Look,
-)
-from admmnet.papers.tables import (
-    Summary,
 )
 
 NON_PRIVATE = "admm"

@@ -229,10 +229,10 @@ def _write(
         write_table(folder / f"{figure.name}.csv", figure.rows)
         rows = read_table(folder / f"{figure.name}.csv")
         if able and figure.picture is not None:
-            from admmnet.papers.panels import save
+            from admmnet.report.figure import save
 
             pictures.append(folder / f"{figure.name}.png")
-            save(pictures[-1], figure.picture(rows))
+            save(pictures[-1], figure.picture(rows), dpi=110, colours=128)
         sections.append(section(figure, rows, drawn=able))
         verdicts += [(figure.title, one.claim, one.verdict) for one in figure.findings(rows)]
     module = import_module(f"admmnet.papers.{request.paper}")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from admmnet.papers.panels import Picture
 from admmnet.papers.significance import Contest
 from admmnet.papers.tables import Row, distinct
+from admmnet.report.figure import Picture
 
 Verdict = Literal["holds", "holds in part", "does not hold", "not decided"]
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from admmnet.papers.panels import BLUE, RED, Curve, Look, Panel, Picture, Rule
 from admmnet.papers.report import Figure, Finding, verdict_of, verdict_on, verdict_on_sizes
 from admmnet.papers.significance import duel, steadier, total
 from admmnet.papers.sources import Source
@@ -23,6 +22,7 @@ from admmnet.papers.tables import (
     summed_up,
     where,
 )
+from admmnet.report.figure import BLUE, RED, Curve, Look, Panel, Picture, Rule
 
 STEPS = {"sqrt": "/ sqrt(t)", "inverse": "/ (lambda t)"}
 LOOKS = {"private": Look(RED, "s"), "non-private": Look(BLUE, "o")}
@@ -165,7 +165,7 @@ def over_batches(rows: list[Row], tasks: Sequence[Task], quick: str, seeds: int)
                 for factor, m in product((1, 10), LOOKS)
             ]
             rule = Rule("centralised", own[0]["optimum"], "solid")
-            high = max(y for curve in curves for _, y, _ in curve.points)
+            high = max(y for curve in curves for y in curve.y)
             line.append(
                 Panel(
                     task.source.words, "batch size b", "objective after one pass", tuple(curves), (rule,),

@@ -1,27 +1,28 @@
-"""Pictures of runs: error, loss, privacy, gap, broadcasts and graph of one; several overlaid (docs/plot.md)."""
+"""Pictures of runs and of graphs (docs/plot.md)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
+import networkx as nx
 
 from admmnet.errors import RequestError
-from admmnet.report import plot_legend, plot_network, plot_overlay, plot_panels, plot_style
-from admmnet.report.plot_style import INK, LABEL, WIDTHS
-from admmnet.report.plot_words import common_heading, heading, labels
-from admmnet.report.series import UNKNOWN, Series, read_series
+from admmnet.report.figure import Picture, check_file, draw, save, style
+from admmnet.report.names import common_heading, heading, labels
+from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
+from admmnet.report.series import Series, read_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANELS = ("error", "loss", "privacy", "gap", "broadcasts", "graph")
-OVERLAID = ("error", "loss", "privacy", "gap")
-"""Panels that several runs share."""
+WIDTHS = {"column": 3.4, "page": 7.0}
+"""Inches: a column of a paper with two, and a page."""
+HEIGHTS = {"column": 1.8, "page": 2.2}
+LARGEST = 1000
+"""Most agents of a graph that is drawn: beyond it is neither quick nor legible."""
 _MISSING = {
     "error": "no test records, so no test error",
     "loss": "no training loss: it would be computed from private records",
@@ -30,12 +31,6 @@ _MISSING = {
     "broadcasts": "nobody to broadcast to, or no round recorded",
     "graph": "no graph of its own: a baseline, or one agent's part",
 }
-_LEFT, _RIGHT, _ABOVE, _BELOW = 0.6, 0.08, 0.08, 0.38
-"""Margins of a panel's axes, inches."""
-_TALL, _GRAPH = {"column": 1.55, "page": 1.95}, 2.2
-"""Height of a panel without its legend, and the least of a drawn graph, inches."""
-_TITLE_ROW = 0.17
-"""Height of a line of the heading, inches."""
 
 
 def plot_run(
@@ -50,7 +45,7 @@ def plot_run(
     Parameters
     ----------
     *folders : path or Series
-        Run folders, finished or not; one to ``plot_overlay.MOST_RUNS``. Their ledgers are verified.
+        Run folders, finished or not; one to ``MOST_RUNS``. Their ledgers are verified.
     panels : str or sequence of str, optional
         Some of ``PANELS``, in one word as ``"error,privacy"`` or in several; by default all that the run has. Several
         runs share those of ``OVERLAID``.
@@ -78,23 +73,26 @@ def plot_run(
         panels = [name.strip() for name in panels.split(",") if name.strip()]
     _check_request(folders, panels, width)
     if file is not None:
-        plot_style.check_file(Path(file))
-    with plot_style.rc_context():
+        check_file(Path(file))
+    with style():  # refuses before anything is read
         runs = [folder if isinstance(folder, Series) else read_series(folder) for folder in folders]
-        chosen = _chosen(runs, panels)
-        if len(runs) == 1:
-            figure = _draw_one(runs[0], chosen, width, heading(runs[0]) if title is None else title)
-        else:
-            figure = _draw_several(runs, chosen, width, common_heading(runs) if title is None else title)
+    chosen = _chosen(runs, panels)
+    words = labels(runs) if len(runs) > 1 else ()
+    if title is None:
+        title = common_heading(runs) if words else heading(runs[0])
+    made = [panel(name, runs, words) for name in chosen]
+    across = 1 if width == "column" else 2
+    rows = tuple(tuple(made[k : k + across]) for k in range(0, len(made), across))
+    figure = draw(Picture(title, rows, height=HEIGHTS[width], width=WIDTHS[width]))
     if file is not None:
-        plot_style.save(figure, Path(file))
-    return figure  # type: ignore[no-any-return]
+        save(Path(file), figure)
+    return figure
 
 
 def _check_request(folders: Sequence[str | Path | Series], panels: Sequence[str] | None, width: str) -> None:
-    if not 1 <= len(folders) <= plot_overlay.MOST_RUNS:
+    if not 1 <= len(folders) <= MOST_RUNS:
         raise RequestError(
-            f"a picture shows 1 to {plot_overlay.MOST_RUNS} runs, got {len(folders)}: more lines cannot be told apart"
+            f"a picture shows 1 to {MOST_RUNS} runs, got {len(folders)}: more lines cannot be told apart"
         )
     named = Counter(Path(folder).resolve() for folder in folders if not isinstance(folder, Series))
     for path, times in named.items():
@@ -113,21 +111,6 @@ def _check_request(folders: Sequence[str | Path | Series], panels: Sequence[str]
         raise RequestError(f"no panel to draw: name some of {', '.join(PANELS)}")
 
 
-def available(run: Series) -> tuple[str, ...]:
-    """Names of the panels for which a run has figures."""
-    has = {
-        "error": np.isfinite(run.network.test_error).any(),
-        "loss": run.network.train_loss is not None and np.isfinite(run.network.train_loss).any(),
-        "privacy": run.private and np.isfinite(run.epsilon_spent).any(),
-        "gap": not run.baseline and run.network.consensus_gap is not None and len(run.rounds) > 0,
-        "broadcasts": not run.baseline and (run.state != UNKNOWN).any(),
-        # of a large graph a histogram of epsilon is drawn, if there is any
-        "graph": run.edges is not None
-        and (run.size <= plot_network.MOST_DRAWN or np.isfinite(plot_network.last_spent(run)).any()),
-    }
-    return tuple(name for name in PANELS if has[name])
-
-
 def _chosen(runs: Sequence[Series], panels: Sequence[str] | None) -> list[str]:
     """Panels to draw; a panel of several runs needs one that has it."""
     have = {name for run in runs for name in available(run)}
@@ -143,90 +126,17 @@ def _chosen(runs: Sequence[Series], panels: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(panels))
 
 
-def _draw_one(run: Series, panels: Sequence[str], width: str, title: str) -> Any:
-    legends = {"privacy": plot_panels.privacy_legend(run), "broadcasts": plot_network.broadcasts_legend(run)}
-    drawn = run.size <= plot_network.MOST_DRAWN
-    slots = _slots(panels, width, {name: legends.get(name, []) for name in panels}, graph=drawn)
-    figure, paper = _sheet(width, title, plot_panels.spread_legend(run, panels), slots)
-    for name, slot in zip(panels, slots, strict=True):
-        if name == "graph" and drawn:
-            across = slot.width - 0.8
-            axes = plot_style.place(figure, slot.left + 0.08, slot.top + 0.1, across, slot.height - 0.2)
-            scale = slot.left + slot.width - 0.64, slot.top + 0.2, 0.09, slot.height - 0.4
-            plot_network.graph(axes, plot_style.place(figure, *scale), run)
-            continue
-        axes = _axes(figure, slot)
-        if name == "graph":
-            plot_network.histogram(axes, run)
-        elif name == "broadcasts":
-            plot_network.broadcasts(axes, run)
-        else:
-            getattr(plot_panels, name)(axes, run)
-        plot_legend.draw(paper, slot.legend, slot.left + _LEFT, slot.top + 0.04, slot.width - _LEFT - _RIGHT)
-    return figure
+def plot_graph(graph: nx.Graph, path: str | Path, *, title: str = "") -> None:
+    """Draw a network into a .png, .svg or .pdf, by default under its numbers of agents and edges.
 
-
-def _draw_several(runs: Sequence[Series], panels: Sequence[str], width: str, title: str) -> Any:
-    legend = [plot_legend.Entry(words, plot_overlay.look(k)) for k, words in enumerate(labels(runs))]
-    legend += plot_overlay.target_legend(runs) if "privacy" in panels else []
-    slots = _slots(panels, width, {name: [] for name in panels}, graph=False)
-    figure, _ = _sheet(width, title, legend, slots)
-    for name, slot in zip(panels, slots, strict=True):
-        getattr(plot_overlay, name)(_axes(figure, slot), runs)
-    return figure
-
-
-@dataclass(frozen=True)
-class _Slot:
-    """Place of a panel in inches, from the upper left corner below the heading, and the legend over its axes."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-    legend: list[plot_legend.Entry]
-    legend_height: float
-    """Room for the legends of its row, so that the axes of a row stand on one line."""
-
-
-def _slots(
-    panels: Sequence[str], width: str, legends: Mapping[str, list[plot_legend.Entry]], *, graph: bool
-) -> list[_Slot]:
-    across = 1 if width == "column" or len(panels) == 1 else 2
-    wide = WIDTHS[width] / across
-    room = wide - _LEFT - _RIGHT
-    slots, top = [], 0.0
-    for first in range(0, len(panels), across):
-        row = panels[first : first + across]
-        over = max(plot_legend.height(legends[name], room) for name in row)
-        tall = _TALL[width] + over
-        if "graph" in row and graph:
-            tall = max(tall, _GRAPH)
-        slots += [_Slot(k * wide, top, wide, tall, legends[name], over) for k, name in enumerate(row)]
-        top += tall
-    return slots
-
-
-def _sheet(
-    width: str, title: str, legend: Sequence[plot_legend.Entry], slots: list[_Slot]
-) -> tuple[Any, Any]:
-    """Figure with its heading and common legend, and the sheet over it; the slots are moved below both."""
-    room = WIDTHS[width] - 0.2
-    words = plot_legend.wrapped(title, room, LABEL, bold=True)
-    head = 0.06 + _TITLE_ROW * len(words)
-    shift = head + plot_legend.height(legend, room) + (0.04 if legend else 0.0)
-    tall = shift + max(slot.top + slot.height for slot in slots)
-    figure = plot_style.new_figure(WIDTHS[width], tall)
-    paper = plot_legend.sheet(figure)
-    for number, line in enumerate(words):
-        y = 0.06 + _TITLE_ROW * (number + 0.5)
-        paper.text(0.1, y, line, color=INK, fontsize=LABEL, fontweight="bold", va="center")
-    plot_legend.draw(paper, legend, 0.1, head, room)
-    slots[:] = [replace(slot, top=slot.top + shift) for slot in slots]
-    return figure, paper
-
-
-def _axes(figure: Any, slot: _Slot) -> Any:
-    above = _ABOVE + slot.legend_height
-    high = slot.height - above - _BELOW
-    return plot_style.place(figure, slot.left + _LEFT, slot.top + above, slot.width - _LEFT - _RIGHT, high)
+    Raises
+    ------
+    RequestError
+        If matplotlib is missing, the ending is unknown, the graph is too large, or the file cannot be written.
+    """
+    target, edges = Path(path), graph.number_of_edges()
+    check_file(target)
+    if len(graph) > LARGEST:
+        raise RequestError(f"{target}: {len(graph)} agents are too many to draw, the limit is {LARGEST}")
+    title = title or f"{len(graph)} agents, {edges} edge{'s' if edges > 1 else ''}"
+    save(target, Picture(title, ((graph_panel(graph),),), height=5.6))

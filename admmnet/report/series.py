@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,25 +54,10 @@ class Figures:
     consensus_gap: Floats | None = None
     virtual_seconds: Floats | None = None
 
-
-@dataclass(frozen=True)
-class Verification:
-    """What was verified: a folder that does not hold is refused, so what is here holds.
-
-    Attributes
-    ----------
-    ledgers, events : int
-        Number of ledgers, and of events in all of them.
-    open : int
-        Ledgers without an end line.
-    resumed : tuple of int
-        Rounds from which the private run went on after an interruption.
-    """
-
-    ledgers: int
-    events: int
-    open: int
-    resumed: tuple[int, ...]
+    def at(self, places: NDArray[np.intp]) -> Figures:
+        """Return the figures of some of the rounds."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return replace(self, **{name: value[places] for name, value in values if value is not None})
 
 
 @dataclass(frozen=True)
@@ -81,32 +66,22 @@ class Series:
 
     Attributes
     ----------
-    path : Path
-    settings : dict
-        Content of config.toml, by the name of the setting.
     rounds : ndarray of int, shape (T,)
         Rounds (epochs of a baseline) that metrics.csv or a ledger knows, ascending, not always without gaps.
     network, agents : Figures
         Of the consensus and the sums, (T,); of every agent, (T, N).
     state : ndarray of int8, shape (T, N)
-        ``SPOKE``: it broadcast; ``SILENT``: its gate said no, or it had nothing to say; ``USED_UP``: it had no
-        release left; ``REFUSED``: its budget refused; ``OFFLINE``: simulated absence; ``LOST``: the others had lost
-        it; ``UNKNOWN``: the round is not in metrics.csv.
+        One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``LOST``: the others had lost it;
+        ``UNKNOWN``: the round is not in metrics.csv.
     epsilon_spent, epsilon_published : ndarray, shape (T, N)
-        Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0
-        before the first event, inf where infinite, nan where there is none (no privacy, no paper's figure, or a
-        ledger that lies elsewhere).
+        Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0 before
+        the first event, inf where infinite, nan where there is none, or the ledger lies elsewhere.
     targets, deltas : ndarray, shape (N,)
         Budget of every agent; nan without one, or where the ledger lies elsewhere.
     lost_at, refused_at : dict of int to int
         Agent to round, of agents lost and refused, as the summary has it: empty in unfinished runs.
     edges : tuple of (int, int) or None
         The graph, lower end first, ascending; None of a baseline and of one agent's part.
-    ledgers : tuple of VerifiedLedger
-        As ``read_run`` verified them, in the order of the agents.
-    summary : dict or None
-        Of a finished run.
-    verification : Verification
     part : int or None
         The agent, where the folder is one agent's own.
     """
@@ -126,18 +101,12 @@ class Series:
     edges: tuple[tuple[int, int], ...] | None
     ledgers: tuple[VerifiedLedger, ...]
     summary: dict[str, Any] | None
-    verification: Verification
     part: int | None
 
     @property
     def algorithm(self) -> str:
         """Name of the method."""
         return str(self.ledgers[0].header["algorithm"])
-
-    @property
-    def accountant(self) -> str:
-        """Whose arithmetic guarded the budget: ``proven`` or ``published``."""
-        return str(self.ledgers[0].header["accountant"])
 
     @property
     def size(self) -> int:
@@ -166,10 +135,13 @@ class Series:
             return str(self.summary.get("metric", "error"))
         return None if self.baseline and self.settings.get("loss") == "squared" else "error"
 
-    @property
-    def spoke(self) -> NDArray[np.bool_]:
-        """Who broadcast in which round, shape (T, N)."""
-        return np.asarray(self.state == SPOKE)
+    def at(self, places: NDArray[np.intp]) -> Series:
+        """Return the same run at some of its rounds."""
+        rows = {
+            name: getattr(self, name)[places]
+            for name in ("rounds", "state", "epsilon_spent", "epsilon_published")
+        }
+        return replace(self, network=self.network.at(places), agents=self.agents.at(places), **rows)
 
 
 def read_series(path: str | Path) -> Series:
@@ -227,12 +199,6 @@ def read_series(path: str | Path) -> Series:
         edges=_edges(ledgers) if folder.part is None else None,
         ledgers=ledgers,
         summary=folder.summary,
-        verification=Verification(
-            len(ledgers),
-            sum(len(account.events) for account in ledgers),
-            sum(not account.finished for account in ledgers),
-            tuple(sorted({round_ for account in ledgers for round_ in account.resumed})),
-        ),
         part=None if folder.part is None else folder.part[0],
     )
 

@@ -17,12 +17,12 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, Problem
 from admmnet.papers.ding2020_compared import _needed, convergence
 from admmnet.papers.ding2020_effects import _apart
 from admmnet.papers.ding2020_words import PAPER, PROVEN, PUBLISHED
-from admmnet.papers.panels import Curve, Look, Panel, Picture, Rule, draw, save
 from admmnet.papers.report import verdict_of
 from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places
 from admmnet.papers.sources import Source, load, made, rows, surveyed
 from admmnet.papers.store import Lab
 from admmnet.papers.tables import Summary, by, read_table, summed_up, write_table
+from admmnet.report.figure import draw
 from admmnet.types import Matrix, Vector
 
 SMALL = made("small", "logistic", records=300, features=3, test=200, norm=5.0)
@@ -67,33 +67,6 @@ def test_the_epsilon_for_an_error_lies_between_measured_ones() -> None:
     assert _needed(found, 0.2) == "2"  # half way down, half way on a log scale
     assert _needed(found, 0.3) == "≤ 1"
     assert _needed(found, 0.05) == "-"
-
-
-def test_a_picture_is_the_same_twice_and_has_a_legend_of_all(tmp_path: Path) -> None:
-    curve = Curve("a curve", Look("#0072B2"), ((1.0, 2.0, 0.5), (10.0, 1.0, 0.0)))
-    panels = (
-        Panel("one", "x", "y", (curve,), (Rule("a rule", 1.5),), xlog=True, ticks=(1.0, 10.0)),
-        Panel("two", "x", "y", (Curve("empty", Look("#000000"), ()),), ylog=True),
-    )
-    picture = Picture("A title " * 20, (panels, panels[:1]), "A note. " * 30)
-    figure = draw(picture)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a curve", "empty", "a rule"]
-    for name in ("a.png", "b.png"):
-        save(tmp_path / name, picture)
-    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    with pytest.raises(RunError, match="cannot be written"):
-        save(tmp_path / "no" / "a.png", picture)
-
-
-def test_a_legend_has_the_marks_that_any_panel_has() -> None:
-    look = Look("#0072B2", "s")
-    long = Curve("a curve", look, tuple((float(x), 1.0, 0.0) for x in range(30)))
-    panels = (
-        Panel("long", "x", "y", (long,)),
-        Panel("short", "x", "y", (Curve("a curve", look, long.points[:3]),)),
-    )
-    legend = draw(Picture("A title", (panels,))).legends[0]
-    assert [line.get_marker() for line in legend.get_lines()] == ["s"]
 
 
 def test_titles_of_figure_6_lie_within_the_picture() -> None:

@@ -6,14 +6,16 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from admmnet.privacy.ledger.audit import read
-from admmnet.report.html import compact, layout, make_report
+from admmnet.report.html import compact, make_report
 from admmnet.report.html.facts import Book, read_facts
 from admmnet.report.html.words import above, certainty, meaning, promise_of, uncovered
+from admmnet.report.series import read_series
 from tests.report_pages import Page, copy, page, rechained, rewrite
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
 
@@ -54,7 +56,7 @@ def test_it_needs_nothing_from_outside(seeded: Path, private: Path) -> None:
         assert "src" not in attributes
         assert not {name for name in attributes if name.startswith("on") or name == "style"}
         href = attributes.get("href")
-        assert href is None or href.startswith("#") or href == "data:,"
+        assert href is None or href.startswith(("#", "data:image/png;base64,")) or href == "data:,"
     for text in (found.style, *(raw for kind, raw in found.scripts if not kind)):
         assert not re.search(
             r"\burl\(|@import|fetch\(|XMLHttp|WebSocket|import\(|innerHTML|insertAdjacent|document\.write|eval\(",
@@ -82,6 +84,36 @@ def test_its_policy_names_its_own_script_and_style_alone(seeded: Path) -> None:
 
 def test_the_same_folders_give_the_same_bytes(seeded: Path, private: Path) -> None:
     assert make_report([seeded, private]).html == make_report([seeded, private]).html
+
+
+def test_without_matplotlib_it_says_what_is_missing(
+    seeded: Path, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, versus = page(seeded), page(seeded, plain)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for found, drawn in ((page(seeded), whole), (page(seeded, plain), versus)):
+        assert "pip install 'admmnet[plot]'" in found.text
+        assert "pip install" not in drawn.text
+        assert "svg" in dict(drawn.tags)
+        assert "svg" not in dict(found.tags)
+        assert "What that means" in found.text
+        assert found.data["runs"][0]["ledger"] == drawn.data["runs"][0]["ledger"]
+
+
+def test_charts_are_the_figures(seeded: Path) -> None:
+    run, series = page(seeded).data["runs"][0], read_series(seeded)
+    charts = {chart["name"]: chart for chart in run["charts"]}
+    assert list(charts) == ["error", "loss", "privacy", "gap", "broadcasts"]
+    for name, each in (("error", 100.0 * series.agents.test_error), ("privacy", series.epsilon_spent)):
+        histories = charts[name]["each"]
+        for agent, values in enumerate(each.T):
+            assert histories["lines"][histories["of"][agent]] == pytest.approx(values.tolist(), rel=1e-4)
+    words, rounds, values = charts["error"]["lines"][0]
+    assert (words, rounds) == ("consensus", series.rounds.tolist())
+    assert values == pytest.approx((100.0 * series.network.test_error).tolist(), rel=1e-4)
+    assert charts["broadcasts"]["rows"] == ["2" * ROUNDS] * 5
+    assert run["graph"]["nodes"] == [0, 1, 2, 3, 4]
+    assert len(run["graph"]["edges"]) == 10
 
 
 def test_links_lead_to_parts_of_the_page(seeded: Path, private: Path) -> None:
@@ -361,22 +393,3 @@ def test_many_events_share_rows(published: Path, monkeypatch: pytest.MonkeyPatch
             last = book.account.events[-1][2]["total"]
             assert found["totals"][flat[-1]][1] == pytest.approx(last["epsilon_spent"], rel=1e-6)
     assert len(found["rows"]) <= 5
-
-
-@pytest.mark.parametrize("kind", ["ring", "complete", "scattered", "pair", "many"])
-def test_places_are_in_the_frame_and_apart(kind: str) -> None:
-    edges = {
-        "ring": [(i, (i + 1) % 6) for i in range(6)],
-        "complete": [(i, j) for i in range(6) for j in range(i)],
-        "scattered": [(0, 1), (1, 2), (3, 4)],
-        "pair": [(0, 1)],
-        "many": [(i, j) for i in range(400) for j in (i + 1, i + 20) if j < 400],
-    }[kind]
-    nodes = sorted({end for edge in edges for end in edge})
-    found = layout.graph(edges, nodes)
-    assert found is not None
-    assert found == layout.graph(edges, nodes)
-    places = list(zip(found["xy"][::2], found["xy"][1::2], strict=True))
-    assert len(set(places)) >= 0.98 * len(nodes)
-    assert all(0 <= x <= 1000 and 0 <= y <= 1000 for x, y in places)
-    assert layout.graph([], list(range(layout.MAX_NODES + 1))) is None

@@ -1,4 +1,4 @@
-"""Pictures of runs: what is drawn is what the run has, the same bytes every time, and nothing overlaps."""
+"""Pictures: what is drawn is what the run has, the same bytes every time, and nothing overlaps."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ import pytest
 
 from admmnet.cli.plot import plot
 from admmnet.errors import RequestError
-from admmnet.report import plot_network, plot_overlay
-from admmnet.report.compare_plot import SUFFIXES
-from admmnet.report.plot_style import MAIN
-from admmnet.report.plot_words import heading, labels
-from admmnet.report.run_plot import OVERLAID, PANELS, available, plot_run
+from admmnet.graph import load_topology
+from admmnet.report import painting, panels
+from admmnet.report.figure import BLUE, SUFFIXES, Curve, Look, Panel, Picture, Rule, draw, rgb, save
+from admmnet.report.layout import layout
+from admmnet.report.names import heading, labels
+from admmnet.report.panels import MOST_RUNS, PANELS, available
+from admmnet.report.run_plot import plot_graph, plot_run
 from admmnet.report.series import Series, read_series
 from tests.run_folders import made, part_of, unfinished, with_lost
 
@@ -61,9 +63,10 @@ HAVE = {
 
 
 def boxes(figure: Any) -> list[tuple[str, Any]]:
-    """Words of a picture, those at ticks included, with the places they take in pixels."""
+    """Words of a picture, those at ticks and in legends included, with the places they take in pixels."""
     figure.draw_without_rendering()
-    texts = list(figure.texts)
+    legends = [*figure.legends, *(axes.get_legend() for axes in figure.axes if axes.get_legend())]
+    texts = [*figure.texts, *(text for legend in legends for text in legend.get_texts())]
     for axes in figure.axes:
         texts += [*axes.texts, axes.title]
         for axis in (axes.xaxis, axes.yaxis) if axes.axison else ():
@@ -78,8 +81,7 @@ def boxes(figure: Any) -> list[tuple[str, Any]]:
 
 def cut_or_overlapping(figure: Any) -> list[str]:
     """Words that leave the picture or touch each other."""
-    found = boxes(figure)
-    page = figure.bbox
+    found, page = boxes(figure), figure.bbox
     wrong = [
         f"{words!r} is cut"
         for words, box in found
@@ -105,78 +107,64 @@ def test_several_runs_are_drawn_legibly(width: Any, folders: dict[str, Path]) ->
     kinds = ("seeded", "published", "private", "open", "baseline", "many", "one round", "part")
     figure = plot_run(*(folders[kind] for kind in kinds), width=width)
     assert cut_or_overlapping(figure) == []
-    words = [words for words, _ in boxes(figure)]
-    assert (
-        sum(name in words for name in ("test error in %", "training loss in nats", "median gap (2-norm)"))
-        == 3
-    )
+    words = {words for words, _ in boxes(figure)}
+    assert {"test error in %", "training loss in nats", "median gap (2-norm)"} <= words
 
 
 def test_the_check_sees_overlaps_and_cut_words(folders: dict[str, Path]) -> None:
     figure = plot_run(folders["seeded"], panels=["error"])
     assert cut_or_overlapping(figure) == []
-    figure.text(0.5, 0.5, "one")
     figure.axes[0].text(0.5, 0.0, "two", transform=figure.transFigure)
     assert "'two' is cut" in " ".join(cut_or_overlapping(figure))
-    figure.axes[0].set_xlabel(figure.axes[0].get_xlabel(), labelpad=-8)
-    assert " on " in " ".join(cut_or_overlapping(figure))
+    figure.text(0.3, 0.5, "three")
+    figure.text(0.31, 0.5, "four")
+    assert "'three' on 'four'" in " ".join(cut_or_overlapping(figure))
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_equal_runs_give_equal_files(suffix: str, folders: dict[str, Path], tmp_path: Path) -> None:
+def test_equal_runs_and_graphs_give_equal_files(
+    suffix: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
     first, second = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
-    for path in (first, second):
-        plot_run(folders["published"], file=path)
-    assert first.read_bytes().startswith(STARTS[suffix])
-    assert first.read_bytes() == second.read_bytes()
+    for show in (
+        lambda path: plot_run(folders["published"], file=path),
+        lambda path: plot_graph(load_topology("ring:5"), path),
+    ):
+        show(first)
+        show(second)
+        assert first.read_bytes().startswith(STARTS[suffix])
+        assert first.read_bytes() == second.read_bytes()
 
 
-def _line(axes: Any, colour: str) -> Any:
-    (line,) = [
-        line for line in axes.get_lines() if line.get_color() == colour and line.get_linewidth() == 1.5
-    ]
-    return line
+def line(axes: Any, label: str) -> Any:
+    (found,) = [line for line in axes.get_lines() if line.get_label() == label]
+    return found
 
 
 def test_lines_and_bands_are_the_figures(folders: dict[str, Path]) -> None:
     run = read_series(folders["seeded"])
-    figure = plot_run(run, panels=["error", "loss", "gap", "privacy"])
-    axes: list[Any] = figure.axes[1:]
-    error, loss, gap, privacy = axes
-    assert (_line(error, MAIN).get_ydata() == 100.0 * run.network.test_error).all()
-    assert run.network.train_loss is not None
-    assert (_line(loss, MAIN).get_ydata() == run.network.train_loss).all()
+    error, loss, gap, privacy = plot_run(run, panels=["error", "loss", "gap", "privacy"]).axes
+    assert (line(error, "consensus").get_ydata() == 100.0 * run.network.test_error).all()
+    assert (line(loss, "consensus").get_ydata() == run.network.train_loss).all()
     assert run.agents.consensus_gap is not None
-    (median,) = gap.get_lines()
-    assert (median.get_ydata() == np.median(run.agents.consensus_gap, axis=1)).all()
-    outer = error.collections[0].get_paths()[0].vertices[:, 1]
-    assert (outer.min(), outer.max()) == (
-        100.0 * run.agents.test_error.min(),
-        100.0 * run.agents.test_error.max(),
-    )
-    drawn = [line.get_ydata() for line in privacy.get_lines()]
+    assert (line(gap, "median agent").get_ydata() == np.median(run.agents.consensus_gap, axis=1)).all()
+    outer: Any = error.collections[0].get_paths()[0].vertices
+    assert outer[:, 1].min() == 100.0 * run.agents.test_error.min()
+    assert outer[:, 1].max() == 100.0 * run.agents.test_error.max()
+    drawn: list[Any] = [line.get_ydata() for line in privacy.get_lines()]
     assert all((own == column).all() for own, column in zip(drawn, run.epsilon_spent.T, strict=False))
-    assert drawn[-1] == [5.0, 5.0]  # the target
-    assert privacy.get_ylim()[1] > 5.0
+    assert list(drawn[-1]) == [5.0, 5.0]  # the target
+    assert privacy.get_ylim()[0] == 0.0
 
 
 def test_the_raster_shows_the_states(folders: dict[str, Path]) -> None:
     for kind in ("seeded", "many"):
         run = read_series(folders[kind])
-        axes: Any = plot_run(run, panels=["broadcasts"]).axes[1]
-        drawn = (axes.images if kind == "many" else axes.collections)[0]  # borders would hide small cells
-        colours = np.asarray(drawn.get_array())
-        for state, colour in plot_network.COLOURS.items():
-            shade = [int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)]
+        axes: Any = plot_run(run, panels=["broadcasts"]).axes[0]
+        colours = np.asarray(axes.images[0].get_array())
+        for state, colour in painting.STATE_COLOURS.items():
+            shade = rgb([colour])[0]
             assert ((colours == shade).all(axis=-1) == (state == run.state.T)).all()
-
-
-def test_a_large_raster_is_an_image(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plot_network, "MOST_CELLS", 100)
-    axes = plot_run(folders["many"], panels=["broadcasts"]).axes[1]
-    assert np.asarray(axes.images[0].get_array()).shape == (160, 3, 3)
-    assert axes.images[0].get_interpolation() == "nearest"
-    assert not axes.collections
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -184,8 +172,7 @@ def test_a_large_raster_is_an_image(folders: dict[str, Path], monkeypatch: pytes
 def test_agents_that_share_a_cell_share_its_colour_and_nobody_else(axis: int, count: int, most: int) -> None:
     colours = np.zeros((count, 4, 3))
     colours[count // 2] = 1.0
-    found = plot_network._shared(np.moveaxis(colours, 0, axis), axis, most)
-    found = np.moveaxis(found, axis, 0)
+    found = np.moveaxis(painting.shared(np.moveaxis(colours, 0, axis), axis, most), axis, 0)
     assert found.shape == (min(count, most), 4, 3)
     (place,) = np.flatnonzero(found.any(axis=(1, 2)))  # one cell alone, where it belongs
     assert abs(place / len(found) - (count // 2) / count) <= 1.0 / len(found)
@@ -193,33 +180,34 @@ def test_agents_that_share_a_cell_share_its_colour_and_nobody_else(axis: int, co
 
 
 def test_states_differ_in_grey_and_runs_in_colour_and_form() -> None:
-    shades = []
-    for colour in plot_network.COLOURS.values():
-        red, green, blue = (int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5))
-        shades.append(0.299 * red + 0.587 * green + 0.114 * blue)
+    shades = np.array(rgb(painting.STATE_COLOURS.values()), dtype=float) @ (0.299, 0.587, 0.114)
     assert np.diff(sorted(shades)).min() > 0.05
-    looks = [plot_overlay.look(number) for number in range(plot_overlay.MOST_RUNS)]
-    assert (
-        len({look["color"] for look in looks})
-        == len({look["marker"] for look in looks})
-        == plot_overlay.MOST_RUNS
-    )
+    looks = [panels.look(number) for number in range(MOST_RUNS)]
+    assert len({look.colour for look in looks}) == len({look.marker for look in looks}) == MOST_RUNS
 
 
-def test_large_graphs_become_a_histogram(folders: dict[str, Path]) -> None:
-    axes: Any = plot_run(folders["many"], panels=["graph"]).axes[1]
+def test_the_graph_is_coloured_by_epsilon_and_a_histogram_where_it_is_large(folders: dict[str, Path]) -> None:
+    run = read_series(folders["lost"])
+    axes: Any = plot_run(run, panels=["graph"]).axes[0]
+    (nodes,) = axes.collections
+    assert len(nodes.get_offsets()) == 5
+    assert len(np.unique(nodes.get_facecolors(), axis=0)) == len(np.unique(run.epsilon_spent[-1]))
+    assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4", "lost"]
+    axes = plot_run(folders["many"], panels=["graph"]).axes[0]
     assert axes.get_xlabel().startswith("epsilon spent")
     assert sum(bar.get_height() for bar in axes.patches) == 160
 
 
-def test_the_graph_is_coloured_by_epsilon(folders: dict[str, Path]) -> None:
-    run = read_series(folders["lost"])
-    axes: Any = plot_run(run, panels=["graph"]).axes[1]
-    lines, plain, points = axes.collections
-    assert len(lines.get_paths()) == 5
-    assert len(plain.get_offsets()) == 0
-    assert (points.get_array() == run.epsilon_spent[-1]).all()
-    assert [text.get_text() for text in axes.texts] == ["0", "1", "2", "3", "4", "lost"]
+@pytest.mark.parametrize(
+    "spec", ["path:2", "ring:3", "complete:5", "grid:3x4", "star:61", "geometric:200:0.2", "grid:20x20"]
+)
+def test_every_shape_of_graph_is_drawn(spec: str, tmp_path: Path) -> None:
+    graph = load_topology(spec)
+    plot_graph(graph, tmp_path / "graph.svg")
+    assert f"{len(graph)} agents" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
+    places = layout(graph)
+    assert (places == layout(graph)).all()
+    assert len(np.unique(places.round(6), axis=0)) >= 0.98 * len(graph)
 
 
 def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -241,7 +229,7 @@ def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path
     assert "eta 0.01" in labels(runs)[1].replace("\u00a0", " ")
 
 
-def test_headings_say_what_a_run_is(folders: dict[str, Path]) -> None:
+def test_headings_say_what_a_run_is(folders: dict[str, Path], tmp_path: Path) -> None:
     def said(kind: str) -> str:
         return heading(read_series(folders[kind])).replace("\u00a0", " ")
 
@@ -250,11 +238,7 @@ def test_headings_say_what_a_run_is(folders: dict[str, Path]) -> None:
     assert said("open") == "admm on census, 5 agents"
     assert said("part") == "ipp-admm, published on census, 5 agents, epsilon 5, delta 1e-05, agent 2's part"
     assert said("baseline") == "seq-dp-scd on census, epsilon 5, delta 2.85714e-06"
-
-
-def test_the_heading_names_the_records_that_were_used(folders: dict[str, Path], tmp_path: Path) -> None:
-    """Given by ``loader=``, they are not those that the settings name."""
-    folder = tmp_path / "run"
+    folder = tmp_path / "run"  # records given by loader= are not those that the settings name
     shutil.copytree(folders["seeded"], folder)
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     summary["data"]["name"] = "my own"
@@ -264,41 +248,45 @@ def test_the_heading_names_the_records_that_were_used(folders: dict[str, Path], 
     assert [words.replace("\u00a0", " ") for words in labels([own, other])] == ["my own", "census"]
 
 
-def test_a_letter_that_the_font_lacks_is_no_warning(folders: dict[str, Path], tmp_path: Path) -> None:
-    plot_run(folders["seeded"], panels=["error"], title="\u540d", file=tmp_path / "a.png")
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_any_words_can_be_drawn(suffix: str, folders: dict[str, Path], tmp_path: Path) -> None:
+    """Letters that the font lacks, formulas that are none, half a surrogate pair."""
+    out = tmp_path / f"a{suffix}"
+    plot_run(folders["seeded"], panels=["error"], title="\u540d $\\frac{$ \ud800 \x00 </svg>", file=out)
+    assert out.read_bytes().startswith(STARTS[suffix])
 
 
-def test_wrong_requests_are_refused(folders: dict[str, Path], tmp_path: Path) -> None:
-    seeded, private, empty = folders["seeded"], folders["private"], tmp_path / "empty"
-    cases: list[tuple[str, tuple[Path, ...], dict[str, Any]]] = [
-        ("shows 1 to 8 runs, got 9", (seeded,) * 9, {}),
-        ("shows 1 to 8 runs, got 0", (), {}),
-        ("is no run folder", (empty,), {}),
-        (r"ends in \.png, \.svg, \.pdf, got '\.jpg'", (seeded,), {"file": tmp_path / "a.jpg"}),
-        ("there is no folder", (seeded,), {"file": tmp_path / "nowhere" / "a.png"}),
-        ("panel 'colour' is not one of error,", (seeded,), {"panels": ["colour"]}),
-        ("no panel to draw", (seeded,), {"panels": []}),
-        ("panel 'graph' shows one run, got 2", (seeded, private), {"panels": ["graph"]}),
-        ("--panels loss: .*no training loss", (private,), {"panels": ["loss"]}),
-        ("width = 'wide' is not allowed", (seeded,), {"width": "wide"}),
-        ("seeded is named 2 times: name every run once", (seeded, private, seeded), {}),
-        ("no finished round", (unfinished(seeded, tmp_path / "died", rounds=0, agents=5),), {"panels": None}),
-    ]
-    for message, runs, options in cases[:-1]:
-        with pytest.raises(RequestError, match=message):
-            plot_run(*runs, **options)
-    assert not list(tmp_path.glob("*.*"))
-    drawn = plot_run(*cases[-1][1])  # its charges are there, and say what was spent
-    assert [axes.get_ylabel() for axes in drawn.axes[1:2]] == ["epsilon spent"]
-
-
-def test_without_matplotlib_the_extra_is_named(
+def test_wrong_requests_are_refused(
     folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    seeded, private, empty = folders["seeded"], folders["private"], tmp_path / "empty"
+    cases: list[tuple[str, tuple[Path, ...], dict[str, Any]]] = [
+        ("1 to 8 runs, got 9", (seeded,) * 9, {}),
+        ("1 to 8 runs, got 0", (), {}),
+        ("no run folder", (empty,), {}),
+        (r"\.jpg", (seeded,), {"file": tmp_path / "a.jpg"}),
+        ("nowhere", (seeded,), {"file": tmp_path / "nowhere" / "a.png"}),
+        ("'colour'", (seeded,), {"panels": ["colour"]}),
+        ("no panel", (seeded,), {"panels": []}),
+        ("'graph'", (seeded, private), {"panels": ["graph"]}),
+        ("--panels loss", (private,), {"panels": ["loss"]}),
+        ("'wide'", (seeded,), {"width": "wide"}),
+        ("2 times", (seeded, private, seeded), {}),
+    ]
+    for message, runs, options in cases:
+        with pytest.raises(RequestError, match=message):
+            plot_run(*runs, **options)
+    with pytest.raises(RequestError, match="1001 agents"):
+        plot_graph(load_topology("ring:1001"), tmp_path / "ring.png")
+    drawn = plot_run(unfinished(seeded, tmp_path / "died", rounds=0, agents=5))
+    assert [axes.get_ylabel() for axes in drawn.axes[:1]] == ["epsilon spent"]  # its charges are there
+    assert not list(tmp_path.glob("*.*"))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(RequestError, match=r"pip install 'admmnet\[plot\]'"):
-        plot_run(folders["seeded"], file=tmp_path / "a.png")
-    assert not list(tmp_path.iterdir())
+        plot_run(seeded, file=tmp_path / "a.png")
+    with pytest.raises(RequestError, match=r"pip install 'admmnet\[plot\]'"):
+        plot_graph(load_topology("ring:5"), tmp_path / "a.png")
+    assert not list(tmp_path.glob("*.*"))
 
 
 def test_no_display_and_no_pyplot(folders: dict[str, Path]) -> None:
@@ -316,6 +304,43 @@ def test_the_command(folders: dict[str, Path], tmp_path: Path, capsys: pytest.Ca
     assert "<!-- A title of mine -->" in text
     assert "<!-- epsilon spent -->" in text
     assert "consensus gap" not in text
-    with pytest.raises(RequestError, match="is a folder: name a picture in it"):
+    with pytest.raises(RequestError, match="is a folder"):
         plot.main([str(folders["seeded"]), "-o", str(tmp_path)], standalone_mode=False)
-    assert set(OVERLAID) < set(PANELS)
+
+
+# panels of curves, as comparisons and papers have them
+
+
+def test_curves_rules_and_bars_are_what_they_are_given(tmp_path: Path) -> None:
+    few = Curve("few", Look(BLUE, "s"), (1.0, 10.0), (2.0, 1.0), (0.5, 0.0))
+    many = Curve(
+        "many", Look("#000000", "^", "dashed"), range(1, 31), [1.0 + k for k in range(30)], [0.5] * 30
+    )
+    rule = Rule("a rule", 1.5)
+    panel = Panel("one", "x", "y", (few, many), (rule,), xlog=True, ylog=True, ticks=(1.0, 10.0))
+    picture = Picture("A title " * 20, ((panel, panel), (panel,)), "A note. " * 30)
+    figure: Any = draw(picture)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["few", "many", "a rule"]
+    axes = figure.axes[0]
+    bars, _ = axes.collections
+    assert [[y for _, y in segment] for segment in bars.get_segments()] == [[1.5, 2.5], [1.0, 1.0]]
+    assert line(axes, "few").get_markevery() is None
+    assert (
+        len(line(axes, "many").get_markevery()) == 5
+    )  # of many points, some are marked, and the spread is a band
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["1", "10"]
+    assert cut_or_overlapping(figure) == []
+    for name in ("a.png", "b.png"):
+        save(tmp_path / name, picture, colours=64)
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+    with pytest.raises(RequestError, match="cannot be written"):
+        save(tmp_path / "no" / "a.png", picture)
+
+
+def test_a_legend_beside_has_the_order_of_the_lines_ends() -> None:
+    curves = tuple(
+        Curve(name, Look(BLUE), (1.0, 2.0), (0.0, y)) for name, y in (("b", 2.0), ("c", 1.0), ("a", 3.0))
+    )
+    figure: Any = draw(Picture("", ((Panel("", "x", "y", curves, (Rule("r", 1.5),)),),), beside=True))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b", "r", "c"]
+    assert cut_or_overlapping(figure) == []

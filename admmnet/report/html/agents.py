@@ -29,47 +29,21 @@ def agents_table(run: RunFacts, prefix: str) -> Raw:
         for column in _COLUMNS
         if column[0] == "agent" or any(getattr(agent, column[0]) is not None for agent in run.agents)
     ]
-    head = [
-        tag(
-            "th",
-            tag("button", title, type="button", title=note),
-            scope="col",
-            aria_sort="ascending" if key == "agent" else "none",
-            data_key=key,
-            data_title=title,
-        )
-        for key, title, note in columns
-    ]
-    head.append(
-        tag(
-            "th",
-            tag("button", "State", type="button"),
-            scope="col",
-            aria_sort="none",
-            data_title="State",
-            class_="t",
-        )
-    )
+    head = []
+    for key, title, note in (*columns, (None, "State", None)):
+        button = tag("button", title, type="button", title=note)
+        order = "ascending" if key == "agent" else "none"
+        look = {"data_key": key, "data_title": title, "class_": "t" if key is None else None}
+        head.append(tag("th", button, scope="col", aria_sort=order, **look))
     books = {book.name: book for book in run.books}
     rows = [
         _agent_row(run, agent, books.get(agent.book or ""), columns, place)
         for place, agent in enumerate(run.agents)
     ]
     label = f"{prefix}-agents-title"
-    return tag(
-        "div",
-        tag(
-            "table",
-            tag("thead", tag("tr", *head)),
-            tag("tbody", *rows),
-            class_="sortable",
-            aria_labelledby=label,
-        ),
-        class_="scroll tall",
-        tabindex="0",
-        role="region",
-        aria_labelledby=label,
-    )
+    inside = tag("thead", tag("tr", *head)), tag("tbody", *rows)
+    content = tag("table", *inside, class_="sortable", aria_labelledby=label)
+    return tag("div", content, class_="scroll tall", tabindex="0", role="region", aria_labelledby=label)
 
 
 def _agent_row(

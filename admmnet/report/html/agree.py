@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.report.html.values import at, last_total, real
+from admmnet.report.values import at, last_total, real
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a figure of summary.json and the ledger's."""
@@ -25,18 +25,8 @@ def contradictions(
 ) -> list[str]:
     """Return what summary.json says otherwise than the ledgers, which alone are recomputed.
 
-    Parameters
-    ----------
-    path : Path
-        summary.json.
-    summary : dict
-        Its content.
-    accounts : dict of str to VerifiedLedger
-        The ledgers that verify, by the name of their file.
-    entries : dict of int to dict
-        ``per_agent`` of the summary, by agent.
-    whole : bool
-        Whether every ledger of the folder verifies.
+    ``accounts`` are the ledgers that verify, by file, ``entries`` are ``per_agent`` of the summary by agent, and
+    ``whole`` says whether every ledger verifies.
     """
     found = []
     for account in accounts.values():

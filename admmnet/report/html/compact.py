@@ -1,4 +1,4 @@
-"""Ledgers and figures in few bytes: equal events once, equal histories once, many rounds thinned out."""
+"""Ledgers in few bytes: equal events once, equal histories once, many rounds put together."""
 
 from __future__ import annotations
 
@@ -7,35 +7,27 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.report.html.facts import Book
-from admmnet.report.series import SPOKE, Series
 
 EVENTS = 20_000
 """Most ledger lines in a page that are shown one by one."""
 ROWS = 60_000
 """Most rows of ledgers in a page; where even lines of equal rounds are more, rounds are put together."""
-VALUES = 200_000
-"""Most figures of single agents in a page; of more, fewer rounds are taken."""
-POINTS = 400
-"""Most rounds of a line."""
-CELLS = 300_000
-"""Most cells of a raster."""
 
 
-class _Numbered:
+class Numbered:
     """Values in order of their first appearance, each once."""
 
     def __init__(self) -> None:
         self._places: dict[Hashable, int] = {}
 
     def place(self, value: Hashable) -> int:
+        """Return the number of a value."""
         return self._places.setdefault(value, len(self._places))
 
     def values(self) -> list[Any]:
+        """Return all values."""
         return list(self._places)
 
 
@@ -59,26 +51,16 @@ def short(value: Any, digits: int = 7) -> float | int | None:
 
 
 def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
-    """Return the events of all ledgers that verify.
+    """Return the events of all ledgers that verify; ``share`` runs share the page's limits.
 
-    Parameters
-    ----------
-    books : iterable of Book
-    share : int
-        Number of runs that share the page's limits.
-
-    Returns
-    -------
-    dict
-        ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row; also without privacy) or ``blocks``
-        (several rounds a row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind,
-        count, ...]; ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of
-        first round, last round, pattern, times and total; ``of``: ledger's name to its history; ``resumes``:
-        name to round and number of events above.
+    ``form``: ``lines`` (an event a row), ``rounds`` (equal rounds a row; also without privacy) or ``blocks`` (several
+    rounds a row); ``kinds``: [mechanism, parameters, rho, xi, published rho]; ``patterns``: [kind, count, ...];
+    ``totals``: [rho, epsilon spent, epsilon published]; ``rows``: histories, flat lists of first round, last round,
+    pattern, times and total; ``of``: ledger's name to its history; ``resumes``: name to round and events above.
     """
     readable = [(book, book.account) for book in books if book.account is not None]
     events = sum(len(account.events) for _, account in readable)
-    kinds = _Numbered()
+    kinds = Numbered()
     form = "lines"
     private = any(account.delta is not None for _, account in readable)
     if private and events * share <= EVENTS:
@@ -88,11 +70,11 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
         found = [(book, _rounds(account, kinds, 1)) for book, account in readable]
         rows = sum(len(history) for _, history in found)
         if rows * share > ROWS:
-            form, kinds = "blocks", _Numbered()
+            form, kinds = "blocks", Numbered()
             most = max((len(_by_round(account)) for _, account in readable), default=1)
             block = math.ceil(most * len(readable) * share / ROWS)
             found = [(book, _rounds(account, kinds, max(block, 2))) for book, account in readable]
-    patterns, totals, histories = _Numbered(), _Numbered(), _Numbered()
+    patterns, totals, histories = Numbered(), Numbered(), Numbered()
     of = {}
     for book, history in found:
         flat: list[int] = []
@@ -128,7 +110,7 @@ def _total(line: dict[str, Any]) -> tuple[float | None, ...]:
     return total["rho"], total["epsilon_spent"], total["epsilon_published"]
 
 
-def _lines(account: VerifiedLedger, kinds: _Numbered) -> list[_Row]:
+def _lines(account: VerifiedLedger, kinds: Numbered) -> list[_Row]:
     return [
         _Row(round_, round_, ((kinds.place(_kind(line)), 1),), 1, _total(line))
         for round_, _, line in account.events
@@ -146,7 +128,7 @@ def _by_round(account: VerifiedLedger) -> list[tuple[int, list[dict[str, Any]]]]
     return found
 
 
-def _rounds(account: VerifiedLedger, kinds: _Numbered, block: int) -> list[_Row]:
+def _rounds(account: VerifiedLedger, kinds: Numbered, block: int) -> list[_Row]:
     """Rows of ``block`` rounds with events; where that is 1, neighbouring rounds with equal events share a row."""
     rounds, rows = _by_round(account), list[_Row]()
     for start in range(0, len(rounds), block):
@@ -165,88 +147,3 @@ def _rounds(account: VerifiedLedger, kinds: _Numbered, block: int) -> list[_Row]
             row = _Row(before.first, row.last, row.pattern, before.times + 1, row.total)
         rows.append(row)
     return rows
-
-
-def figures(series: Series, share: int = 1) -> dict[str, Any]:
-    """Return the lines of the charts.
-
-    Parameters
-    ----------
-    series : Series
-    share : int
-        Number of runs that share the page's limits.
-
-    Returns
-    -------
-    dict
-        ``rounds``; of each figure there is ``net``, and over agents ``low`` and ``high``; ``pick``: places of
-        ``rounds`` at which ``each`` has single agents' figures, a list an agent.
-    """
-    count = len(series.rounds)
-    take = _spread(count, POINTS)
-    lines = {
-        "error": (series.network.test_error, series.agents.test_error),
-        "loss": (series.network.train_loss, series.agents.train_loss),
-        "gap": (series.network.consensus_gap, series.agents.consensus_gap),
-        "spent": (None, series.epsilon_spent),
-        "published": (None, series.epsilon_published),
-    }
-    known = {
-        name: (net, each)
-        for name, (net, each) in lines.items()
-        if each is not None and np.isfinite(each).any() and not (name == "gap" and series.size == 1)
-    }
-    points = max(2, VALUES // max(1, share * series.size * len(known)))
-    pick = _spread(len(take), points)
-    found = {}
-    for name, (net, each) in known.items():
-        rows = each[take]
-        found[name] = {
-            "net": _numbers(_over(rows, np.fmax) if net is None else net[take]),
-            "low": _numbers(_over(rows, np.fmin)),
-            "high": _numbers(_over(rows, np.fmax)),
-            "each": _histories(rows[pick]),
-        }
-    return {
-        "rounds": series.rounds[take].tolist(),
-        "pick": pick.tolist(),
-        "of": found,
-        "raster": _raster(series, share),
-    }
-
-
-def _spread(count: int, most: int) -> NDArray[np.intp]:
-    """At most ``most`` places among ``count``, evenly, the first and the last among them."""
-    if count <= most:
-        return np.arange(count)
-    return np.unique(np.round(np.linspace(0, count - 1, most)).astype(np.intp))
-
-
-def _over(rows: NDArray[np.float64], how: np.ufunc) -> NDArray[np.float64]:
-    return np.asarray(how.reduce(np.where(np.isfinite(rows), rows, np.nan), axis=1))
-
-
-def _numbers(values: Iterable[float]) -> list[float | int | None]:
-    return [short(value, 5) for value in values]
-
-
-def _histories(rows: NDArray[np.float64]) -> dict[str, Any]:
-    """Columns, each different one once, and which one every agent has."""
-    seen = _Numbered()
-    of = [seen.place(tuple(_numbers(column))) for column in rows.T]
-    return {"lines": seen.values(), "of": of}
-
-
-def _raster(series: Series, share: int) -> dict[str, Any] | None:
-    """Digits of every agent's states, a block of rounds each; None where there is one agent only."""
-    state = series.state
-    if series.size == 1 or not len(state):
-        return None
-    block = max(1, math.ceil(state.size * share / CELLS))
-    cells = [
-        np.where((state[k : k + block] == SPOKE).any(axis=0), SPOKE, state[k : k + block][-1])
-        for k in range(0, len(state), block)
-    ]
-    letters = np.array(list("01234567"))
-    rows = ["".join(letters[column + 1]) for column in np.array(cells).T]
-    return {"block": block, "rounds": series.rounds[::block].tolist(), "rows": rows}

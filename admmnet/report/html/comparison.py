@@ -7,8 +7,8 @@ from typing import Any
 from admmnet.report.html import sections, words
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, join, table, tag
-from admmnet.report.html.values import at, real, whole
 from admmnet.report.html.words import above, figure
+from admmnet.report.values import at, real, whole
 
 
 def comparison(runs: tuple[RunFacts, ...]) -> Raw:
@@ -67,7 +67,7 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
         ("Error of single agents, mean", [_error(run, "mean") for run in runs]),
         ("The same, standard deviation", [_error(run, "std") for run in runs]),
         ("Training loss (nats)", [figure(real(run.said("train_loss"))) for run in runs]),
-        ("Bytes sent", [_bytes(whole(run.said("bytes_sent"))) for run in runs]),
+        ("Bytes sent", [_bytes(run) for run in runs]),
         ("Wall time (s)", [figure(real(run.said("seconds", "total"))) for run in runs]),
     ]
     return [(name, values) for name, values in rows if name == "Ledgers" or set(values) != {sections.DASH}]
@@ -82,7 +82,8 @@ def _state(run: RunFacts) -> Raw:
     return tag("span", sections.state(run), class_="alarm" if run.faults else None)
 
 
-def _bytes(value: int | None) -> str:
+def _bytes(run: RunFacts) -> str:
+    value = whole(run.said("bytes_sent"))
     return sections.DASH if value is None else f"{value:,}"
 
 

@@ -12,29 +12,17 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger import audit
 from admmnet.report.html.agree import contradictions
-from admmnet.report.html.values import at, last_total, real, whole
 from admmnet.report.series import Series, read_series
+from admmnet.report.values import at, last_total, real, whole
 from admmnet.running import folder as records
 
 
 @dataclass(frozen=True)
 class Book:
-    """One ledger file.
+    """One ledger file: what is in it, or the fault of one that does not verify.
 
-    Attributes
-    ----------
-    name : str
-        As ``ledger/agent-000.jsonl``.
-    account : audit.VerifiedLedger or None
-        What is in it; None where it does not verify.
-    fault : str or None
-        File, line and fault of one that does not verify.
-    digest : str
-        sha256 of its bytes.
-    listed : str or None
-        The digest in summary.json, None where there is none.
-    resumes : tuple of (int, int)
-        Round from which the run went on, and how many events stand above, of each ``resume`` line.
+    ``name`` is as ``ledger/agent-000.jsonl``, ``digest`` the sha256 of its bytes and ``listed`` that of summary.json;
+    ``resumes`` has the round of each ``resume`` line and how many events stand above it.
     """
 
     name: str
@@ -75,33 +63,11 @@ class AgentFacts:
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One run folder.
+    """One run folder, as far as it can be read; what does not hold stands in ``faults``, each with its file.
 
-    Attributes
-    ----------
-    path : Path
-        As it was named.
-    name : str
-        Name of the folder, or its path where several runs have the same name.
-    summary : dict
-        summary.json, empty of a run that has none.
-    finished : bool
-        Whether there is a summary.json.
-    summary_digest : str or None
-        sha256 of summary.json.
-    settings : dict
-        config.toml, a table a key; None where the file is not there.
-    books : tuple of Book
-    agents : tuple of AgentFacts
-        In order.
-    part : (int, int) or None
-        Agent and number of agents, where the folder is one agent's own.
-    header : dict
-        Header of the first ledger that verifies; empty if none does.
-    faults : tuple of str
-        All that does not hold, each with its file.
-    series : Series or None
-        Figures of every round; None of a folder that does not verify.
+    ``name`` is that of the folder, or its path where several runs have the same; ``summary`` and ``header`` (of the
+    first ledger that verifies) are empty where there is none; ``part`` is the agent and the number of agents where the
+    folder is one agent's own; ``series`` is None of a folder that does not verify.
     """
 
     path: Path

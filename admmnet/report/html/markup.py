@@ -25,15 +25,9 @@ def join(parts: Iterable[Any], between: str = "") -> Raw:
 
 
 def tag(name: str, *content: Any, **attributes: Any) -> Raw:
-    """Return an element.
+    """Return an element; content and attributes that are None are left out.
 
-    Parameters
-    ----------
-    name : str
-    *content
-        Text and elements; None is left out.
-    **attributes
-        ``_`` stands for ``-``, and is dropped at the end; None and False are left out, True has no value.
+    In names of attributes ``_`` stands for ``-``, and is dropped at the end; True has no value.
     """
     head = [name]
     for key, value in attributes.items():

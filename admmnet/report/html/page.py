@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.report.html import compact, layout, sections, words
+from admmnet.report.html import charts, compact, sections, words
 from admmnet.report.html.agents import agents_table
 from admmnet.report.html.comparison import comparison
 from admmnet.report.html.facts import RunFacts, read_facts
@@ -24,15 +24,7 @@ from admmnet.version import __version__
 
 @dataclass(frozen=True)
 class Report:
-    """A report.
-
-    Attributes
-    ----------
-    html : str
-        The whole page.
-    faults : tuple of str
-        All that does not hold, with file, line and fault; empty if everything verifies.
-    """
+    """The whole page, and all that does not hold with file, line and fault: nothing if everything verifies."""
 
     html: str
     faults: tuple[str, ...]
@@ -41,15 +33,7 @@ class Report:
 def make_report(paths: Sequence[Path]) -> Report:
     """Read run folders, verify them and make the page; the same folders give the same bytes.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        Run folders, one or more; of several, a comparison stands first.
-
-    Returns
-    -------
-    Report
-        The page, also where a ledger does not verify: then the faults are on top of it.
+    Of several a comparison stands first; where a ledger does not verify, the faults are on top.
 
     Raises
     ------
@@ -76,6 +60,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 def _page(runs: tuple[RunFacts, ...]) -> str:
     here = files("admmnet.report.html")
+    body, content = _body(runs)
     style, script, template = (
         here.joinpath(name).read_text(encoding="utf-8").strip()
         for name in ("page.css", "page.js", "template.html")
@@ -89,8 +74,8 @@ def _page(runs: tuple[RunFacts, ...]) -> str:
         "style_digest": _digest(style),
         "script": script,
         "script_digest": _digest(script),
-        "body": _body(runs),
-        "data": data(_data(runs)),
+        "body": body,
+        "data": data(content),
     }
     pieces = template.split("{{")
     filled = [pieces[0]]
@@ -105,39 +90,24 @@ def _digest(content: str) -> str:
     return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _data(runs: tuple[RunFacts, ...]) -> dict[str, Any]:
-    return {
-        "runs": [_run_data(run, len(runs)) for run in runs],
-        "released": dict(words.RELEASED),
-        "states": STATES,
-    }
-
-
 def _run_data(run: RunFacts, share: int) -> dict[str, Any]:
-    numbers = [agent.agent for agent in run.agents]
-    edges = sorted({(min(a.agent, j), max(a.agent, j)) for a in run.agents for j in a.neighbours})
-    nodes = sorted({*numbers, *(end for edge in edges for end in edge)})
     books = {book.name: book for book in run.books}
     return {
         "name": run.name,
         "unit": "epoch" if run.baseline else "round",
-        "percent": run.said("metric") != "mean-squared-error",
         "private": run.private,
-        "limit": compact.short(words.promise_of(run).epsilon),
-        "agents": numbers,
+        "agents": [agent.agent for agent in run.agents],
         "spent": [compact.short(agent.spent) for agent in run.agents],
         "results": [
             None if agent.book is None else sections.book_words(books[agent.book]) for agent in run.agents
         ],
         "files": [agent.book for agent in run.agents],
-        "series": None if run.series is None else compact.figures(run.series, share),
-        "graph": layout.graph(edges, nodes) if not run.baseline else None,
-        "nodes": nodes,
         "ledger": compact.ledgers(run.books, share),
     }
 
 
-def _body(runs: tuple[RunFacts, ...]) -> Raw:
+def _body(runs: tuple[RunFacts, ...]) -> tuple[Raw, dict[str, Any]]:
+    """Return what is seen of the page, and the values that its script needs."""
     one = len(runs) == 1
     heading = runs[0].name if one else f"Comparison of {len(runs)} runs"
     header = tag(
@@ -148,8 +118,17 @@ def _body(runs: tuple[RunFacts, ...]) -> Raw:
         tag("p", words.mode_of(runs[0]), class_="lead") if one else None,
         sections.banner(runs),
     )
-    parts = [] if one else [_comparison(runs)]
-    parts += [_run(run, k, alone=one) for k, run in enumerate(runs)]
+    versus, common = (None, []) if one else charts.overlaid(runs)
+    parts = (
+        []
+        if one
+        else [tag("section", tag("h2", "Comparison"), comparison(runs), tag("h3", "Charts"), versus)]
+    )
+    values = []
+    for k, run in enumerate(runs):
+        part, found = _run(run, k, share=len(runs))
+        parts.append(part)
+        values.append(found)
     footer = tag(
         "footer",
         tag(
@@ -157,27 +136,14 @@ def _body(runs: tuple[RunFacts, ...]) -> Raw:
             f"Made by admmnet {__version__} from run folders alone; this page loads nothing and sends nothing.",
         ),
     )
-    return join((header, tag("main", *parts, id="content"), footer), "\n")
+    body = join((header, tag("main", *parts, id="content"), footer), "\n")
+    return body, {"runs": values, "versus": common, "released": dict(words.RELEASED), "states": STATES}
 
 
-def _comparison(runs: tuple[RunFacts, ...]) -> Raw:
-    return tag(
-        "section",
-        tag("h2", "Comparison"),
-        comparison(runs),
-        tag("h3", "Charts"),
-        _script_only(),
-        tag("div", class_="charts", id="versus"),
-        class_="compare",
-    )
-
-
-def _script_only(what: str = "The charts are drawn with JavaScript, which is off here.") -> Raw:
-    return tag("noscript", tag("p", what, class_="aside"))
-
-
-def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
-    prefix = f"r{place}"
+def _run(run: RunFacts, place: int, share: int) -> tuple[Raw, dict[str, Any]]:
+    prefix, alone = f"r{place}", share == 1
+    drawn, chart_values = charts.charts(run, prefix, share)
+    values = _run_data(run, share) | {"charts": chart_values, "graph": None}
     holder = "Holder" if run.baseline else "Agents"
     parts = [
         ("summary", "Summary", sections.summary(run, several=not alone)),
@@ -186,7 +152,7 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
             "What the epsilon means" if run.private else "What this means for privacy",
             sections.meaning(run),
         ),
-        ("charts", "Charts", _charts(run)),
+        ("charts", "Charts", _charts(run, drawn)),
         ("agents", holder, agents_table(run, prefix)),
         ("ledger", "Ledger, line by line", _ledger(run, prefix)),
         ("verification", "Verification", sections.verification(run)),
@@ -194,7 +160,8 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
         ("versions", "Versions", sections.versions(run)),
     ]
     if not run.baseline and len(run.agents) > 1:
-        parts.insert(3, ("graph", "Graph", _graph(run)))
+        network, values["graph"] = charts.network(run, f"{prefix}-network")
+        parts.insert(3, ("graph", "Graph", _graph(run, network)))
     links = tag(
         "nav",
         *(tag("a", title, href=f"#{prefix}-{key}") for key, title, _ in parts),
@@ -212,45 +179,40 @@ def _run(run: RunFacts, place: int, *, alone: bool) -> Raw:
     ]
     inside = tag("div", links, *content, class_="run", data_run=place)
     if alone:
-        return tag("div", inside, id=prefix)
+        return tag("div", inside, id=prefix), values
     head = tag(
         "summary",
         tag("h2", run.name),
         tag("span", f"{sections.subtitle(run)} · {words.mode_of(run)}", class_="lead"),
     )
-    return tag("details", head, inside, id=prefix, class_="whole")
+    return tag("details", head, inside, id=prefix, class_="whole"), values
 
 
-def _charts(run: RunFacts) -> Raw:
+def _charts(run: RunFacts, drawn: Raw) -> Raw:
     if run.series is None:
-        return tag("p", "There are no charts: they are drawn of folders that verify.")
+        return drawn
     seen = (
         "Error and loss belong to released vectors."
         if not run.private or run.mode == "simulation"
         else "Losses and the consensus gap are computed from training records; a private run does not tell them."
     )
-    return join((_script_only(), tag("p", seen), tag("div", class_="charts")))
+    return join((tag("p", seen), drawn))
 
 
-def _graph(run: RunFacts) -> Raw:
-    agents = len(run.agents)
-    if agents > layout.MAX_NODES:
-        return tag("p", f"{agents:,} agents are too many to draw; the limit is {layout.MAX_NODES:,}.")
+def _graph(run: RunFacts, drawn: Raw) -> Raw:
+    colours = ", its colour the epsilon it has spent by its ledger. White: not known" if run.private else ""
     words_ = (
-        "A node is an agent, its colour the epsilon it has spent by its ledger. White with a dashed line: not known. "
-        "Choose an agent here or in the table; with the keyboard, the arrow keys go from agent to agent."
-        if run.private
-        else "A node is an agent. Choose one here or in the table; with the keyboard, the arrow keys go from agent to "
-        "agent."
+        f"A node is an agent{colours}. Choose one here or in the table; with the keyboard, by the arrow keys."
     )
-    return join((_script_only(), tag("p", words_), tag("div", class_="network")))
+    return join((tag("p", words_), drawn))
 
 
 def _ledger(run: RunFacts, prefix: str) -> Raw:
-    off = _script_only(
+    words_ = (
         "The lines of the ledgers are shown with JavaScript, which is off here. The command "
         "admmnet ledger show RUN --agent I --events prints them."
     )
+    off = tag("noscript", tag("p", words_, class_="aside"))
     first = run.agents[0].agent if run.agents else 0
     last = run.agents[-1].agent if run.agents else 0
     chooser = tag(

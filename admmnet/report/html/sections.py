@@ -8,8 +8,8 @@ from typing import Any
 from admmnet.report.html import incidents, words
 from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
-from admmnet.report.html.values import at, real, whole
 from admmnet.report.html.words import above, figure
+from admmnet.report.values import at, real, whole
 
 SHOWN = 20
 """Most faults that are listed on top."""
@@ -166,24 +166,13 @@ def cards(run: RunFacts) -> Raw:
             else ("secret", "keyed by the operating system")
         )
         items.insert(len(privacy), ("Noise", *noise))
-    return tag(
-        "div",
-        *(
-            tag(
-                "div",
-                tag("div", name, class_="label"),
-                tag("div", value, class_="value"),
-                tag("div", note, class_="note"),
-                class_="card alarm"
-                if run.faults and name.startswith(("Ledgers", "Epsilon"))
-                else "card alarm"
-                if value == "seeded"
-                else "card",
-            )
-            for name, value, note in items
-        ),
-        class_="cards",
-    )
+    shown_ = []
+    for name, value, note in items:
+        bad = value == "seeded" or (run.faults and name.startswith(("Ledgers", "Epsilon")))
+        parts = zip(("label", "value", "note"), (name, value, note), strict=True)
+        lines = (tag("div", words_, class_=kind) for kind, words_ in parts)
+        shown_.append(tag("div", *lines, class_="card alarm" if bad else "card"))
+    return tag("div", *shown_, class_="cards")
 
 
 def summary(run: RunFacts, *, several: bool) -> Raw:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from admmnet.config.modes import mode_words
 from admmnet.report.html.facts import RunFacts
-from admmnet.report.html.values import real, whole
+from admmnet.report.values import real, whole
 
 RELEASED: Mapping[str, str] = {
     "objective-perturbation": "minimiser of an objective with Gaussian noise in it",
@@ -86,55 +86,39 @@ def certainty(epsilon: float, delta: float) -> float:
 
 def meaning(run: RunFacts) -> list[tuple[str, str]]:
     """Return what the epsilon means, as pairs of a heading and a paragraph."""
-    warning = (
-        [
-            (
-                "Do not rely on this",
-                "The folder does not verify, see the top of the page. What follows is what its sound ledgers and "
-                "summary.json say; until the fault is explained, quote none of it.",
-            )
-        ]
-        if run.faults
-        else []
+    fault = (
+        "The folder does not verify, see the top of the page. What follows is what its sound ledgers and "
+        "summary.json say; until the fault is explained, quote none of it."
     )
+    warning = [("Do not rely on this", fault)] if run.faults else []
     if not run.header:
         return [
             ("Nothing can be said", "No ledger of this run verifies, so nothing is said about its privacy.")
         ]
     if not run.private:
-        return [
-            *warning,
-            (
-                "No privacy",
-                f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees "
-                "what was sent, or the model, may learn about any record. No epsilon describes it. Its errors serve "
-                "for comparison with private runs, and for nothing that concerns privacy.",
-            ),
-        ]
+        words = (
+            f"This run had no privacy. {run.header['algorithm']} uses the records without noise: whoever sees what "
+            "was sent, or the model, may learn about any record. No epsilon describes it. Its errors serve for "
+            "comparison with private runs, and for nothing that concerns privacy."
+        )
+        return [*warning, ("No privacy", words)]
     found = [*warning, *_simulation(run), *_promised(run), _relation(run), _unit(run)]
     return [*found, *_reading(run), *_network(run), *_account(run)]
 
 
 def _simulation(run: RunFacts) -> list[tuple[str, str]]:
     if run.mode == "simulation" and not run.seeded:
-        return [
-            (
-                "A simulation on public records",
-                "The records were taken to be public. Training losses were computed from them and are shown, here "
-                "and in the run folder. The figures below are about what was sent and the model, and about nothing "
-                "else.",
-            )
-        ]
-    if not run.seeded:
-        return []
-    return [
-        (
-            "A simulation",
-            "The noise was made from a seed. Whoever has the seed, which stands in the settings, can make it again "
-            "and take it off. So this run protects nothing. The figures below are those of a run that is the same "
-            "but for secret noise.",
+        words = (
+            "The records were taken to be public. Training losses were computed from them and are shown, here and in "
+            "the run folder. The figures below are about what was sent and the model, and about nothing else."
         )
-    ]
+        return [("A simulation on public records", words)]
+    words = (
+        "The noise was made from a seed. Whoever has the seed, which stands in the settings, can make it again and "
+        "take it off. So this run protects nothing. The figures below are those of a run that is the same but for "
+        "secret noise."
+    )
+    return [("A simulation", words)] if run.seeded else []
 
 
 def _promised(run: RunFacts) -> list[tuple[str, str]]:
@@ -275,26 +259,22 @@ def _reading(run: RunFacts) -> list[tuple[str, str]]:
             if run.header["accountant"] == "published"
             else " It is more than the budget, which the proven arithmetic kept."
         )
-    return [
-        (
-            "Promise and odometer",
-            f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. "
-            "How many events there were can depend on the records, so the reading is a diagnostic and no guarantee."
-            f"{quote}{planned}{paper}",
-        )
-    ]
+    words = (
+        f"Epsilon spent, {above(spent)}, is an odometer: what the events so far cost, added up from the ledgers. How "
+        "many events there were can depend on the records, so the reading is a diagnostic and no guarantee."
+        f"{quote}{planned}{paper}"
+    )
+    return [("Promise and odometer", words)]
 
 
 def _network(run: RunFacts) -> list[tuple[str, str]]:
     if run.baseline or len(run.agents) < 2:
         return []
-    return [
-        (
-            "Many agents",
-            "The agents' records are disjoint. A record is in one agent's charge alone, so the network's epsilon is "
-            "the largest of the agents', not their sum.",
-        )
-    ]
+    words = (
+        "The agents' records are disjoint. A record is in one agent's charge alone, so the network's epsilon is the "
+        "largest of the agents', not their sum."
+    )
+    return [("Many agents", words)]
 
 
 def _account(run: RunFacts) -> list[tuple[str, str]]:
@@ -310,14 +290,12 @@ def _account(run: RunFacts) -> list[tuple[str, str]]:
         if told is None
         else f" When the run ended, the fullest account stood at epsilon {above(told)}, by summary.json."
     )
-    return [
-        (
-            "An account over several runs",
-            "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on "
-            f"this page is this run's share alone.{stood} The accounts lie outside the run folder and were not "
-            "verified here: admmnet account show DIR.",
-        )
-    ]
+    words = (
+        "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on this "
+        f"page is this run's share alone.{stood} The accounts lie outside the run folder and were not verified here: "
+        "admmnet account show DIR."
+    )
+    return [("An account over several runs", words)]
 
 
 def uncovered(run: RunFacts) -> list[str]:
@@ -338,8 +316,8 @@ def uncovered(run: RunFacts) -> list[str]:
         b.account is not None and b.account.header["preprocessing"] == "data-dependent" for b in run.books
     ):
         found.append(
-            "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves, or "
-            "values decided who holds which record. What was read is in the model, and no budget covers it."
+            "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves, "
+            "or values decided who holds which record. What was read is in the model, and no budget covers it."
         )
     elif run.header:
         found.append(
@@ -359,7 +337,8 @@ def _large_delta(run: RunFacts) -> list[str]:
     return [
         f"Delta is above 0.1 / records for {len(wide)} of {len(run.agents)} "
         f"{'holders' if run.baseline else 'agents'} (agent {worst.agent}: {worst.delta:g}, "
-        f"{worst.records} records). A mechanism that publishes a whole record now and then could satisfy such a delta."
+        f"{worst.records} records). A mechanism that publishes a whole record now and then could satisfy such a "
+        "delta."
     ]
 
 

@@ -1,12 +1,12 @@
-"""Words in pictures of runs: headings, and what tells runs that lie beside each other apart."""
+"""Names of runs: headings, and what tells runs that lie beside each other apart."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
 from admmnet.config.checks import has_setting
-from admmnet.report.html.values import at
 from admmnet.report.series import Series
+from admmnet.report.values import at
 
 CHOSEN = (
     "data", "data_seed", "split", "normalise", "project", "loss", "algorithm", "method", "accountant", "epsilon",

@@ -1,0 +1,399 @@
+"""The one way pictures are drawn: panels of curves under a title, for runs, comparisons and papers."""
+
+from __future__ import annotations
+
+import textwrap
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.errors import RequestError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Values = Sequence[float] | NDArray[Any]
+SUFFIXES = (".png", ".svg", ".pdf")
+REMEDY = "matplotlib is not installed; run: pip install 'admmnet[plot]'"
+
+INK, GREY, PALE = "#1f2933", "#52606d", "#e4e7eb"
+# Okabe and Ito's colours, which colour-blind readers can tell apart; markers and dashes say the same again
+BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
+COLOURS = (BLUE, RED, GREEN, PINK, INK, ORANGE, SKY, "#8a6d3b")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES: Mapping[str, Any] = {
+    "solid": "-",
+    "dashed": (0, (5, 1.5)),
+    "dotted": (0, (1.2, 1.2)),
+    "dashdot": (0, (5, 1.5, 1.2, 1.5)),
+}
+LABEL, TICK = 8.0, 7.0
+"""Sizes of letters in points."""
+FEW = 12
+"""Points up to which each has a marker and a bar; of more, five are marked and the spread is a band."""
+RC: dict[str, Any] = {
+    "svg.hashsalt": "admmnet",
+    "font.family": "DejaVu Sans",
+    "axes.unicode_minus": True,
+}
+"""Nothing random in a file, and the letters that come with matplotlib, whatever the user's own settings are."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Colour, marker, dash and width of a line; markers are white inside, by default those of dashed lines."""
+
+    colour: str
+    marker: str = "o"
+    dash: str = "solid"
+    width: float = 1.4
+    hollow: bool | None = None
+
+    def style(self) -> dict[str, Any]:
+        """Return the keywords of matplotlib's lines."""
+        hollow = self.dash != "solid" if self.hollow is None else self.hollow
+        return {
+            "color": self.colour,
+            "linestyle": DASHES[self.dash],
+            "linewidth": self.width,
+            "marker": self.marker,
+            "markersize": 4.0,
+            "markerfacecolor": "white" if hollow else self.colour,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """What lies between two lines; a label of its own stands in the legend."""
+
+    low: Values
+    high: Values
+    colour: str
+    label: str = ""
+    alpha: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Values over x, with their standard deviations or bands around them."""
+
+    label: str
+    look: Look
+    x: Values
+    y: Values
+    spread: Values | None = None
+    bands: tuple[Band, ...] = ()
+
+    @classmethod
+    def of(cls, label: str, look: Look, found: Mapping[Any, Any], *, medians: bool = False) -> Curve:
+        """Curve of summed-up values, each with ``mean``, ``median`` and ``spread``."""
+        y = [float(s.median if medians else s.mean) for s in found.values()]
+        return cls(label, look, [float(x) for x in found], y, [float(s.spread) for s in found.values()])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A horizontal line."""
+
+    label: str
+    value: float
+    dash: str = "dashed"
+    colour: str = GREY
+
+    def style(self) -> dict[str, Any]:
+        """Return the keywords of matplotlib's lines."""
+        return {"color": self.colour, "linestyle": DASHES[self.dash], "linewidth": 1.0, "marker": ""}
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One pair of axes.
+
+    ``ticks`` are marks on the x axis, none for automatic ones; ``ylim`` bounds the y axis where far-off values would
+    hide the rest; ``whole`` names the axes that count, as ``"x"`` or ``"xy"``. ``paint`` draws what is no curve,
+    ``patches`` are words and colours for the legend. With ``own_legend`` what no other panel has is
+    explained over these axes.
+    """
+
+    title: str
+    xlabel: str
+    ylabel: str
+    curves: tuple[Curve, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    xlog: bool = False
+    ylog: bool = False
+    ticks: tuple[float, ...] = ()
+    ylim: tuple[float | None, float | None] | None = None
+    whole: str = ""
+    paint: Callable[[Any], None] | None = None
+    patches: tuple[tuple[str, str], ...] = ()
+    own_legend: bool = False
+
+    def entries(self) -> dict[str, Any]:
+        """Return samples for the legend, by their words."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        found: dict[str, Any] = {c.label: Line2D([], [], **c.look.style()) for c in self.curves}
+        found |= {rule.label: Line2D([], [], **rule.style()) for rule in self.rules}
+        bands = [(band.label, band.colour) for curve in self.curves for band in curve.bands if band.label]
+        for label, colour in (*bands, *self.patches):
+            found[label] = Patch(facecolor=colour, edgecolor=INK, linewidth=0.3)
+        return {label: sample for label, sample in found.items() if label}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A grid of panels under a title; ``note`` says below what must be known to quote it.
+
+    ``height`` is a row's, ``width`` the picture's, in inches. ``beside``: the legend stands on the right, in the order
+    in which the lines end there.
+    """
+
+    title: str
+    panels: tuple[tuple[Panel, ...], ...]
+    note: str = ""
+    height: float = 2.35
+    width: float | None = None
+    beside: bool = False
+
+
+def literal(words: str) -> str:
+    """Return words as matplotlib shows them letter by letter: no formulas, nothing that no file can hold."""
+    shown = "".join(letter if letter.isprintable() or letter in "\u00a0\n" else "\ufffd" for letter in words)
+    return shown.replace("$", r"\$")
+
+
+def installed() -> bool:
+    """Whether pictures can be drawn here."""
+    return find_spec("matplotlib") is not None
+
+
+def check_file(path: Path, made: Path | None = None) -> None:
+    """Refuse a file that no picture can be: by its ending, or because its folder is missing and will not be made."""
+    if path.suffix.lower() not in SUFFIXES:
+        raise RequestError(f"{path}: a picture ends in {', '.join(SUFFIXES)}, got {path.suffix!r}")
+    if path.parent != made and not path.parent.is_dir():
+        raise RequestError(f"{path}: there is no folder {path.parent}: make it, or name another file")
+
+
+@contextmanager
+def style(*, text_as_text: bool = False) -> Iterator[None]:
+    """Context of drawing and writing, without a warning for each letter that the font lacks.
+
+    In an SVG letters are outlines, or text.
+
+    Raises
+    ------
+    RequestError
+        If matplotlib is missing.
+    """
+    try:
+        from matplotlib import rc_context
+    except ImportError:
+        raise RequestError(f"drawing needs matplotlib: {REMEDY}") from None
+    fonts = {"svg.fonttype": "none" if text_as_text else "path"}
+    with warnings.catch_warnings(), rc_context(RC | fonts):
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
+
+
+def save(path: Path, picture: Picture | Figure, *, dpi: int = 200, colours: int | None = None) -> None:
+    """Write a picture as .png, .svg or .pdf; the same picture gives the same bytes.
+
+    A palette of so many ``colours`` makes a .png a third as large. Raises RequestError if it cannot be written.
+    """
+    figure: Any = draw(picture) if isinstance(picture, Picture) else picture
+    dateless: dict[str, dict[str, Any]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    try:
+        with style():
+            figure.savefig(path, dpi=dpi, metadata=dateless[path.suffix.lower()])
+        if colours is not None:
+            from PIL import Image  # matplotlib needs it, too
+
+            with Image.open(path) as whole:
+                small = whole.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+            small.save(path, optimize=True)
+    except OSError as error:
+        raise RequestError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@style()
+def draw(picture: Picture) -> Figure:
+    """Return the matplotlib figure of a picture; no display and no pyplot is touched."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    rows, columns = len(picture.panels), max(map(len, picture.panels))
+    panels = [panel for line in picture.panels for panel in line]
+    width = picture.width or {1: 5.6, 2: 7.2}.get(columns, 8.8)
+    title = _wrapped(picture.title, width - 0.2, 1.1 * LABEL + 1)
+    note = _wrapped(picture.note, width - 0.2, LABEL)
+    figure: Any = Figure(figsize=(width, 4.0), facecolor="white")
+    FigureCanvasAgg(figure)  # savefig picks the SVG or PDF canvas from it
+    shared: dict[str, Any] = {}
+    for panel in panels:
+        if not panel.own_legend or len(panels) == 1:
+            shared |= panel.entries()
+    if picture.beside:
+        ends = {curve.label: curve.y[-1] for curve in panels[0].curves}
+        ends |= {rule.label: rule.value for rule in panels[0].rules}
+        shared = dict(sorted(shared.items(), key=lambda entry: -ends.get(entry[0], 0.0)))
+    legend = _legend(figure, shared, width - 0.2, one=picture.beside)
+    size = [0.0, 0.0] if legend is None else legend.get_window_extent().size / figure.dpi
+    head, words = (
+        least + line * len(text.splitlines())
+        for least, line, text in ((0.12, 0.17, title), (0.06, 0.15, note))
+    )
+    foot = words + (0.0 if picture.beside else size[1] + 0.06)
+    right = (size[0] + 0.1) / width if picture.beside else 0.0
+    height = head + rows * picture.height + foot
+    figure.set_size_inches(width, height)
+    if legend is not None:
+        legend.set_loc("center right" if picture.beside else "lower left")
+        legend.set_bbox_to_anchor((1.0, 0.5) if picture.beside else (0.06 / width, words / height))
+    figure.set_layout_engine(
+        ConstrainedLayoutEngine(
+            rect=(0.0, foot / height, 1.0 - right, 1.0 - (head + foot) / height), w_pad=0.05, h_pad=0.05
+        )
+    )
+    for line, own in zip(figure.subplots(rows, columns, squeeze=False), picture.panels, strict=True):
+        for axes in line[len(own) :]:
+            axes.set_axis_off()
+        for axes, panel in zip(line, own, strict=False):
+            _draw_panel(axes, panel)
+            if panel.own_legend and len(panels) > 1:
+                alone = {label: sample for label, sample in panel.entries().items() if label not in shared}
+                _legend(axes, alone, width / columns - 0.7, loc="lower left", bbox_to_anchor=(-0.02, 0.99))
+    left = 0.1 / width
+    top, bottom = 1.0 - 0.08 / height, 0.05 / height
+    figure.text(left, top, title, color=INK, fontsize=LABEL + 1, fontweight="bold", va="top")
+    figure.text(left, bottom, note, color=GREY, fontsize=LABEL, va="bottom")
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for axes in figure.axes:  # the layout's last digits are not the same twice
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 4))
+    return figure  # type: ignore[no-any-return]
+
+
+def _wrapped(words: str, room: float, size: float) -> str:
+    """Words in lines of so many inches, in letters of so many points."""
+    return textwrap.fill(literal(words), max(12, int(room * 72.0 / (0.6 * size))))
+
+
+def _legend(owner: Any, entries: Mapping[str, Any], room: float, *, one: bool = False, **place: Any) -> Any:
+    """Legend of a figure or axes in as many columns as the room, in inches, allows."""
+    labels = [_wrapped(label, room - 0.4, TICK) for label in entries]
+    legend = None
+    for columns in (1,) if one else range(len(entries), 0, -1):
+        if legend is not None:
+            legend.remove()
+        legend = owner.legend(
+            handles=list(entries.values()),
+            labels=labels,
+            ncols=columns,
+            fontsize=TICK,
+            frameon=False,
+            handlelength=2.4,
+            columnspacing=1.2,
+            borderaxespad=0.2,
+            labelspacing=0.3,
+            labelcolor=INK,
+            **place,
+        )
+        if legend.get_window_extent().width <= room * legend.get_figure().dpi:
+            break
+    return legend
+
+
+def _draw_panel(axes: Any, panel: Panel) -> None:
+    if panel.xlog:
+        axes.set_xscale("log")
+    if panel.ylog:
+        axes.set_yscale("log")
+    for number, curve in enumerate(panel.curves):
+        if len(curve.x):
+            _curve(axes, curve, panel.ylog, number, len(panel.curves))
+    for rule in panel.rules:
+        axes.axhline(rule.value, zorder=1, **rule.style())
+    if panel.paint is not None:
+        panel.paint(axes)
+    if panel.ylim is not None:
+        axes.set_ylim(*panel.ylim)
+    if axes.axison:
+        _frame(axes, panel)
+
+
+def _curve(axes: Any, curve: Curve, ylog: bool, number: int, curves: int) -> None:
+    x, y = (np.asarray(values, dtype=float) for values in (curve.x, curve.y))
+    few, colour = len(x) <= FEW, curve.look.colour
+    for band in curve.bands:
+        axes.fill_between(x, band.low, band.high, color=band.colour, alpha=band.alpha, linewidth=0, zorder=1)
+    every = max(1, len(x) // 5)  # markers of different curves stand at different places
+    marks = None if few else list(range(number * every // curves, len(x), every))
+    axes.plot(x, y, zorder=3 + curve.look.width, label=curve.label, markevery=marks, **curve.look.style())
+    if curve.spread is None or not any(curve.spread):
+        return
+    spread = np.asarray(curve.spread, dtype=float)
+    low, high = y - spread, y + spread
+    if ylog:  # a bar through zero has no lower end there
+        low = np.maximum(low, y / 3.0)
+    if few:
+        bars = np.maximum([y - low, high - y], 0.0)
+        axes.errorbar(
+            x, y, yerr=bars, fmt="none", ecolor=colour, elinewidth=1.0, capsize=2.0, alpha=0.7, zorder=2
+        )
+    else:
+        axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0.0, zorder=2)
+
+
+def _frame(axes: Any, panel: Panel) -> None:
+    from matplotlib import ticker
+
+    plain = ticker.FuncFormatter(lambda value, _: f"{value:g}")
+    if panel.ticks:
+        axes.xaxis.set_major_locator(ticker.FixedLocator(panel.ticks))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        axes.xaxis.set_major_formatter(plain)
+        axes.tick_params(axis="x", labelrotation=45 if len(panel.ticks) > 6 else 0)
+    elif panel.xlog:
+        axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+    elif panel.whole:
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=7, integer="x" in panel.whole, min_n_ticks=1))
+    if panel.ylog:
+        low, high = axes.get_ylim()
+        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+        if high / low < 100.0:  # less than two decades: say more than one number
+            axes.yaxis.set_minor_locator(ticker.LogLocator(subs=(2.0, 5.0)))
+            axes.yaxis.set_minor_formatter(plain)
+            axes.yaxis.set_major_formatter(plain)
+    else:
+        axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5, integer="y" in panel.whole, min_n_ticks=1))
+    room = axes.figure.get_size_inches()[0] / axes.get_gridspec().ncols - 0.6
+    title = "\n".join(_wrapped(line, room, LABEL) for line in panel.title.split("\n"))
+    axes.set_title(title, color=INK, fontsize=LABEL)
+    axes.set_xlabel(panel.xlabel, color=INK, fontsize=LABEL)
+    axes.set_ylabel(panel.ylabel, color=INK, fontsize=LABEL)
+    axes.tick_params(which="both", colors=INK, labelsize=TICK, length=2.5, width=0.6, pad=2)
+    axes.tick_params(which="minor", length=1.5, width=0.4)
+    if panel.paint is None:
+        axes.grid(axis="both" if panel.ticks else "y", color=PALE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side, spine in axes.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set_color(GREY)
+        spine.set_linewidth(0.6)
+
+
+def rgb(colours: Iterable[str]) -> list[tuple[float, ...]]:
+    """Return colours such as ``#0072B2`` as shares of red, green and blue."""
+    return [tuple(int(colour[k : k + 2], 16) / 255.0 for k in (1, 3, 5)) for colour in colours]

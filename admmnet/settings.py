@@ -1,115 +1,200 @@
-"""A setting: its table, help and range in one place, and the check that names value, bound and remedy."""
+"""Settings: fields of dataclasses that say everything about themselves; all lists of names are made from that."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from admmnet.errors import RequestError
 
-
-def setting(
-    default: Any,
-    table: str,
-    help: str,
-    *,
-    low: float = -math.inf,
-    high: float = math.inf,
-    open_low: bool = False,
-    open_high: bool = False,
-    choices: tuple[str, ...] = (),
-    metavar: str = "",
-) -> Any:
-    """Field with the table it belongs to, its help and its range; ``open_`` bounds are excluded."""
-    meta = {
-        "table": table,
-        "help": help,
-        "low": low,
-        "high": high,
-        "open_low": open_low,
-        "open_high": open_high,
-        "choices": choices,
-        "metavar": metavar,
-    }
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=meta)
-    return field(default=default, metadata=meta)
+Auto = Literal["auto"]
+_WORDS: dict[type, str] = {
+    Mapping: "a table",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+}
 
 
-def _range(meta: Mapping[str, Any]) -> str:
-    if meta["choices"]:
-        return "one of " + ", ".join(meta["choices"])
-    low, high = meta["low"], meta["high"]
-    parts = []
-    if low > -math.inf:
-        parts.append(f"{'above' if meta['open_low'] else 'at least'} {low:g}")
-    if high < math.inf:
-        parts.append(f"{'below' if meta['open_high'] else 'at most'} {high:g}")
-    return " and ".join(parts) or "any value"
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a setting's field says besides its type and default.
 
-
-def checked(name: str, value: Any, described: tuple[str, Mapping[str, Any]]) -> Any:
-    """Return the value as its setting's kind.
-
-    Parameters
+    Attributes
     ----------
-    name : str
-        How the message calls it.
-    value : object
-        What a file, a flag or a caller gave.
-    described : tuple
-        Annotation of the field, such as ``"float | Auto"``, and its metadata.
-
-    Raises
-    ------
-    RequestError
-        If it is not of that kind or out of range.
+    table, help : str
+        Table of a configuration file; one line for the help page.
+    low, high, open_low, open_high
+        Range of a number; ``open_`` bounds are excluded.
+    choices : tuple of str
+        All values that a text may have; none for any text.
+    metavar, short : str
+        Word for the value on the help page; one-letter flag.
+    scope : str
+        Who has it: all methods "", those of a ``network``, or those with the transport ``zmq``.
+    numbers : bool
+        Whether another value gives other vectors.
+    resume : bool
+        Whether a run that goes on may have another value than it began with.
+    hosts : bool
+        Whether each host of a run has its own value.
+    saved : bool
+        Whether config.toml of the run folder has it.
+    everyday : int
+        Its place among those that the help page names first; 0 for the others.
+    tunable : bool
+        Whether ``compare --tune`` may try values; it may for all that a method declares itself.
+    chosen : bool
+        Whether it names a run in pictures; other settings do so only where these do not tell runs apart.
     """
-    kind, meta = described
-    if value is None and "None" in kind:
-        return None
-    if value == "auto" and "Auto" in kind:
-        return value
-    for base in ("dict", "bool", "int", "float", "str"):
-        if kind.startswith(base):
-            return of_kind(name, value, base, meta, auto="Auto" in kind)
-    raise AssertionError(kind)
+
+    table: str
+    help: str
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    open_high: bool = False
+    choices: tuple[str, ...] = ()
+    metavar: str = ""
+    short: str = ""
+    scope: Literal["", "network", "zmq"] = ""
+    numbers: bool = True
+    resume: bool = False
+    hosts: bool = False
+    saved: bool = True
+    everyday: int = 0
+    tunable: bool = False
+    chosen: bool = False
+
+    @property
+    def range(self) -> str:
+        """Allowed values in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        parts = []
+        if self.low > -math.inf:
+            parts.append(f"{'above' if self.open_low else 'at least'} {self.low:g}")
+        if self.high < math.inf:
+            parts.append(f"{'below' if self.open_high else 'at most'} {self.high:g}")
+        return " and ".join(parts) or "any value"
 
 
-def of_kind(name: str, value: Any, base: str, meta: Mapping[str, Any], *, auto: bool) -> Any:
-    """Check one value against its base type and its bounds."""
-    words = {
-        "dict": "a table",
-        "bool": "true or false",
-        "int": "a whole number",
-        "float": "a number",
-        "str": "text",
-    }
-    wanted = words[base] + (" or 'auto'" if auto else "")
+def setting(default: Any, table: str, help: str, **about: Any) -> Any:
+    """Field of a setting; keywords as the attributes of ``About``."""
+    meta = {"about": About(table=table, help=help, **about)}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=dict, metadata=meta)
+    return dataclasses.field(default=default, metadata=meta)
 
-    def wrong() -> RequestError:
-        bound = "" if base in ("dict", "bool", "str") and not meta["choices"] else f", {_range(meta)}"
-        return RequestError(f"{name} = {value!r} is not allowed: it must be {wanted}{bound}")
 
-    if base in ("dict", "bool", "str"):
-        if not isinstance(value, {"dict": dict, "bool": bool, "str": str}[base]):
-            raise wrong()
-        if isinstance(value, str) and not value.isprintable():
-            raise wrong()  # surrogates of undecodable bytes could be written nowhere
-        if value == "" or (meta["choices"] and value not in meta["choices"]):
-            raise wrong()
-        return value
-    usable = (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-    )
-    if not usable or (base == "int" and value != int(value)):
-        raise wrong()
-    number = int(value) if base == "int" else float(value)
-    below = number < meta["low"] or (meta["open_low"] and number <= meta["low"])
-    above = number > meta["high"] or (meta["open_high"] and number >= meta["high"])
-    if below or above:
-        raise wrong()
-    return number
+@dataclass(frozen=True)
+class Setting:
+    """A setting, read from its field: name, type and what it says about itself."""
+
+    name: str
+    base: type
+    auto: bool
+    optional: bool
+    default: Any
+    about: About
+
+    @property
+    def flag(self) -> str:
+        """Flag of the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def key(self) -> str:
+        """Key in its table; ``agents`` is a number in [network] and a table of budgets in [privacy]."""
+        return "agents" if self.name == "budgets" else self.name
+
+    def check(self, value: Any, name: str | None = None) -> Any:
+        """Return the value as its type.
+
+        Parameters
+        ----------
+        value : object
+            What a file, a flag or a caller gave.
+        name : str, optional
+            How the message calls it, if not by the setting's name.
+
+        Raises
+        ------
+        RequestError
+            If it is not of that type or out of range; naming the setting, the value and what is allowed.
+        """
+        if (value is None and self.optional) or (self.auto and isinstance(value, str) and value == "auto"):
+            return value
+        if self.base in (int, float):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            usable = (
+                number and abs(value) <= sys.float_info.max and (self.base is float or value == int(value))
+            )
+            if usable and self._within(self.base(value)):
+                return self.base(value)
+        elif isinstance(value, self.base) and value != "":
+            # surrogates of undecodable bytes could be written nowhere
+            text = not isinstance(value, str) or value.isprintable()
+            if text and (not self.about.choices or value in self.about.choices):
+                return value
+        wanted = _WORDS[self.base] + (" or 'auto'" if self.auto else "")
+        ranged = self.base in (int, float) or self.about.choices
+        bound = f", {self.about.range}" if ranged else ""
+        raise RequestError(f"{name or self.name} = {value!r} is not allowed: it must be {wanted}{bound}")
+
+    def _within(self, number: float) -> bool:
+        about = self.about
+        below = number < about.low or (about.open_low and number <= about.low)
+        return not (below or number > about.high or (about.open_high and number >= about.high))
+
+    def parse(self, text: str) -> Any:
+        """Return what a flag's text means.
+
+        Raises
+        ------
+        RequestError
+            If it is no such value.
+        """
+        if self.base in (int, float) and not (self.auto and text == "auto"):
+            try:
+                value: Any = self.base(text)
+            except ValueError:
+                value = text
+            return self.check(value)
+        if self.base is bool and text in ("true", "false"):
+            return text == "true"
+        return text
+
+
+def settings_in(kind: type) -> dict[str, Setting]:
+    """Settings of a dataclass by name, in the order of its fields."""
+    return _settings_in(kind)
+
+
+@cache
+def _settings_in(kind: type) -> dict[str, Setting]:
+    return {found.name: found for found in _settings(kind)}
+
+
+def _settings(kind: type) -> Iterator[Setting]:
+    hints = get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        hint = hints[field.name]
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        bases = [get_origin(part) or part for part in parts if part is not NoneType]
+        default = {} if field.default is MISSING else field.default
+        yield Setting(
+            name=field.name,
+            base=next(base for base in bases if base is not Literal),
+            auto=Literal in bases,
+            optional=NoneType in parts,
+            default=default,
+            about=field.metadata["about"],
+        )

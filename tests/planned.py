@@ -66,7 +66,7 @@ def alone(n: int, m: float, settings: RunConfig, penalty: float | None = None, w
     """Return a method on agents of n records and convexity m, by the penalty or what it leaves to the regulariser."""
     penalty = m if penalty is None else penalty
     share, graph = AGENTS * (m - penalty), nx.cycle_graph(AGENTS)
-    settings = replace(settings, eta=penalty / (2 * DEGREE), regularisation=share, proximal=0.0)
+    settings = settings.changed(eta=penalty / (2 * DEGREE), regularisation=share, proximal=0.0)
     facts = Facts(graph, dict.fromkeys(graph, n), width, {})
     return METHODS[settings.algorithm](fixed(settings), facts)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
-FOUNDATION = {"errors", "types", "rng", "version", "settings"}
+FOUNDATION = {"errors", "types", "rng", "version", "settings", "registry"}
 ORDER = (
-    *("solvers", "privacy", "graph", "data", "holder", "methods", "config", "transport", "faults"),
+    *("solvers", "privacy", "graph", "data", "holder", "methods", "transport", "faults", "config"),
     *("running", "estimators", "auditing", "predict", "report", "experiments", "papers", "cli"),
 )
 """Lowest first, as docs/contributing.md lists them."""
@@ -20,7 +20,7 @@ AGAINST: set[tuple[str, str]] = {
     ("methods", "config"),
 }
 """Arrows against the order that are still there."""
-CIRCLES = {"config", "cli"}
+CIRCLES: set[str] = set()
 """Packages whose modules still import each other in circles."""
 
 

@@ -4,30 +4,65 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
-from admmnet.cli.account import account
-from admmnet.cli.agent import agent
-from admmnet.cli.baseline import baseline
-from admmnet.cli.calibrate import calibrate
-from admmnet.cli.compare import compare
-from admmnet.cli.data import data
-from admmnet.cli.evaluate import evaluate, predict
-from admmnet.cli.ledger import ledger
-from admmnet.cli.network import network
-from admmnet.cli.plot import plot
-from admmnet.cli.report import report
-from admmnet.cli.reproduce import reproduce
-from admmnet.cli.run import run
-from admmnet.cli.topology import topology
 from admmnet.errors import AdmmnetError, RequestError
+from admmnet.registry import meant
 from admmnet.transport import World, open_world
 from admmnet.transport.collective import install_exception_hook, report_error
 from admmnet.version import __version__
 
+COMMANDS = {
+    "account": "Read the accounts that many runs share.",
+    "agent": "Run one agent by itself, for several hosts.",
+    "baseline": "Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.",
+    "calibrate": "Print the noise and the cost of each step; touches no data.",
+    "compare": "Compare methods over epsilons and seeds: table, CSV and picture.",
+    "data": "Check a file of records.",
+    "evaluate": "Errors of a saved model on labelled rows.",
+    "ledger": "Read, check and export the agents' privacy ledgers.",
+    "network": "Make the network file and the keys of agents on several hosts.",
+    "plot": "Draw one run, or several beside each other.",
+    "predict": "Predictions of a saved model for new rows.",
+    "report": "Make one page of runs: figures, charts, graph, ledgers, what the epsilon means.",
+    "reproduce": "Make the figures of a paper: CSV, pictures and what holds of its claims.",
+    "run": "Train on the network and write a run folder.",
+    "topology": "Make and inspect graphs of agents.",
+}
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    """Commands whose modules are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Command of a name."""
+        if name not in COMMANDS:
+            return None
+        module = import_module(f"admmnet.cli.{'evaluate' if name == 'predict' else name}")
+        command: click.Command = getattr(module, name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Command that the words begin with."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}; {meant(args[0], COMMANDS)}".rstrip("; "))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One line a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="admmnet")
 def command_line() -> None:
     """Train one model on records that never leave their owners, with a privacy ledger for every agent.
@@ -35,13 +70,6 @@ def command_line() -> None:
     Without a command, `run` is meant: mpirun -n 5 python -m admmnet
     """
 
-
-_COMMANDS = (
-    *(run, baseline, compare, calibrate, evaluate, predict, ledger, account, topology),
-    *(network, agent, data, plot, report, reproduce),
-)
-for command in _COMMANDS:
-    command_line.add_command(command)
 
 _OWN_OPTIONS = ("-h", "--help", "--version")
 

@@ -10,7 +10,7 @@ import click
 from admmnet.errors import RequestError
 
 
-@click.group(short_help="Read the accounts that many runs share.")
+@click.group()
 def account() -> None:
     """Read the accounts that many runs on the same records share (run --account DIR)."""
 

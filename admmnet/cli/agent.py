@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.run import setting_flags
-from admmnet.config.checks import is_random
+from admmnet.cli.settings import SettingsCommand, given_in
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import load_config, parse_flag, read_values
+from admmnet.config.toml import load_config, read_values
 from admmnet.errors import RequestError, RunError
+from admmnet.graph.specs import is_random
 
 if TYPE_CHECKING:
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.zmq.transport import ZmqWorld
 
 
-@click.command(short_help="Run one agent by itself, for several hosts.")
+@click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option(
     "--id", "number", type=click.IntRange(min=0), required=True, metavar="I", help="number of the agent"
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 @click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
-@setting_flags
 @click.option("--quiet", is_flag=True, help="print nothing but errors")
 @click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
 @click.option("--debug", is_flag=True, help="show the traceback of an error")
@@ -117,11 +116,7 @@ def agent_settings(config: str | None, flags: Mapping[str, Any], network: Networ
         raise RequestError(
             "--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ"
         )
-    given = {
-        name: parse_flag(name, value) if isinstance(value, str) else value
-        for name, value in flags.items()
-        if value is not None
-    }
+    given = given_in(flags)
     if config is None and "resume" in given:
         return _resumed(given, network)
     asked = {**({} if config is None else read_values(Path(config))), **given}
@@ -169,7 +164,7 @@ def open_agent(
     network: Network, number: int, settings: RunConfig, secret: Path | None, parent: int | None
 ) -> ZmqWorld:
     """Connect an agent to its neighbours."""
-    from admmnet.transport.hosts.handshake import public_settings
+    from admmnet.running.handshake import public_settings
     from admmnet.transport.hosts.keys import read_keys
 
     keys = None if secret is None else read_keys(secret, number)
@@ -177,7 +172,7 @@ def open_agent(
         raise RequestError(
             f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
         )
-    from admmnet.faults.model import schedule_of
+    from admmnet.running.faults import schedule_of
     from admmnet.transport.zmq.membership import Membership
     from admmnet.transport.zmq.sockets import Deadlines
     from admmnet.transport.zmq.transport import ZmqWorld

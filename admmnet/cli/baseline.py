@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.run import setting_flags, settings_of
-from admmnet.config.checks import kind_of
+from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.config.modes import check_mode
-from admmnet.config.run_config import BASELINE_LOSSES, BASELINES, RunConfig
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
+from admmnet.methods import METHODS, single_sites
+from admmnet.registry import meant
 from admmnet.transport import World
 from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
     from admmnet.running.plan import Plan
 
-_NAMES = ", ".join(BASELINES)
 _WORDS = {
     "data_seed": "seed of the train/test draw",
     "regularisation": "weight lambda of ||theta||^2/2 beside the mean loss; auto: 1e-4, 1e-5 for hinge",
@@ -31,10 +33,24 @@ _WORDS = {
 """Help where that of `run` speaks of a network."""
 
 
-@click.command(short_help="Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.")
+class _Baseline(SettingsCommand):
+    """Settings of the method that is named first."""
+
+    more = "A method's own settings: admmnet baseline NAME --help."
+
+    def algorithms(self, args: list[str]) -> Iterator[str]:
+        """NAME."""
+        yield from [word for word in args if not word.startswith("-") and word in METHODS][:1]
+
+
+@click.command(
+    cls=_Baseline,
+    hidden=["algorithm", *(name for name, own in common_settings().items() if own.about.scope)],
+    changes={name: {"help": words} for name, words in _WORDS.items()}
+    | {"loss": {"metavar": "logistic|hinge|squared"}},
+)
 @click.argument("name", metavar="NAME")
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@setting_flags
 @click.option("--dry-run", is_flag=True, help="print noise and cost, train nothing and write nothing")
 @click.option("--quiet", is_flag=True, help="print nothing but errors")
 @click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
@@ -47,32 +63,20 @@ def baseline(
     NAME is sdca, dp-scd, seq-dp-scd, primal-dp-scd, sgd, dp-sgd, song-sgd or banco; sdca and sgd have no
     privacy. The run folder has the network's format. Under mpirun the first rank alone works.
     """
-    if name not in BASELINES:
-        raise RequestError(f"no baseline is called {name!r}; there are {_NAMES}")
-    for flag, value in flags.items():
-        if value is not None and _foreign(flag):
-            why = f"the method is named once, as in admmnet baseline {name}"
-            if flag != "algorithm":
-                why = "there is no network, one holder has all records"
-            raise RequestError(f"--{flag.replace('_', '-')} does not go with baseline: {why}")
+    if name not in METHODS or METHODS[name].verb != "none":
+        names = single_sites()
+        raise RequestError(
+            f"no baseline is called {name!r}; {meant(name, names)}there are {', '.join(names)}"
+        )
+    if flags["algorithm"] is not None:
+        raise RequestError(
+            f"--algorithm does not go with baseline: the method is named once, as in admmnet baseline {name}"
+        )
     settings = settings_of(config, flags | {"algorithm": name})
     if dry_run:
         _show_plan(settings, as_json=as_json)
         return
     train(settings, LocalWorld(), quiet=quiet, as_json=as_json, debug=debug)
-
-
-def _foreign(flag: str) -> bool:
-    return flag == "algorithm" or kind_of(flag) == "network"
-
-
-for _option in baseline.params:
-    if isinstance(_option, click.Option) and _option.name in RunConfig.__dataclass_fields__:
-        _option.hidden = _foreign(_option.name)  # still read, to be refused with the reason
-        _option.help = (_option.help or "").removeprefix("baselines: ")
-        _option.help = _WORDS.get(_option.name, _option.help)
-        if _option.name == "loss":
-            _option.metavar = "|".join(BASELINE_LOSSES)
 
 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.run import setting_flags, settings_of
+from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
@@ -21,14 +21,13 @@ BUILT_IN_TRAINING = 35_000
 """Training records of census and adult, shared evenly if --records is not given."""
 
 
-@click.command(short_help="Print the noise and the cost of each step; touches no data.")
+@click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option(
     "--records",
     metavar="N[,N...]",
     help="records of every agent, or of each one (default: 35,000 over all agents)",
 )
-@setting_flags
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
 def calibrate(config: str | None, records: str | None, as_json: bool, **flags: Any) -> None:
     """Print the noise of a run and what each part of its budget buys.

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.run import setting_flags
-from admmnet.config.toml import parse_flag, read_values
+from admmnet.cli.settings import SettingsCommand, given_in, words_after
+from admmnet.config.toml import read_values
 from admmnet.errors import AdmmnetError, RunError
-from admmnet.experiments.parsing import OWN, listed, parse_epsilons, parse_seeds
+from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds
 from admmnet.experiments.progress import Watch
 
 if TYPE_CHECKING:
@@ -72,7 +73,22 @@ class GridProgress(Watch):
             self._bar.stop()
 
 
-@click.command(short_help="Compare methods over epsilons and seeds: table, CSV and picture.")
+class _Compare(SettingsCommand):
+    """Settings of all methods that are compared."""
+
+    more = "Methods' own settings: admmnet compare --algorithms NAME,... --help."
+
+    def algorithms(self, args: list[str]) -> Iterator[str]:
+        """NAME of every NAME[:METHOD[:ACCOUNTANT]]."""
+        for text in words_after(args, "--algorithms"):
+            yield from (parse_entry(part).algorithm for part in listed(text))
+
+
+@click.command(
+    cls=_Compare,
+    hidden=set(OWN) - {"out"},
+    changes={"out": {"required": True, "help": "folder of the comparison; the same again goes on with it"}},
+)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option(
     "--algorithms", required=True, metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare"
@@ -92,7 +108,6 @@ class GridProgress(Watch):
 )
 @click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
 @click.option("--plot", metavar="FILE", help="draw the picture here, too: .png, .svg or .pdf")
-@setting_flags
 @click.option("--quiet", is_flag=True, help="print nothing but errors")
 @click.option("--json", "as_json", is_flag=True, help="print JSON instead of the table")
 @click.option("--debug", is_flag=True, help="show the traceback of an error")
@@ -147,25 +162,13 @@ def _comparison(config: str | None, flags: dict[str, Any]) -> Comparison:
     settings = {} if config is None else read_values(Path(config))
     tune, tune_seeds = flags.pop("tune"), flags.pop("tune_seeds")
     out, resplit = flags.pop("out"), flags.pop("resplit")
-    given = {
-        name: parse_flag(name, value) if isinstance(value, str) else value
-        for name, value in flags.items()
-        if value is not None
-    }
     return Comparison(
         algorithms=listed(algorithms),
         epsilons=parse_epsilons(epsilons),
         seeds=parse_seeds(seeds),
         out=out,
-        settings=settings | given,
+        settings=settings | given_in(flags),
         resplit=resplit,
         tune=tune,
         tune_seeds=tune_seeds,
     )
-
-
-for _option in compare.params:
-    if isinstance(_option, click.Option) and _option.name == "out":
-        _option.required, _option.help = True, "folder of the comparison; the same again goes on with it"
-    elif isinstance(_option, click.Option) and _option.name in OWN:
-        _option.hidden = True  # what a comparison fills in itself is refused with the reason

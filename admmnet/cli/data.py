@@ -17,7 +17,7 @@ _KEYS = ("label", "positive", "features", "no_intercept", "schema", "normalise",
 """Settings of a run's [data] by which a file is read."""
 
 
-@click.group(short_help="Check a file of records.", no_args_is_help=False)
+@click.group(no_args_is_help=False)
 def data() -> None:
     """Look into a file of records on this machine; nothing is sent, and nothing is kept."""
 

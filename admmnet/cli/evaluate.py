@@ -45,13 +45,13 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
 
 
 def _request(features: str | None, **given: Any) -> NewData:
-    from admmnet.config.toml import parse_flag
+    from admmnet.config.run_config import find_setting
     from admmnet.predict.apply import NewData
 
-    return NewData(features=None if features is None else parse_flag("features", features), **given)
+    return NewData(features=None if features is None else find_setting("features").parse(features), **given)
 
 
-@click.command(short_help="Errors of a saved model on labelled rows.")
+@click.command()
 @_new_data(labelled=True)
 @click.option(
     "--part",
@@ -98,7 +98,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
         )
 
 
-@click.command(short_help="Predictions of a saved model for new rows.")
+@click.command()
 @_new_data(labelled=False)
 @click.option("--agent", type=int, metavar="I", help="use this agent's vector, not the consensus")
 @click.option("--out", "-o", type=_PATH, metavar="FILE", help="file (default: standard output)")

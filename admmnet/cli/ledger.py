@@ -15,7 +15,7 @@ from admmnet.errors import RequestError
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 
 
-@click.group(short_help="Read, check and export the agents' privacy ledgers.", no_args_is_help=False)
+@click.group(no_args_is_help=False)
 def ledger() -> None:
     """Read, check and export the agents' privacy ledgers."""
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admmnet.config.checks import check_graph_seed
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
@@ -20,9 +19,7 @@ FIRST_PORT = 5570
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]+))?")
 
 
-@click.group(
-    short_help="Make the network file and the keys of agents on several hosts.", no_args_is_help=False
-)
+@click.group(no_args_is_help=False)
 def network() -> None:
     """Make the network file and the keys of agents on several hosts (docs/hosts.md)."""
 
@@ -56,10 +53,11 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
     Line i of the hosts file is the host of agent i; lines may repeat.
     """
     from admmnet.graph import load_topology
+    from admmnet.graph.specs import check_seed
     from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.hosts.network import Peer, make_network
 
-    check_graph_seed(topology, seed)
+    check_seed("--seed", topology, seed)
     graph = load_topology(topology, seed=seed)
     addresses = addresses_of(hosts, len(graph), port)
     keys = [] if plain else [Keys.fresh() for _ in addresses]

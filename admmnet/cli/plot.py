@@ -12,7 +12,7 @@ from admmnet.errors import RequestError
 _PATH = click.Path(path_type=Path)
 
 
-@click.command(short_help="Draw one run, or several beside each other.")
+@click.command()
 @click.argument("runs", nargs=-1, required=True, type=_PATH, metavar="RUN...")
 @click.option("--out", "-o", required=True, type=_PATH, metavar="FILE", help="picture: .png, .svg or .pdf")
 @click.option(

@@ -10,7 +10,7 @@ import click
 from admmnet.errors import CheckFailed, RequestError
 
 
-@click.command(short_help="Make one page of runs: figures, charts, graph, ledgers, what the epsilon means.")
+@click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
 @click.option(
     "--out",

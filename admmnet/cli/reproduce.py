@@ -10,7 +10,7 @@ from admmnet.cli.compare import GridProgress, Interrupted
 from admmnet.papers import PAPERS
 
 
-@click.command(short_help="Make the figures of a paper: CSV, pictures and what holds of its claims.")
+@click.command()
 @click.argument("paper", type=click.Choice(PAPERS), metavar="|".join(PAPERS))
 @click.option("--quick", is_flag=True, help="few seeds, few points: under three minutes on two idle cores")
 @click.option("--data-dir", metavar="DIR", help="folder of the data sets, as for `run`")

@@ -4,61 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import flag_fields, load_config, parse_flag
-from admmnet.errors import RequestError
+from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.transport import World, open_world
 
-_SHORT = {"out": "-o"}
 
-
-def setting_flags(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one option a setting; values stay text, so that every error has one form."""
-    for name, kind, meta in reversed(flag_fields()):
-        flag = "--" + name.replace("_", "-")
-        names = [flag, _SHORT[name]] if name in _SHORT else [flag]
-        if kind.startswith("bool"):
-            if "Auto" in kind:  # without either word it is by the method
-                names = [f"{flag}/--no-{flag.removeprefix('--')}"]
-            function = click.option(*names, name, is_flag=True, default=None, help=meta["help"])(function)
-            continue
-        word = "|".join(meta["choices"]) or meta["metavar"] or ("N" if kind.startswith("int") else "X")
-        if "Auto" in kind:
-            word += "|auto"
-        function = click.option(*names, name, metavar=word, help=meta["help"])(function)
-    return function
-
-
-def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
-    """Return the settings of a command line."""
-    given = {
-        name: parse_flag(name, value) if isinstance(value, str) else value
-        for name, value in flags.items()
-        if value is not None
-    }
-    if "resume" in given:
-        return _resumed(config, given)
-    return load_config(config, given)
-
-
-def _resumed(config: str | None, given: Mapping[str, Any]) -> RunConfig:
-    from admmnet.running.checkpoint.resume import resumed_config
-
-    if config is not None:
-        raise RequestError(
-            f"{config} and --resume exclude each other: the run goes on with its own config.toml"
-        )
-    return resumed_config(given["resume"], given)
-
-
-@click.command(short_help="Train on the network and write a run folder.")
+@click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@setting_flags
 @click.option("--quiet", is_flag=True, help="print nothing but errors")
 @click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
 @click.option("--debug", is_flag=True, help="show the traceback of an error")

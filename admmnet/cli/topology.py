@@ -7,14 +7,12 @@ from pathlib import Path
 
 import click
 
-from admmnet.config.checks import check_graph_seed
-
 _SEED = click.option(
     "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph"
 )
 
 
-@click.group(short_help="Make and inspect graphs of agents.", no_args_is_help=False)
+@click.group(no_args_is_help=False)
 def topology() -> None:
     """Make and inspect graphs of agents: files, or specs such as ring:5 (docs/topologies.md)."""
 
@@ -28,8 +26,9 @@ def topology() -> None:
 def make(spec: str, seed: int, out: Path) -> None:
     """Write the graph of SPEC to a file; its ending chooses the format."""
     from admmnet.graph import load_topology, write_topology
+    from admmnet.graph.specs import check_seed
 
-    check_graph_seed(spec, seed)
+    check_seed("--seed", spec, seed)
     graph = load_topology(spec, seed=seed)
     write_topology(graph, out)
     print(f"{out}: {graph.number_of_nodes()} agents, {graph.number_of_edges()} edges")
@@ -43,8 +42,9 @@ def make(spec: str, seed: int, out: Path) -> None:
 def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
     """Show a graph's size, degrees and spectral facts."""
     from admmnet.graph import describe, load_topology
+    from admmnet.graph.specs import check_seed
 
-    check_graph_seed(source, seed)
+    check_seed("--seed", source, seed)
     graph = load_topology(source, seed=seed)
     facts = describe(graph).as_dict()
     if plot is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from admmnet.config.run_config import RunConfig, metadata
+from admmnet.config.run_config import RunConfig, foreign_names, owners_of, settings_of
 from admmnet.errors import RequestError
-from admmnet.settings import of_kind
+from admmnet.registry import meant
+from admmnet.settings import Setting, settings_in
 
 TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run")
 
@@ -51,6 +52,15 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise RequestError(f"{path} is not a TOML file: {error}") from None
 
 
+def algorithm_in(path: Path) -> str | None:
+    """The method that a TOML file names; None where it names none, or cannot be read."""
+    try:
+        found = read_toml(path)["algorithm"]["algorithm"]
+    except (RequestError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
 def read_values(path: Path) -> dict[str, Any]:
     """Return the settings of a TOML file by name, unchecked but for their tables and keys.
 
@@ -60,24 +70,29 @@ def read_values(path: Path) -> dict[str, Any]:
         If the file is missing or not TOML, or a key is unknown or in the wrong table.
     """
     tables = read_toml(path)
-    names = {(meta["table"], _key(name)): name for name, (_, meta) in metadata().items()}
     values: dict[str, Any] = {}
     for table, content in tables.items():
         if table not in TABLES or not isinstance(content, dict):
-            raise RequestError(f"{path}: unknown table or key [{table}]; tables: {', '.join(TABLES)}")
+            raise RequestError(
+                f"{path}: unknown table or key [{table}]; {meant(table, TABLES)}tables: {', '.join(TABLES)}"
+            )
         for key, value in content.items():
-            if (table, key) not in names:
-                homes = [home for home, other in names if other == key]
-                known = ", ".join(sorted(other for home, other in names if home == table))
-                hint = f"it belongs to [{homes[0]}]" if homes else f"keys there: {known}"
-                raise RequestError(f"{path}: unknown key {key} = {value!r} in [{table}]; {hint}")
-            # `agents` is a number in [network] and a table of budgets in [privacy]
-            values[names[table, key]] = value
+            values[_name(path, table, key, value)] = value
     return values
 
 
-def _key(name: str) -> str:
-    return "agents" if name == "budgets" else name
+def _name(path: Path, table: str, key: str, value: Any) -> str:
+    """Name of the setting of a key: a common one, else any method's own."""
+    homes = {own.about.table: own.name for own in common_settings().values() if own.key == key}
+    if table not in homes:
+        homes |= {own.about.table: own.name for _, own in owners_of(key)}
+    if table in homes:
+        return homes[table]
+    hint = f"it belongs to [{next(iter(homes))}]" if homes else ""
+    if not homes:
+        known = sorted(own.key for own in common_settings().values() if own.about.table == table)
+        hint = f"{meant(key, [*known, *foreign_names()])}keys there: {', '.join(known)}"
+    raise RequestError(f"{path}: unknown key {key} = {value!r} in [{table}]; {hint}")
 
 
 def to_toml(config: RunConfig) -> str:
@@ -87,41 +102,19 @@ def to_toml(config: RunConfig) -> str:
     """
     import tomli_w
 
-    from admmnet.config.checks import has_setting
-
     tables: dict[str, dict[str, Any]] = {table: {} for table in TABLES}
-    for name, (_, meta) in metadata().items():
+    for name, own in settings_of(config.algorithm).items():
         value = getattr(config, name)
-        if (
-            name not in ("out", "resume")
-            and value is not None
-            and value != {}
-            and has_setting(config.algorithm, name)
-        ):
-            tables[meta["table"]][_key(name)] = value
+        if own.about.saved and value is not None and value != {}:
+            tables[own.about.table][own.key] = value
     return str(tomli_w.dumps({table: content for table, content in tables.items() if content}))
 
 
-def flag_fields() -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Name, type and metadata of every setting that has a flag, in the order of the help page."""
-    return [(name, kind, meta) for name, (kind, meta) in metadata().items() if not kind.startswith("dict")]
+def common_settings() -> dict[str, Setting]:
+    """Settings of the sections, in the order of the tables; methods add their own."""
+    return in_order(settings_in(RunConfig).values())
 
 
-def parse_flag(name: str, text: str) -> Any:
-    """Return the value of a flag as its setting's type.
-
-    Raises
-    ------
-    RequestError
-        If the text is no such value.
-    """
-    kind, meta = metadata()[name]
-    if kind.startswith(("int", "float")) and not (text == "auto" and "Auto" in kind):
-        try:
-            value: Any = int(text) if kind.startswith("int") else float(text)
-        except ValueError:
-            value = text
-        return of_kind(name, value, kind.split(" ")[0], meta, auto="Auto" in kind)
-    if kind.startswith("bool") and text in ("true", "false"):
-        return text == "true"
-    return text
+def in_order(settings: Iterable[Setting]) -> dict[str, Setting]:
+    """Settings by name, in the order of their tables."""
+    return {own.name: own for own in sorted(settings, key=lambda own: TABLES.index(own.about.table))}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from admmnet.data.sets import BUILT_IN, NAMES, OFFICIAL
 from admmnet.errors import RequestError
+from admmnet.settings import setting, settings_in
 
 IPUMS = "ipums:"
 """Start of a name that is followed by the name of the user's own file."""
@@ -27,67 +28,105 @@ AGENT = "{agent}"
 """Placeholder in a path: every agent has a file of its own, numbered from 0."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DataSettings:
-    """The request for data; every rank holds the same one.
+    """The request for data, section [data] of a run's settings; every rank holds the same one."""
 
-    Attributes
-    ----------
-    data : str
-        A name of `BUILT_IN`, `ipums:FILE`, or a path with an ending of `FILE_FORMS`, with `{agent}` in it for
-        one file an agent.
-    data_dir : str or None
-        Folder of the downloaded sets (`DIR/adult/adult.data.gz`, ...).
-    data_seed : int
-        Decides the train/test draw and the shards, 0 or more.
-    test : str or None
-        Path of the test records, or "official" for the test part of a set of `OFFICIAL`.
-    test_fraction : float or None
-        Share of the records drawn as test set, above 0 and below 1; excludes `test`.
-    no_test : bool
-        Trains on all records, without test records; excludes both.
-    split : str
-        "iid", "dirichlet:A" or "by-column:NAME".
-    label : str or None
-        Name of the label column of a csv file.
-    positive : str or None
-        Label value that becomes +1.
-    features : int or None
-        Width of libsvm rows (or the expected width of npz rows).
-    no_intercept : bool
-        Leaves the constant column out.
-    schema : mapping or None
-        The table `[data.schema]` of a configuration, see docs/data.md.
-    normalise : {"rows", "columns", "public"}
-        What is scaled: rows alone, to norm 1, as always in the end; or features before that, by their largest
-        absolute value among the training records ("columns") or by declared bounds ("public").
-    project : int or None
-        Number of features after a random projection, made by `data_seed` alone.
-    centre : float, "mean" or None
-        Value of a real target that becomes 0, or the mean of the training records'; None for the middle of
-        its range.
-    """
+    data: str = setting(
+        "census",
+        "data",
+        "data set (docs/data.md), or a .csv, .npz or .libsvm file",
+        metavar="NAME|PATH",
+        hosts=True,
+        everyday=3,
+        chosen=True,
+    )
+    data_dir: str | None = setting(
+        None,
+        "data",
+        "folder of the data sets, as DIR/adult/adult.data[.gz]",
+        metavar="DIR",
+        numbers=False,
+        hosts=True,
+    )
+    data_seed: int = setting(0, "data", "seed of the train/test draw and of the shards", low=0, chosen=True)
+    test: str | None = setting(
+        None,
+        "data",
+        "file of test records; 'official': the set's own test part",
+        metavar="PATH",
+        hosts=True,
+        everyday=4,
+    )
+    test_fraction: float | None = setting(
+        None, "data", "share of records kept for testing", low=0.0, high=1.0, open_low=True, open_high=True
+    )
+    no_test: bool = setting(
+        False, "data", "train on all records: there are no test records, and no errors", everyday=5
+    )
+    split: str = setting(
+        "iid",
+        "data",
+        "how records go to agents",
+        metavar="iid|dirichlet:A|by-column:NAME",
+        scope="network",
+        chosen=True,
+    )
+    label: str | None = setting(None, "data", "label column of a .csv file", metavar="NAME")
+    positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
+    features: int | None = setting(None, "data", "number of features of a .libsvm file", low=1)
+    no_intercept: bool = setting(False, "data", "do without the constant column")
+    data_dependent: bool = setting(
+        False,
+        "data",
+        "accept an encoding discovered from private records, which no ledger covers",
+        numbers=False,
+    )
+    normalise: str = setting(
+        "rows",
+        "data",
+        "what is scaled: rows alone, or features first, by their largest values (columns) or declared bounds",
+        choices=NORMALISE,
+        chosen=True,
+    )
+    project: int | None = setting(
+        None,
+        "data",
+        "random projection of the features to this many, by the data seed",
+        low=1,
+        metavar="D",
+        chosen=True,
+    )
+    centre: str | None = setting(
+        None, "data", "value of a real target that becomes 0: a number, or mean", metavar="X|mean"
+    )
+    schema: Mapping[str, Any] = setting(
+        {}, "data", "public schema of a file: labels, columns, categories, bounds"
+    )
 
-    data: str = "census"
-    data_dir: str | None = None
-    data_seed: int = 0
-    test: str | None = None
-    test_fraction: float | None = None
-    no_test: bool = False
-    split: str = "iid"
-    label: str | None = None
-    positive: str | None = None
-    features: int | None = None
-    no_intercept: bool = False
-    schema: Mapping[str, Any] | None = None
-    normalise: str = "rows"
-    project: int | None = None
-    centre: float | str | None = None
+    def check(self) -> None:
+        """Check where test records come from.
+
+        Raises
+        ------
+        RequestError
+            Naming the settings.
+        """
+        given = [
+            name for name in ("no_test", "test", "test_fraction") if getattr(self, name) not in (None, False)
+        ]
+        if len(given) > 1:
+            raise RequestError(f"{given[0]} and {given[1]} exclude each other: give one of them")
 
     @property
     def named(self) -> bool:
         """Whether a known set is meant, not a path."""
         return self.data in BUILT_IN or self.data.startswith(IPUMS)
+
+    @property
+    def public_data(self) -> bool:
+        """Whether a set is meant that is declared public; files and ``ipums:FILE`` are not."""
+        return self.data in BUILT_IN
 
     @property
     def per_agent(self) -> bool:
@@ -178,8 +217,12 @@ def check_settings(settings: DataSettings) -> None:
     RequestError
         Naming the setting, its value, what is allowed and the remedy.
     """
+    for name, known in settings_in(DataSettings).items():
+        if name != "centre":  # also a number
+            known.check(getattr(settings, name))
+    settings.check()
     split = parse_split(settings.split)
-    _check_numbers(settings)
+    parse_centre(settings.centre)
     if settings.named:
         _check_named(settings)
     else:
@@ -195,10 +238,8 @@ def _check_named(settings: DataSettings) -> None:
             raise RequestError(
                 f"{flag} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}"
             )
-    other = set(settings.schema or {}) - FIXED_KEYS
-    if settings.features is not None or (
-        settings.schema is not None and not ipums and (other or not settings.schema)
-    ):
+    other = set(settings.schema) - FIXED_KEYS
+    if settings.features is not None or (other and not ipums):
         which = "--features" if settings.features is not None else "[data.schema]"
         raise RequestError(
             f"{which} goes with a file; {settings.data!r} has a public encoding of its own"
@@ -212,31 +253,6 @@ def _check_named(settings: DataSettings) -> None:
             else "no --test, only --test-fraction or --no-test"
         )
         raise RequestError(f"--test {settings.test} does not go with {settings.data!r}: it takes {allowed}")
-
-
-def _check_numbers(settings: DataSettings) -> None:
-    if settings.data_seed < 0:
-        raise RequestError(f"--data-seed must be 0 or more, got {settings.data_seed}")
-    fraction = settings.test_fraction
-    if fraction is not None and not 0 < fraction < 1:
-        raise RequestError(f"--test-fraction must lie strictly between 0 and 1, got {fraction:g}")
-    if fraction is not None and settings.test is not None:
-        raise RequestError(
-            f"--test {settings.test} and --test-fraction {fraction:g} exclude each other: drop one"
-        )
-    if settings.no_test and (fraction is not None or settings.test is not None):
-        raise RequestError("--no-test excludes --test and --test-fraction: drop one")
-    if settings.features is not None and settings.features < 1:
-        raise RequestError(f"--features must be 1 or more, got {settings.features}")
-    if settings.project is not None and settings.project < 1:
-        raise RequestError(f"--project must be 1 or more, got {settings.project}")
-    if settings.normalise not in NORMALISE:
-        none = "; rows are always scaled, for every guarantee needs norms of at most 1"
-        raise RequestError(
-            f"--normalise must be one of {', '.join(NORMALISE)}, got {settings.normalise!r}"
-            + (none if settings.normalise == "none" else "")
-        )
-    parse_centre(settings.centre)
 
 
 def parse_centre(value: float | str | None) -> float | Literal["mean"] | None:

@@ -10,9 +10,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from admmnet.config.checks import BASELINE_OWNERS
 from admmnet.config.defaults import with_delta
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import RunConfig, own_settings
+from admmnet.config.toml import common_settings
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder import Door, Holder, SimulatedHolder
 from admmnet.holder.rows import Features, is_sparse, squared_norms
@@ -28,7 +28,7 @@ from admmnet.solvers.batch import run_single
 from admmnet.types import Matrix, Vector
 
 _COMMON = ("loss", "regularisation", "method", "accountant", "epsilon", "delta", "data_dependent")
-"""Settings that ``fit`` takes besides those of [baseline]."""
+"""Settings that ``fit`` takes besides the method's own."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def fit(
     BudgetError
         The budget affords no step.
     """
-    usable = sorted((*_COMMON, *BASELINE_OWNERS))
-    strangers = sorted(set(settings) - set(usable))
+    usable = (*_COMMON, *own_settings(algorithm))
+    strangers = sorted(set(settings) & common_settings().keys() - set(_COMMON))
     if strangers:
         raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
     rows = prepare_rows(X, fit_intercept=fit_intercept)

@@ -8,11 +8,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import find_setting
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments.grid import Grid
 from admmnet.experiments.parsing import said
@@ -99,8 +98,8 @@ def read_agreeing(folder: Path, settings: dict[str, Any]) -> dict[str, Any] | No
 def _check(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
     for key in dict.fromkeys((*now, *then)):  # the version comes first
         before = then.get(key, _default(key))  # an older call knew fewer settings
-        if key not in (*LISTS, "tune") and before != now.get(key):
-            _refuse(folder, key, before, now.get(key))
+        if key not in (*LISTS, "tune") and before != now.get(key, _default(key)):
+            _refuse(folder, key, before, now.get(key, _default(key)))
     _check_lists(folder, then, now)
     for method in then["algorithms"]:
         if then["tune"].get(method) != now["tune"].get(method):
@@ -108,8 +107,10 @@ def _check(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:
 
 
 def _default(name: str) -> Any:
-    field = RunConfig.__dataclass_fields__.get(name)
-    return None if field is None or field.default is MISSING else field.default
+    try:
+        return find_setting(name).default
+    except RequestError:
+        return None
 
 
 def _check_lists(folder: Path, then: dict[str, Any], now: dict[str, Any]) -> None:

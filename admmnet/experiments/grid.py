@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_comparable
-from admmnet.config.run_config import BASELINES, RunConfig
+from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.parsing import (
     OWN,
@@ -21,6 +21,7 @@ from admmnet.experiments.parsing import (
     said,
     short,
 )
+from admmnet.settings import settings_in
 
 TRIAL_SEEDS = 1_000_000
 """Seed of the first trial; the seeds compared lie below it where anything is tuned."""
@@ -126,17 +127,16 @@ class Grid:
         self.seeds = _distinct("seeds", comparison.seeds)
         self.candidates = parse_tune(comparison.tune, self.entries, comparison.settings)
         self._check_tuning()
-        for cell in self.cells_to_check():
-            self.config(cell)  # refuses what is contradictory
-        cells = list(self.cells_to_check())
-        network = (cell for cell in cells if cell.case.entry.algorithm not in BASELINES)
-        self.sample = self.config(next(network, cells[0]))
+        configs = [self.config(cell) for cell in self.cells_to_check()]  # refuses what is contradictory
+        self.sample = next((config for config in configs if not config.baseline), configs[0])
         check_comparable(self.sample, "compare")
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
+        known = {name: own for config in configs for name, own in settings_in(type(config)).items()}
+        self._pooled = any(config.baseline for config in configs)
         self.common = {
-            f.name: comparison.settings.get(f.name, f.default if f.default is not MISSING else {})
-            for f in fields(RunConfig)
-            if f.name not in OWN and not (comparison.resplit and f.name == "data_seed")
+            name: comparison.settings.get(name, own.default)
+            for name, own in known.items()
+            if name not in OWN and not (comparison.resplit and name == "data_seed")
         }
 
     def choose_delta(self, agents: int, pooled: int) -> None:
@@ -147,8 +147,7 @@ class Grid:
         agents, pooled : int
             Records of the smallest agent, and of the one holder that a baseline has.
         """
-        baselines = any(entry.algorithm in BASELINES for entry in self.entries)
-        self.delta = float(with_delta(self.sample, [pooled if baselines else agents]).delta)
+        self.delta = float(with_delta(self.sample, [pooled if self._pooled else agents]).delta)
 
     def _refuse_own(self, settings: Mapping[str, Any]) -> None:
         for name in sorted(set(settings) & set(OWN)):
@@ -243,7 +242,7 @@ class Grid:
     def folder(self, cell: Cell) -> str:
         """Run folder of a cell, below the comparison's."""
         entry, case = cell.case.entry, cell.case
-        words = [entry.algorithm]
+        words = [entry.algorithm.replace(":", "-")]
         if case.epsilon is not None:
             words += [entry.method, entry.accountant, short(case.epsilon)]
         if cell.trial:

@@ -7,32 +7,26 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeVar
 
-from admmnet.config.checks import has_setting
-from admmnet.config.run_config import ALGORITHMS, BASELINES, OPEN, metadata
-from admmnet.config.toml import parse_flag
+from admmnet.config.run_config import RunConfig, find_setting, foreign_names, has_setting
 from admmnet.errors import RequestError
+from admmnet.methods import METHODS
+from admmnet.settings import settings_in
 
 Values = tuple[tuple[str, Any], ...]
 """Settings by name, in one order."""
 
-_NAMES = ALGORITHMS + BASELINES
-PROCESSES = (
-    *("transport", "on_loss", "checkpoint_every", "resume"),
-    *("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline"),
-)
+PROCESSES = tuple(name for name, own in settings_in(RunConfig).items() if own.about.resume)
 """Settings that say how agents are run, and change no vector."""
 OWN = (
     *("algorithm", "method", "accountant", "epsilon", "seed", "account", "no_account", "group_size"),
-    *("no_test", "private", "out", "budgets", *PROCESSES),
+    *("no_test", "private", "out", "resume", "budgets", *PROCESSES),
 )
 """Settings of a run that a comparison fills in itself, or cannot have."""
-TUNABLE = tuple(
-    name
-    for name, (_, meta) in metadata().items()
-    if name == "regularisation"
-    or (meta["table"] in ("algorithm", "baseline", "privacy") and name not in (*OWN, "delta"))
-)
-"""Settings that may be tried: those that change neither the data, nor the problem, nor the promise."""
+
+
+def tunable() -> set[str]:
+    """Settings that may be tried: those that change neither the data, nor the problem, nor the promise."""
+    return {name for name, own in settings_in(RunConfig).items() if own.about.tunable} | foreign_names()
 
 
 @dataclass(frozen=True)
@@ -46,7 +40,7 @@ class Entry:
     @property
     def private(self) -> bool:
         """Whether it has an epsilon."""
-        return self.algorithm not in OPEN
+        return METHODS[self.algorithm].private
 
     @property
     def text(self) -> str:
@@ -70,20 +64,28 @@ def parse_entry(text: str) -> Entry:
     RequestError
         If it is of another form or the name is unknown.
     """
-    name, *rest = text.split(":")
-    if name not in _NAMES or len(rest) > 2 or not all(part in ("proven", "published") for part in rest):
-        raise RequestError(
+    name, rest = text, list[str]()
+    while name.rpartition(":")[2] in ("proven", "published"):
+        name, _, last = name.rpartition(":")
+        rest.insert(0, last)
+    try:
+        method = METHODS[name]
+    except RequestError as error:
+        error.args = (
             f"--algorithms {text!r} is not allowed: it must be NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT, as in "
-            f"pp-admm,ipp-admm:published:proven; names: {', '.join(_NAMES)}; the rest: proven, published"
+            f"pp-admm,ipp-admm:published:proven; {error}",
         )
-    if name in OPEN:
+        raise
+    if len(rest) > 2:
+        raise RequestError(f"--algorithms {text!r} is not allowed: it must be NAME:METHOD:ACCOUNTANT at most")
+    if not method.private:
         if rest not in ([], ["published"]):
             raise RequestError(
                 f"--algorithms {text}: {name} has no privacy, and so no such form: write {name}"
             )
         return Entry(name, "published", "published")
-    method = rest[0] if rest else "proven"
-    return Entry(name, method, rest[1] if len(rest) == 2 else method)
+    form = rest[0] if rest else "proven"
+    return Entry(name, form, rest[1] if len(rest) == 2 else form)
 
 
 def parse_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
@@ -105,7 +107,7 @@ def parse_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
 
 def parse_epsilons(text: str) -> tuple[float, ...]:
     """Return the numbers of ``0.5,1,2``; their range is checked with the settings of the runs."""
-    return tuple(float(parse_flag("epsilon", part)) for part in listed(text))
+    return tuple(float(find_setting("epsilon").parse(part)) for part in listed(text))
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -196,17 +198,17 @@ def having(values: Mapping[str, Some], entry: Entry, entries: Sequence[Entry]) -
 
 
 def _means(target: str, entry: Entry) -> bool:
-    words = target.split(":")
-    return words == [entry.algorithm, entry.method, entry.accountant][: len(words)]
+    method = f"{entry.algorithm}:{entry.method}"
+    return target in (entry.algorithm, method, f"{method}:{entry.accountant}")
 
 
 def _values(part: str, name: str, text: str) -> tuple[Any, ...]:
-    if name not in TUNABLE:
+    if name not in tunable():
         raise RequestError(
             f"--tune {part!r} is not allowed: it must be SETTING=VALUE:VALUE..., as in eta=0.1:1, or "
-            f"METHOD.SETTING=...; settings: {', '.join(TUNABLE)}"
+            f"METHOD.SETTING=...; settings: {', '.join(sorted(tunable()))}"
         )
-    values = tuple(parse_flag(name, value.strip()) for value in text.split(":"))
+    values = tuple(find_setting(name).parse(value.strip()) for value in text.split(":"))
     if len(set(values)) < len(values):
         raise RequestError(f"--tune {part}: a value comes twice")
     return values

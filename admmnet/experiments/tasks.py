@@ -12,6 +12,7 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
+from admmnet.data.settings import DataSettings
 from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.experiments.cost import Worst, tuning_cost
 from admmnet.experiments.holdout import Shelf, arrays_of
@@ -19,7 +20,7 @@ from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.loading import data_settings, located
+from admmnet.running.loading import located
 from admmnet.running.loop import run
 from admmnet.running.observer import test_error
 from admmnet.running.plan import prepare
@@ -83,7 +84,7 @@ class SurveyTask:
 
         config, graph = located(fixed(self.config), LocalWorld())
         agents = len(graph)
-        records = shelf.load(data_settings(config), agents, range(agents))
+        records = shelf.load(config.section(DataSettings), agents, range(agents))
         if records.task != "classification":
             raise RequestError(
                 f"compare counts wrong predictions, and {records.name} has real targets: make classes with "

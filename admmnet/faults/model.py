@@ -10,16 +10,14 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 
-from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
-from admmnet.faults.delays import LOSSES, Delays, fault_stream, parse_delay
+from admmnet.faults.delays import LOSSES, Delays, fault_stream
 from admmnet.faults.links import Links
-from admmnet.faults.schedule import GraphSchedule, read_schedule
+from admmnet.faults.schedule import GraphSchedule
 from admmnet.methods.base import Contact, Mask
 
 MOST_AGENTS_NAMED = 3
@@ -169,45 +167,8 @@ def _words(absence: Absence) -> str:
     return f"agent {absence.agent} is away in rounds {absence.first} to {absence.last}"
 
 
-def schedule_of(config: RunConfig) -> GraphSchedule | None:
-    """Read the graphs of a run that take turns; their union is the run's graph. None without a schedule."""
-    if config.topology_schedule is None:
-        return None
-    seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
-    return read_schedule(Path(config.topology_schedule), agents=config.agents, seed=seed)
-
-
-def faults_of(config: RunConfig, graph: nx.Graph) -> FaultModel | None:
-    """Return what a run's settings, with a number of rounds, ask for; None for no trouble."""
-    rounds, schedule = int(config.rounds), schedule_of(config)
-    _check_burst(config.drop, config.drop_burst)
-    absences = parse_offline(config.offline, len(graph), rounds) if config.offline is not None else ()
-    delays = parse_delay(config.delay, straggle=config.straggle) if config.delay is not None else None
-    if schedule is not None:
-        schedule.check_rounds(rounds)
-        if set(schedule.graph.edges()) != set(graph.edges()):
-            raise RequestError(
-                f"{schedule.source}: the union of its graphs is not the run's graph: all agents need the same schedule"
-            )
-    model = FaultModel(
-        graph,
-        drop=config.drop,
-        burst=config.drop_burst,
-        absences=absences,
-        schedule=schedule,
-        straggle=config.straggle,
-        delays=delays,
-        seed=config.trouble_seed if config.trouble_seed is not None else config.seed or 0,
-    )
-    if model.disturbs and config.answer == "gossip":
-        raise RequestError(
-            "answer = 'gossip' does not go with simulated trouble: it sends on after the last round, and simulated "
-            "trouble ends there; take answer = 'last' or 'tail'"
-        )
-    return model if model.disturbs or delays is not None else None
-
-
-def _check_burst(drop: float, burst: float) -> None:
+def check_burst(drop: float, burst: float) -> None:
+    """Raise RequestError for bursts shorter than independent losses make them."""
     least = 1.0 / (1.0 - drop)
     if burst != 1.0 and burst < least:
         enough = math.ceil(1000.0 * least) / 1000.0  # rounded up: what is named is allowed

@@ -73,6 +73,15 @@ def build_spec(spec: str, seed: int) -> nx.Graph:
     )
 
 
+def check_seed(name: str, topology: str, seed: int) -> None:
+    """Raise RequestError for a seed, called ``name``, that does not decide the graph of this spec or file."""
+    if seed and not is_random(topology):
+        raise RequestError(
+            f"{name} {seed} goes with a random graph, not topology = {topology!r}: "
+            "leave it out, or name a random graph such as erdos-renyi:20:0.3"
+        )
+
+
 def _plan(spec: str) -> _Plan:
     name, *values = spec.split(":")
     if name not in _FAMILIES:

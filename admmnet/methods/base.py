@@ -6,6 +6,7 @@ everybody may know: see ``admmnet.holder``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,10 +20,12 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
+from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Calibrated, Charges, Target
 from admmnet.privacy.events import relation_of
-from admmnet.solvers.losses import Loss, get_loss
+from admmnet.registry import meant
+from admmnet.solvers.losses import LOSSES, Loss, get_loss
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
@@ -194,6 +197,7 @@ class Method:
     """
 
     name: ClassVar[str]
+    Settings: ClassVar[type[MethodSettings]] = MethodSettings
     verb: ClassVar[Literal["exchange", "none"]] = "exchange"
     forms: ClassVar[tuple[str, ...]] = ("proven", "published")
     tasks: ClassVar[frozenset[LabelKind]] = frozenset({"binary"})
@@ -201,11 +205,44 @@ class Method:
     covered: ClassVar[bool] = True
     clipped: ClassVar[bool] = True
     goes_on: ClassVar[bool] = True
+    lacks: ClassVar[frozenset[str]] = frozenset()
+    losses: ClassVar[Mapping[str, Loss]] = LOSSES
     settings: RunConfig
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
         self.settings = settings
         self.facts = facts
+
+    @classmethod
+    def check_problem(cls, settings: MethodSettings) -> None:
+        """Check the loss and its width, and whether a proof covers them.
+
+        Raises
+        ------
+        RequestError
+            Naming the setting and the remedy.
+        """
+        cls.check_name_of_loss(settings)
+        loss = get_loss(settings.loss, settings.loss_width)
+        if cls.private and not math.isfinite(loss.lipschitz()):
+            raise RequestError(
+                f"loss = {settings.loss!r} has no bound on a record's gradient, which every privacy proof needs: use "
+                "'huber', whose residuals are clipped, or algorithm = 'admm'"
+            )
+        if cls.private and settings.method == "published" and not loss.smooth:
+            raise RequestError(
+                f"loss = {settings.loss!r} goes with method = 'proven': the papers' proofs ask for a loss that is "
+                "twice differentiable"
+            )
+
+    @classmethod
+    def check_name_of_loss(cls, settings: MethodSettings) -> None:
+        """Raise RequestError for a loss that the method does not have."""
+        if settings.loss not in cls.losses:
+            raise RequestError(
+                f"loss = {settings.loss!r} is not allowed with algorithm = {settings.algorithm!r}: "
+                f"{meant(settings.loss, cls.losses)}it must be one of {', '.join(cls.losses)}"
+            )
 
     @classmethod
     def fixed(cls, settings: RunConfig) -> RunConfig:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from admmnet.holder.answers import Released
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
+from admmnet.methods.settings import ConsensusSettings, MethodSettings
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class ConsensusState:
 
 class ConsensusMethod(Method):
     """A method whose agents agree through duals: eqs. (3) and (4) around what ``propose`` broadcasts."""
+
+    Settings: ClassVar[type[MethodSettings]] = ConsensusSettings
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
         super().__init__(settings, facts)

@@ -6,16 +6,19 @@ docs/algorithms.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) p
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import HeldFall, NoisyFall, PublishedComparison
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
-from admmnet.methods.pp_admm import PPADMM
+from admmnet.methods.pp_admm import PPADMM, PPSettings
 from admmnet.privacy.calibrate import Charges, pure_epsilon
+from admmnet.settings import Auto, setting
 from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
 
@@ -24,8 +27,77 @@ if TYPE_CHECKING:
 
 SWITCH = 34.6
 """Rounds a release from which a held threshold has less noise than a noisy query a round (Theorem 9)."""
+GATE_RADIUS, LOSS_CLIP = 5.0, 2.0
 Q_MIN = 0.005
 """Fall of the average loss worth a broadcast, docs/algorithms.md eq. (23)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IPPSettings(PPSettings):
+    """Settings of the gate."""
+
+    gate: str = setting(
+        "auto",
+        "privacy",
+        "gate of ipp-admm; auto: the one with less noise, the paper's if published",
+        choices=("auto", "above-threshold", "gaussian", "off"),
+        chosen=True,
+    )
+    gate_share: float | Auto = setting(
+        "auto",
+        "privacy",
+        "share of the budget for the gate; auto: 0.05, 0.1 if published",
+        low=0.0,
+        open_low=True,
+        high=1.0,
+        open_high=True,
+    )
+    gate_threshold: float | Auto = setting(
+        "auto",
+        "privacy",
+        "threshold of the gate; auto: 0.005 less twice its noise, 1e-3 if published",
+        low=-1e9,
+        high=1e9,
+    )
+    gate_radius: float = setting(
+        GATE_RADIUS,
+        "privacy",
+        "radius of the ball in the proven gate's query",
+        low=0.0,
+        open_low=True,
+        high=1e6,
+    )
+    max_releases: int | Auto = setting(
+        "auto", "privacy", "most broadcasts of an agent; auto: the rounds, 15 if published", low=1
+    )
+    loss_clip: float = setting(
+        LOSS_CLIP,
+        "privacy",
+        "clip of a record's loss in the published gate, C",
+        low=0.0,
+        open_low=True,
+        high=1e6,
+    )
+
+    def check(self) -> None:
+        """Check which gate and form a setting goes with."""
+        published = self.method == "published"
+        if published and self.gate != "auto":
+            raise RequestError(f"gate = {self.gate!r} goes with algorithm = 'ipp-admm' and method = 'proven'")
+        if self.gate_radius != GATE_RADIUS and (published or self.gate == "off"):
+            raise RequestError(
+                f"gate_radius = {self.gate_radius:g} goes with the gate of algorithm = 'ipp-admm', method = 'proven'"
+            )
+        if self.loss_clip != LOSS_CLIP and not published:
+            raise RequestError(
+                f"loss_clip = {self.loss_clip:g} goes with algorithm = 'ipp-admm' and method = 'published'"
+            )
+        for name in ("gate_share", "gate_threshold", "max_releases"):
+            if getattr(self, name) != "auto" and self.gate == "off":
+                raise RequestError(f"{name} goes with a gate, not gate = 'off'")
+        most, rounds = self.max_releases, self.rounds
+        if most != "auto" and rounds != "auto" and most > rounds:
+            raise RequestError(f"max_releases = {most} is not allowed: it must be at most rounds = {rounds}")
 
 
 class Gate(NamedTuple):
@@ -59,6 +131,7 @@ class IPPADMM(PPADMM):
     """
 
     name = "ipp-admm"
+    Settings = IPPSettings
     gated = True
 
     @classmethod
@@ -74,7 +147,7 @@ class IPPADMM(PPADMM):
     def kind(self) -> str:
         """Gate of the proven form: at equal cost ``auto`` is the one with less noise (Theorem 9)."""
         if self.settings.gate != "auto":
-            return self.settings.gate
+            return str(self.settings.gate)
         return "above-threshold" if int(self.settings.rounds) > SWITCH * self.releases else "gaussian"
 
     @property

@@ -6,6 +6,7 @@ docs/algorithms.md, sec. 6 eqs. (25), (26), (29), (30).
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError
@@ -14,6 +15,8 @@ from admmnet.holder.measurements import GammaMinimiser
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.rivals import Rival
+from admmnet.methods.settings import NoisySettings
+from admmnet.settings import Auto, setting
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
@@ -27,10 +30,24 @@ MOST_PENALTY = 1e5
 """Largest penalty of any round: rounding errors of a solve grow with it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MSettings(NoisySettings):
+    """Settings of M-ADMM alone."""
+
+    growth: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "factor by which the penalty grows every round; auto: 1 if proven, 1.02 if published",
+        low=1.0,
+        high=2.0,
+    )
+
+
 class MADMM(Rival):
     """Every round an agent solves with perturbed centres in a growing penalty; the dual step keeps the first one."""
 
     name = "m-admm"
+    Settings = MSettings
 
     @classmethod
     def fixed(cls, settings: RunConfig) -> RunConfig:

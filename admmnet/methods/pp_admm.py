@@ -6,18 +6,22 @@ docs/algorithms.md, sec. 2 eqs. (5)-(13) as published; sec. 5 eqs. (16)-(21) pro
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import PerturbedMinimiser
 from admmnet.methods.base import Agent, AgentPlan, Facts, filled
 from admmnet.methods.consensus import ConsensusMethod, vector_of
 from admmnet.methods.convexity import RADIUS, balanced_convexity, least_convexity
 from admmnet.methods.published import PublishedNoise, PublishedRule
+from admmnet.methods.settings import NoisySettings
 from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
+from admmnet.settings import setting
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
@@ -42,10 +46,30 @@ def sigma_objective(rho: float, records: int, lipschitz: float) -> float:
     return 2.0 * lipschitz / (records * math.sqrt(2.0 * rho))
 
 
+@dataclass(frozen=True, kw_only=True)
+class PPSettings(NoisySettings):
+    """Settings of PP-ADMM alone."""
+
+    release: str | None = setting(
+        None,
+        "algorithm",
+        "where the noise of a proven method goes (default: objective)",
+        choices=("objective", "output"),
+    )
+
+    def check(self) -> None:
+        """Refuse what the published form does not have."""
+        if self.release is not None and self.method == "published":
+            raise RequestError(
+                f"release = {self.release!r} goes with pp-admm and ipp-admm, method = 'proven'"
+            )
+
+
 class PPADMM(ConsensusMethod):
     """Both forms: the proven one has the convexity of penalty and self-term, and Theorems 3 and 4 or 7."""
 
     name = "pp-admm"
+    Settings = PPSettings
     gated: ClassVar[bool] = False
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:

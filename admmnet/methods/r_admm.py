@@ -13,10 +13,25 @@ from admmnet.holder.measurements import GammaMinimiser
 from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.rivals import ROUNDS, Rival
+from admmnet.methods.settings import NoisySettings
+from admmnet.settings import Auto, setting
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class RSettings(NoisySettings):
+    """Settings of R-ADMM alone."""
+
+    gamma: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "weight that holds even rounds near the last vector; auto: the loss's curvature bound",
+        low=0.0,
+        high=1e9,
+    )
 
 
 @dataclass(slots=True)
@@ -30,6 +45,7 @@ class RADMM(Rival):
     """Rounds 0, 2, 4, ... solve a perturbed problem; the rounds between reuse its gradient and touch no record."""
 
     name = "r-admm"
+    Settings = RSettings
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
         super().__init__(settings, facts)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from admmnet.methods.base import AgentPlan, Facts, filled
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import INEXACT_SHARE, PUBLISHED_ROUNDS
+from admmnet.methods.settings import MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Calibrated, Draft, NothingFound, Target, calibrate, pure_epsilon
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
@@ -62,6 +63,8 @@ def least_convexity_pure(epsilon: float, records: int, curvature: float, *, logi
 
 class Rival(ConsensusMethod):
     """A method with a linear term of density ~ exp(-a ||b||)."""
+
+    Settings: ClassVar[type[MethodSettings]] = NoisySettings
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
         super().__init__(settings, facts)

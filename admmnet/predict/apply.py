@@ -130,14 +130,14 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         positive=new.positive or (None if built_in else positive),
         features=None if csv or built_in else new.features or base.features,
         no_intercept=run.no_intercept,
-        schema=table,
+        schema=table or {},
         normalise=run.normalise,
         project=run.project,
         centre=run.centre,
     )
 
 
-def _table(model: Model) -> dict[str, Any] | None:
+def _table(model: Model) -> Mapping[str, Any] | None:
     return model.encoding or model.config.schema or public_schema(model.config.data)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from admmnet.config.checks import has_setting
+from admmnet.config.run_config import has_setting
 from admmnet.report.series import Series
 from admmnet.report.values import at
 

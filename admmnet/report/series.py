@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.config.run_config import OPEN
 from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
 from admmnet.faults.model import parse_offline
+from admmnet.methods import METHODS
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
 
@@ -116,7 +116,7 @@ class Series:
     @property
     def private(self) -> bool:
         """Whether the method has a privacy budget."""
-        return self.algorithm not in OPEN
+        return METHODS[self.algorithm].private
 
     @property
     def seeded(self) -> bool:

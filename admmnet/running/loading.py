@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import networkx as nx
 
-from admmnet.config.checks import is_random
 from admmnet.config.modes import check_loaded
 from admmnet.config.run_config import RunConfig
 from admmnet.data import DataSettings, Records, load, load_sparse, require_classes
 from admmnet.data.settings import form_of
 from admmnet.errors import RequestError, UnfitRecords
-from admmnet.faults.model import schedule_of
 from admmnet.graph import load_topology
+from admmnet.graph.specs import is_random
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods import METHODS
+from admmnet.running.faults import schedule_of
 from admmnet.running.readout import gossip_rounds
 from admmnet.transport import World
 from admmnet.transport.layout import Layout, automatic_block, layout
@@ -68,27 +68,6 @@ def dealt(config: RunConfig, graph: nx.Graph, world: World) -> Layout:
     return layout(graph, block_of(config), world.size)
 
 
-def data_settings(config: RunConfig) -> DataSettings:
-    """What a run asks of the data layer."""
-    return DataSettings(
-        data=config.data,
-        data_dir=config.data_dir,
-        data_seed=config.data_seed,
-        test=config.test,
-        test_fraction=config.test_fraction,
-        no_test=config.no_test,
-        split=config.split,
-        label=config.label,
-        positive=config.positive,
-        features=config.features,
-        no_intercept=config.no_intercept,
-        schema=config.schema or None,
-        normalise=config.normalise,
-        project=config.project,
-        centre=config.centre,
-    )
-
-
 def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     """As ``admmnet.data.load`` for one holder; the rows of a libsvm file with few entries stay sparse (CSR)."""
     wide = not settings.named and form_of(settings.data) in (".libsvm", ".svm") and settings.project is None
@@ -114,7 +93,7 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
         gossip_rounds(graph)  # refused here rather than after the run
     mine = dealt(config, graph, world).owners[world.rank]
     usual = load_whole if kind.verb == "none" else load
-    data = (loader or usual)(data_settings(config), count, mine)
+    data = (loader or usual)(config.section(DataSettings), count, mine)
     check_loaded(config, data.name)
     accepted = config.simulation or config.data_dependent
     if data.preprocessing != "public-bounds" and not accepted:

@@ -16,7 +16,7 @@ import networkx as nx
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.errors import RequestError
-from admmnet.faults.model import FaultModel, faults_of
+from admmnet.faults.model import FaultModel
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.privacy.budget import Totals
@@ -24,6 +24,7 @@ from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.running.accounts import delta_for_all, open_accounts
+from admmnet.running.faults import faults_of
 from admmnet.running.loading import Holders, Loader, dealt, held, loaded
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from admmnet.config.checks import kind_of
-from admmnet.config.run_config import BASELINES, RunConfig
+from admmnet.config.run_config import RunConfig, own_settings
+from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
+from admmnet.methods import single_sites
+from admmnet.settings import Setting
 from tests.processes.launch import mpirun
 from tests.test_imports import HEAVY, HELP, loaded_by
 
@@ -33,7 +35,7 @@ def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return finished_run(people, tmp_path_factory.mktemp("finished"))
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", single_sites())
 def test_table_and_json(name: str, people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     own = ("--method", "published") if name == "primal-dp-scd" else ()
     printed = admmnet("baseline", name, "--data", people, *COMMON, *own, "-o", tmp_path / "run")
@@ -69,8 +71,11 @@ def test_quiet_and_the_default_folder(
 
 def test_help_shows_its_own_flags_alone(admmnet: Admmnet) -> None:
     shown = admmnet.ok("baseline", "--help")
-    for name in BASELINES:
+    for name in single_sites():
         assert name in shown
+    assert "--batch" not in shown
+    shown = admmnet.ok("baseline", "dp-scd", "--help")
+    assert "--learning-rate" not in shown
     for flag in (
         "--batch",
         "--epochs",
@@ -91,10 +96,10 @@ def test_help_shows_its_own_flags_alone(admmnet: Admmnet) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "what"),
     [
-        (("dp-sdc",), 2, "no baseline is called 'dp-sdc'; there are sdca, dp-scd"),
-        (("dp-scd", "--topology", "ring:5"), 2, "--topology does not go with baseline: there is no network"),
-        (("dp-scd", "--max-releases", "3"), 2, "--max-releases does not go with baseline"),
-        (("dp-scd", "--split", "dirichlet:1"), 2, "--split does not go with baseline"),
+        (("dp-sdc",), 2, "no baseline is called 'dp-sdc'; did you mean"),
+        (("dp-scd", "--topology", "ring:5"), 2, "topology = 'ring:5' does not go with"),
+        (("dp-scd", "--max-releases", "3"), 2, "--max-releases does not go with dp-scd"),
+        (("dp-scd", "--split", "dirichlet:1"), 2, "split = 'dirichlet:1' does not go with"),
         (
             ("dp-scd", "--algorithm", "dp-sgd"),
             2,
@@ -103,14 +108,14 @@ def test_help_shows_its_own_flags_alone(admmnet: Admmnet) -> None:
         (
             ("dp-scd", "--learning-rate", "1"),
             2,
-            "learning_rate = 1.0 does not go with algorithm = 'dp-scd', but with",
+            "--learning-rate does not go with dp-scd, but with",
         ),
-        (("sdca", "--clip", "1"), 2, "clip = 1.0 does not go with algorithm = 'sdca'"),
+        (("sdca", "--clip", "1"), 2, "--clip does not go with sdca"),
         (("sdca", "--method", "proven"), 2, "algorithm sdca has no privacy"),
         (("banco", "--regularisation", "1"), 2, "regularisation does not go with algorithm = 'banco'"),
         (("banco", "--noise", "gaussian", "--method", "published"), 2, "its source gives no accounting"),
         (("dp-scd", "--regularisation", "0"), 2, "it must be above 0"),
-        (("dp-scd", "--loss", "huber"), 2, "one of logistic, hinge, squared"),
+        (("dp-scd", "--loss", "huber"), 2, "one of squared, logistic, hinge"),
         (("song-sgd", "--loss", "squared"), 2, "bounds a record's gradient"),
         (("primal-dp-scd", "--loss", "hinge", "--method", "published"), 2, "take logistic or squared"),
         (("primal-dp-scd",), 2, "refused under --accountant proven"),
@@ -155,11 +160,13 @@ def test_a_folder_that_is_not_empty_is_refused(people: str, finished: Path, admm
     assert (finished / "summary.json").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in RunConfig.__dataclass_fields__ if kind_of(name) == "network"]
-)
-def test_settings_of_the_network_in_a_file(name: str, tmp_path: Path, admmnet: Admmnet) -> None:
-    table = RunConfig.__dataclass_fields__[name].metadata["table"]
+NETWORK = [own for own in common_settings().values() if own.about.scope]
+NETWORK += [*own_settings("ipp-admm").values(), own_settings("m-admm")["growth"]]
+
+
+@pytest.mark.parametrize("setting", NETWORK, ids=lambda own: own.name)
+def test_settings_of_the_network_in_a_file(setting: Setting, tmp_path: Path, admmnet: Admmnet) -> None:
+    name, table = setting.name, setting.about.table
     values = {
         **{"topology": '"ring:5"', "transport": '"mpi"', "split": '"dirichlet:1"', "gate": '"off"'},
         **{
@@ -187,7 +194,8 @@ def test_settings_of_baselines_on_the_network(admmnet: Admmnet) -> None:
     for words in (("run", "--batch", "5"), ("calibrate", "--dual-noise"), ("run", "--schedule", "sqrt")):
         printed = admmnet(*words)
         assert printed.code == 2
-        assert "but with the baselines: sdca" in printed.err
+        assert "dp-scd" in printed.err or "song-sgd" in printed.err
+        assert "does not go with" in printed.err
     printed = admmnet("calibrate", "--algorithm", "dp-scd")
     assert printed.code == 2
     assert "admmnet baseline dp-scd --dry-run" in printed.err

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from admmnet import CheckFailed, RequestError, RunConfig, RunError, RunResult, load_config, read_run, run
-from admmnet.config.checks import BASELINE_OWNERS, has_setting
-from admmnet.config.run_config import BASELINES
+from admmnet.config.run_config import has_setting, own_settings
 from admmnet.data import DataSettings, load
 from admmnet.holder.series import base, batches
 from admmnet.holder.series import dp_scd as dp_scd_module
+from admmnet.methods import single_sites
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.running.loading import load_whole
 from admmnet.running.plan import prepare
@@ -83,7 +83,7 @@ def made(name: str, people: str, out: Path, **others: Any) -> RunResult:
 
 
 def test_every_baseline_is_tried() -> None:
-    assert {name.split(" ")[0] for name in METHODS} == set(BASELINES)
+    assert {name.split(" ")[0] for name in METHODS} == set(single_sites())
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -151,8 +151,7 @@ def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
 def test_the_resolved_settings_give_the_same_bytes(name: str, people: str, tmp_path: Path) -> None:
     first = made(name, people, tmp_path / "one")
     config = load_config(tmp_path / "one" / "config.toml", {"out": str(tmp_path / "two")})
-    left = [key for key in BASELINE_OWNERS if getattr(config, key) == "auto"]
-    assert left == [key for key in BASELINE_OWNERS if not has_setting(config.algorithm, key)]
+    assert "auto" not in [getattr(config, key) for key in own_settings(config.algorithm)]
     second = run(config)
     for file in ("config.toml", "metrics.csv", "model.npz", "ledger/agent-000.jsonl"):
         assert (first.folder / file).read_bytes() == (second.folder / file).read_bytes(), file

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig
-from admmnet.config.checks import has_setting
+from admmnet.config.run_config import has_setting
 from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.estimators.fit import fit
 from admmnet.methods import METHODS

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from admmnet.cli import run_command_line
-from admmnet.config.toml import flag_fields
+from admmnet.config.run_config import own_settings
+from admmnet.config.toml import common_settings
 
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
 
@@ -119,8 +120,12 @@ def test_help_lists_every_flag(admmnet: Admmnet) -> None:
     for command in ("run", "ledger", "topology"):
         assert re.search(rf"^  {command} ", general, re.MULTILINE)
     listed = admmnet.ok("run", "--help").out
-    for name, _, _ in flag_fields():
-        assert f"--{name.replace('_', '-')}" in listed, name
+    for own in common_settings().values():
+        assert (own.flag in listed) is (own.name not in ("schema", "budgets")), own.name
+    assert "--growth" not in listed
+    listed_for = admmnet.ok("run", "--algorithm", "m-admm", "--help").out
+    for own in own_settings("m-admm").values():
+        assert own.flag in listed_for
     for flag in ("-o", "--quiet", "--json", "--debug"):
         assert flag in listed
     assert "0.1.0" in admmnet.ok("--version").out

@@ -110,11 +110,11 @@ RUNS: list[tuple[str, str]] = [
         "--algorithm ipp-admm --rounds 3 --max-releases 4",
         "max_releases = 4 is not allowed: it must be at most rounds = 3",
     ),
-    ("--max-releases 3", "max_releases goes with algorithm = 'ipp-admm'"),
-    ("--gate-share 0.2", "gate_share goes with algorithm = 'ipp-admm'"),
-    ("--gate-threshold 0", "gate_threshold goes with algorithm = 'ipp-admm'"),
-    ("--growth 1", "growth goes with algorithm = 'm-admm'"),
-    ("--algorithm dvp --gamma 0.25", "gamma goes with algorithm = 'r-admm'"),
+    ("--max-releases 3", "--max-releases does not go with pp-admm, but with ipp-admm"),
+    ("--gate-share 0.2", "--gate-share does not go with pp-admm, but with ipp-admm"),
+    ("--gate-threshold 0", "--gate-threshold does not go with pp-admm, but with ipp-admm"),
+    ("--growth 1", "--growth does not go with pp-admm, but with m-admm"),
+    ("--algorithm dvp --gamma 0.25", "--gamma does not go with dvp, but with r-admm"),
     ("--algorithm m-admm --growth 0.99", "growth = 0.99 is not allowed"),
     ("--algorithm m-admm --eta 1e-3 --regularisation 0", "m-admm as published needs lambda/N + 2 eta |B_i|"),
     ("--algorithm r-admm --eta 1e-3 --regularisation 0", "r-admm as published needs lambda/N + 2 eta |B_i|"),
@@ -125,8 +125,11 @@ RUNS: list[tuple[str, str]] = [
     ("--loss huge", "loss = 'huge' is not allowed"),
     ("--transport pigeon", "transport = 'pigeon' is not allowed"),
     ("--seed -1", "seed = -1 is not allowed"),
-    ("--gate-share 1", "gate_share = 1.0 is not allowed"),
+    ("--algorithm ipp-admm --gate-share 1", "gate_share = 1.0 is not allowed"),
     ("--no-such-flag 3", "--no-such-flag"),
+    ("--epsilom 3", "Did you mean '--epsilon'"),
+    ("--algorithm ip-admm", "did you mean ipp-admm?"),
+    ("--loss logistics", "did you mean logistic?"),
     ("--epsilon", "--epsilon"),
     ("a.toml b.toml", "b.toml"),
     ("stranger.toml", "[privacy.agents.9]: the agents are numbered 0 to 4"),
@@ -366,7 +369,7 @@ def test_an_unexpected_error_says_so(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("by nothing")
 
-    monkeypatch.setattr(import_module("admmnet.cli.run"), "load_config", fail)
+    monkeypatch.setattr(import_module("admmnet.cli.run"), "settings_of", fail)
     assert run_command_line(["run"]) == 3
     told = capsys.readouterr().err
     assert told.startswith("admmnet: internal error: ZeroDivisionError: by nothing; --debug shows where")

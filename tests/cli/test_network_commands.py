@@ -15,7 +15,8 @@ from admmnet.cli import run_command_line
 from admmnet.cli.agent import agent_settings
 from admmnet.cli.network import addresses_of
 from admmnet.config.toml import to_toml
-from admmnet.transport.hosts.handshake import OWN, public_settings
+from admmnet.running.handshake import public_settings
+from admmnet.settings import settings_in
 from admmnet.transport.hosts.keys import Keys, read_keys, secret_path, write_keys
 from admmnet.transport.hosts.network import read_network
 from tests.transport.test_network_file import plain
@@ -145,9 +146,7 @@ def settings(tmp_path: Path, content: str | None = None, **flags: Any) -> RunCon
 
 
 def test_the_graph_comes_from_the_network_file(tmp_path: Path) -> None:
-    config = settings(
-        tmp_path, '[network]\ntopology = "path:3"\nagents = 3\n', rounds="4", on_loss="continue"
-    )
+    config = settings(tmp_path, '[network]\ntopology = "path:3"\nagents = 3\n', rounds=4, on_loss="continue")
     assert (config.topology, config.agents, config.topology_seed) == ("path:3", 3, 0)
     assert (config.transport, config.rounds, config.on_loss) == ("zmq", 4, "continue")
     assert settings(tmp_path, to_toml(config)) == config
@@ -157,13 +156,13 @@ def test_the_graph_comes_from_the_network_file(tmp_path: Path) -> None:
     ("content", "flags", "message"),
     [
         (None, {"topology": "ring:3"}, "topology = 'ring:3', but the network file says 'path:3'"),
-        (None, {"agents": "4"}, "agents = 4, but the network file says 3"),
-        (None, {"topology_seed": "1"}, "leave --topology-seed out"),
+        (None, {"agents": 4}, "agents = 4, but the network file says 3"),
+        (None, {"topology_seed": 1}, "leave --topology-seed out"),
         ("[network]\nagents = 5\n", {}, "agents = 5"),
         (None, {"transport": "zmq"}, "--transport does not go with"),
         ('[network]\ntransport = "mpi"\n', {}, "transport = 'mpi' does not go with"),
         (None, {"algorithm": "dp-sgd"}, "dp-sgd"),
-        (None, {"rounds": "0"}, "rounds = 0"),
+        (None, {"rounds": 0}, "rounds = 0"),
     ],
 )
 def test_settings_that_no_agent_can_have(
@@ -216,7 +215,9 @@ def test_the_agent_command_refuses_before_it_opens_a_socket(
 def test_what_agents_must_agree_on(tmp_path: Path) -> None:
     config = RunConfig(topology="path:3", seed=1)
     values = public_settings(config)
-    assert not set(values) & set(OWN) - {"data", "test", "resume"}
+    theirs = {name for name, setting in settings_in(RunConfig).items() if setting.about.hosts}
+    assert theirs >= {"data_dir", "account", "out", "transport", "round_deadline"}
+    assert not set(values) & theirs - {"data", "test", "resume"}
     assert {"seed", "epsilon", "rounds", "budgets", "schema", "on_loss", "admmnet"} <= set(values)
     assert values["data"] == "census"
     resumed = [

@@ -16,6 +16,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.config.defaults import with_delta
+from admmnet.config.run_config import own_settings
 from admmnet.holder import SimulatedHolder
 from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals
 from admmnet.methods.base import AgentPlan, Facts
@@ -173,18 +174,16 @@ def test_fixed_replaces_what_depends_on_settings_alone() -> None:
 
 
 def test_fixed_leaves_nothing_automatic_that_a_method_would_read() -> None:
-    network = [(name, method) for name, method in METHODS.items() if method.verb == "exchange"]
-    pairs = [(name, form) for name, method in network for form in method.forms]
+    network = [method for method in METHODS.values() if method.verb == "exchange"]
+    pairs = [(method, form) for method in network for form in method.forms]
     assert len(pairs) == 11
-    for algorithm, method in pairs:
-        config = fixed(RunConfig(algorithm=algorithm, method=None if algorithm == "admm" else method))
-        gate, growth = ("max_releases", "gate_share"), ("growth",)
-        own = {"ipp-admm": gate, "m-admm": growth}.get(algorithm, ())
-        for name in ("rounds", "beta", *gate, *growth):
-            read = name in ("rounds", "beta", *own)
-            assert (getattr(config, name) != "auto") is read, (algorithm, method, name)
-        assert (config.inexact_share != "auto") is (algorithm != "admm")
-        assert config.gamma == "auto", "this one needs the loss"
+    later = {"eta", "proximal", "gate_threshold", "gate", "gamma"}  # these need facts, or the loss
+    for method, form in pairs:
+        config = fixed(RunConfig(algorithm=method.name, method=form))
+        own = own_settings(method.name)
+        for name in {"rounds", *own} - later:
+            assert getattr(config, name) != "auto", (method.name, form, name)
+        assert "gamma" not in own or config.gamma == "auto"
 
 
 def test_what_fixed_chooses_for_the_rivals() -> None:
@@ -196,9 +195,8 @@ def test_what_fixed_chooses_for_the_rivals() -> None:
         assert (proven.rounds, proven.beta, proven.eta, proven.proximal) == (rounds, 1e-8, "auto", "auto")
         assert (published.rounds, published.beta) == (30, 1e-8)
         assert (published.eta, published.proximal) == (0.5, 0.0)
-        growths = (1.0, 1.02) if algorithm == "m-admm" else ("auto", "auto")
-        assert (proven.growth, published.growth) == growths
-        assert proven.release is published.release is None
+        if algorithm == "m-admm":
+            assert (proven.growth, published.growth) == (1.0, 1.02)
     wide: dict[str, Any] = {"loss": "smoothed-hinge", "loss_width": 1.0}
     for gamma, words in ((0.25, {}), (1.0, {"loss": "huber"}), (0.5, wide)):
         assert decided(nx.path_graph(3), algorithm="r-admm", **words).config.gamma == gamma

@@ -13,16 +13,15 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.config import run_config as config
 from admmnet.config.defaults import with_delta
-from admmnet.data import Records, load
+from admmnet.data import DataSettings, Records, load
 from admmnet.errors import RequestError
 from admmnet.holder.measurements import base
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan
 from admmnet.privacy.events import Gaussian
 from admmnet.rng import Purpose, agent_streams
-from admmnet.running.loading import data_settings, located
+from admmnet.running.loading import located
 from admmnet.running.plan import Public, decide
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
@@ -54,11 +53,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Example]:
     exec(line, found)
     kind = found["LinearADMM"]
     monkeypatch.setitem(METHODS, kind.name, kind)
-    monkeypatch.setattr(config, "ALGORITHMS", (*config.ALGORITHMS, kind.name))
     assert {kind.__name__ for kind in base.KINDS - before} == {"NoisyGradient"}
     yield Example(*modules)
     base.KINDS.intersection_update(before)
-    config.metadata.cache_clear()
 
 
 SETTINGS: dict[str, Any] = {
@@ -72,7 +69,7 @@ SETTINGS: dict[str, Any] = {
 def prepared(rounds: int) -> tuple[Records, Mapping[int, AgentPlan]]:
     """Records and plans of the run, made again."""
     settings, graph = located(fixed(RunConfig(**SETTINGS, rounds=rounds)), LocalWorld())
-    records = load(data_settings(settings), len(graph), sorted(graph))
+    records = load(settings.section(DataSettings), len(graph), sorted(graph))
     settings = with_delta(settings, records.counts.values())
     public = Public(records.counts, len(records.feature_names))
     return records, decide(settings, graph, LocalWorld(), (tuple(graph),), public)[1]

@@ -18,10 +18,11 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.faults.delays import COMPUTE, LATENCY, STRAGGLERS, Delays, fault_stream
 from admmnet.faults.links import Links
-from admmnet.faults.model import Absence, FaultModel, MessageLoss, faults_of, parse_offline
+from admmnet.faults.model import Absence, FaultModel, MessageLoss, parse_offline
 from admmnet.faults.schedule import read_schedule
 from admmnet.methods.base import Mask
 from admmnet.rng import agent_streams
+from admmnet.running.faults import faults_of
 
 SIGMAS = 4.9
 RING = nx.cycle_graph(5)
@@ -285,7 +286,7 @@ def test_schedules_of_another_size_or_too_short(lines: Lines, tmp_path: Path) ->
 
 
 def config_of(**settings: object) -> RunConfig:
-    return RunConfig(**{"algorithm": "admm", "rounds": 30, "seed": 0} | settings)  # type: ignore[arg-type]
+    return RunConfig(**{"algorithm": "admm", "rounds": 30, "seed": 0} | settings)
 
 
 def test_no_trouble_is_none() -> None:

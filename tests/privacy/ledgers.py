@@ -24,7 +24,7 @@ FACTS = PublishedAgent(7000, 2, 1.0, 1e-4)
 PP = RunConfig(
     algorithm="pp-admm", method="published", accountant="published", rounds=3, eta=0.5, beta=10.0**-3.5
 )
-IPP = replace(PP, algorithm="ipp-admm", accountant="proven", max_releases=2, gate_share=0.1)
+IPP = PP.changed(algorithm="ipp-admm", accountant="proven", max_releases=2, gate_share=0.1)
 HEADER = Header(
     0, (1, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "seeded", "public-bounds", "0.1.0"
 )

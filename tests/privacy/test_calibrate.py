@@ -19,7 +19,7 @@ from .published_agents import PublishedAgent, published
 PP = RunConfig(
     algorithm="pp-admm", method="published", accountant="proven", rounds=30, eta=0.5, beta=10.0**-3.5
 )
-IPP = replace(PP, algorithm="ipp-admm", max_releases=15, gate_share=0.1)
+IPP = PP.changed(algorithm="ipp-admm", max_releases=15, gate_share=0.1)
 BOTH = pytest.mark.parametrize("setting", [PP, IPP], ids=["pp-admm", "ipp-admm"])
 
 
@@ -51,7 +51,7 @@ def test_other_rounds_networks_and_penalties(setting: RunConfig) -> None:
         if setting.algorithm == "ipp-admm":
             others["max_releases"] = int(rng.integers(1, rounds + 1))
         eta, beta = float(np.exp(rng.uniform(-7, 3))), float(10.0 ** rng.uniform(-9, 0))
-        drawn = replace(setting, rounds=rounds, eta=eta, beta=beta, **others)
+        drawn = setting.changed(rounds=rounds, eta=eta, beta=beta, **others)
         facts = PublishedAgent(
             int(np.exp(rng.uniform(4, 14))), int(rng.integers(1, 9)), float(rng.uniform(0.05, 20)), 1e-5
         )
@@ -84,7 +84,7 @@ def test_unequal_agents_stay_within_their_promises(agents: list[PublishedAgent])
 
 def test_unequal_agents_stay_within_their_promises_at_a_loose_certificate() -> None:
     agents = [PublishedAgent(7000, 2, 1.0, 1e-4), PublishedAgent(10**6, 1, 1.0, 1e-4)]
-    setting = replace(IPP, beta=1.0, loss_clip=0.5, gate_share=0.9, max_releases=1)
+    setting = IPP.changed(beta=1.0, loss_clip=0.5, gate_share=0.9, max_releases=1)
     assert max(ratios(published(agents, setting)[1], agents)) <= 1.0 + 1e-9
 
 

@@ -30,7 +30,7 @@ from tests.planned import noise_at as noise_or_none
 
 GATES = ("off", "gaussian", "above-threshold")
 PP = RunConfig(algorithm="ipp-admm", gate="off", release="objective", rounds=12, beta=1e-8)
-IPP = replace(PP, gate="gaussian", gate_share=0.05)
+IPP = PP.changed(gate="gaussian", gate_share=0.05)
 
 
 def with_gate(gate: str, share: float, settings: RunConfig = PP, releases: int | None = None) -> RunConfig:
@@ -38,7 +38,7 @@ def with_gate(gate: str, share: float, settings: RunConfig = PP, releases: int |
     if gate == "off":
         return settings
     most = settings.rounds if releases is None else releases
-    return replace(settings, gate=gate, gate_share=share, max_releases=most)
+    return settings.changed(gate=gate, gate_share=share, max_releases=most)
 
 
 def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned:
@@ -67,7 +67,7 @@ def drawn(stream: np.random.Generator) -> tuple[int, float, float, float, RunCon
     if gate != "off":
         releases, share = int(stream.integers(1, rounds + 1)), float(stream.uniform(0.01, 0.9))
         settings = with_gate(gate, share, settings, releases)
-        settings = replace(settings, gate_radius=float(stream.uniform(0.1, 20)))
+        settings = settings.changed(gate_radius=float(stream.uniform(0.1, 20)))
     m = loss_of(settings).curvature_bound() / (n * kappa)
     return n, m, eps, float(10.0 ** stream.uniform(-9, -2)), settings
 
@@ -86,7 +86,7 @@ def test_the_whole_promise_is_used_and_no_more() -> None:
 
 def test_the_worst_case_is_the_sum_of_all_that_can_be_charged() -> None:
     for release, gate in product(("objective", "output"), GATES):
-        setting = with_gate(gate, 0.3, replace(PP, release=release), 5)
+        setting = with_gate(gate, 0.3, PP.changed(release=release), 5)
         noise = calibrated(7000, 0.05, 1.0, 1e-4, setting)
         total = Totals("proven")
         for event in noise.release * (12 if gate == "off" else 5):
@@ -102,7 +102,7 @@ def test_the_worst_case_is_the_sum_of_all_that_can_be_charged() -> None:
 
 def test_the_budget_affords_the_worst_case_and_not_a_release_more() -> None:
     for release, gate, eps in product(("objective", "output"), GATES, (0.1, 1.0, 10.0)):
-        setting = with_gate(gate, 0.2, replace(PP, release=release))
+        setting = with_gate(gate, 0.2, PP.changed(release=release))
         noise = calibrated(7000, 0.5, eps, 1e-4, setting)
         spent = Totals("proven")
         for _ in range(12):
@@ -168,9 +168,7 @@ def test_pure_epsilon_inverts_its_cost() -> None:
 def spreads(rounds: int, releases: int, rho: float) -> tuple[float, float]:
     """Noise of the Gaussian and of the held gate at one nominal budget."""
     gaussian, held = (
-        noise_at(
-            rho, 7000, 0.05, with_gate(gate, 0.3, replace(PP, rounds=rounds), releases)
-        ).noise.gate.spread
+        noise_at(rho, 7000, 0.05, with_gate(gate, 0.3, PP.changed(rounds=rounds), releases)).noise.gate.spread
         for gate in GATES[1:]
     )
     return gaussian, held
@@ -178,7 +176,7 @@ def spreads(rounds: int, releases: int, rho: float) -> tuple[float, float]:
 
 def choose_gate(rounds: int, releases: int) -> str:
     """Gate that a method chooses of itself."""
-    method = alone(7000, 0.05, with_gate("auto", 0.3, replace(PP, rounds=rounds), releases))
+    method = alone(7000, 0.05, with_gate("auto", 0.3, PP.changed(rounds=rounds), releases))
     assert isinstance(method, IPPADMM)
     return method.kind
 
@@ -201,7 +199,7 @@ def test_both_gates_are_even_at_the_switch() -> None:
 
 def test_a_gate_costs_its_share() -> None:
     for gate in GATES[1:]:
-        noise = noise_at(1e-3, 7000, 50.0, with_gate(gate, 0.3, replace(PP, rounds=40), 7))
+        noise = noise_at(1e-3, 7000, 50.0, with_gate(gate, 0.3, PP.changed(rounds=40), 7))
         times, (event,) = (40 if gate == "gaussian" else 7), noise.gate
         assert times * cost(event).rho == pytest.approx(0.3e-3, rel=1e-9)
         assert noise.worst_case.rho == pytest.approx(1e-3, rel=1e-6)
@@ -246,7 +244,7 @@ def test_the_logistic_flag_lowers_the_noise() -> None:
     rho = nominal_rho(1.0, 1e-4) / 12
     m = 0.25 / (7000 * math.sqrt(0.3 * rho))
     # the smoothed hinge of width 2 has the logistic loss's constants, and not its bonus
-    losses = (PP, replace(PP, loss="smoothed-hinge", loss_width=2.0))
+    losses = (PP, PP.changed(loss="smoothed-hinge", loss_width=2.0))
     one, two = (calibrated(7000, m, 1.0, 1e-4, own).noise.sigma1 for own in losses)
     assert two / one > 1.1
     # with the bonus everything is as if Gaussian: the whole nominal budget buys noise
@@ -259,7 +257,7 @@ def test_the_logistic_flag_lowers_the_noise() -> None:
 @pytest.mark.parametrize("gate", ["off", "gaussian"])
 def test_gaussian_releases_are_accounted_exactly(gate: str) -> None:
     for eps in (0.1, 1.0, 10.0):
-        setting = with_gate(gate, 0.2, replace(PP, release="output"))
+        setting = with_gate(gate, 0.2, PP.changed(release="output"))
         noise = calibrated(7000, 0.05, eps, 1e-4, setting)
         mu = math.sqrt(noise.worst_case.mu_squared)
         assert noise.budget.order is None
@@ -269,7 +267,7 @@ def test_gaussian_releases_are_accounted_exactly(gate: str) -> None:
 
 
 def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
-    for setting in (PP, IPP, with_gate("above-threshold", 0.2, replace(PP, release="output"))):
+    for setting in (PP, IPP, with_gate("above-threshold", 0.2, PP.changed(release="output"))):
         noise = calibrated(7000, 0.05, 1.0, 1e-4, setting)
         assert math.isinf(noise.worst_case.mu_squared)
         assert noise.budget.order is not None
@@ -281,7 +279,7 @@ def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
 
 
 FORMS = [
-    *(replace(PP, release=release) for release in ("objective", "output")),
+    *(PP.changed(release=release) for release in ("objective", "output")),
     *(
         RunConfig(algorithm=name, accountant="proven", rounds=12, beta=1e-8)
         for name in ("dvp", "m-admm", "r-admm")
@@ -289,7 +287,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("setting", FORMS, ids=lambda own: f"{own.algorithm} {own.release}")
+@pytest.mark.parametrize("setting", FORMS, ids=["objective", "output", "dvp", "m-admm", "r-admm"])
 def test_what_was_spent_is_taken_off(setting: RunConfig) -> None:
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
     fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), order)

@@ -36,7 +36,7 @@ STARTED = """say('{"start": true}')"""
 
 def config(**values: float | str) -> RunConfig:
     deadlines = {"heartbeat_deadline": 0.2, "shutdown_deadline": 0.3}
-    return RunConfig(transport="zmq", **(deadlines | values))  # type: ignore[arg-type]
+    return RunConfig(transport="zmq", **(deadlines | values))
 
 
 def starter(

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from admmnet.errors import RequestError
 from admmnet.holder.series import OnlineSteps, Series
+from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import SingleSite
+from admmnet.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class BANCOSettings(MethodSettings):
+    """Settings of its own."""
+
+    noise: str = setting(
+        "auto",
+        "baseline",
+        "noise of the subgradients; auto: laplace",
+        choices=("auto", "laplace", "gaussian"),
+        chosen=True,
+    )
 
 
 class BANCO(SingleSite):
     """Every record adds noise to its own subgradient, in one pass."""
 
     name = "banco"
+    Settings = BANCOSettings
+    lacks = frozenset({"regularisation"})
     one_pass = True
 
     def defaults(self) -> dict[str, Any]:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from admmnet.errors import BudgetError
+from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.holder.series.batches import steps_per_epoch
 from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, filled
+from admmnet.methods.settings import MethodSettings
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, largest
@@ -78,12 +79,27 @@ class SingleSite(Method):
     tasks = frozenset({"binary", "real"})
     clipped = False
     goes_on = False
+    losses = SINGLE_SITE_LOSSES
     one_pass: ClassVar[bool] = False
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
         super().__init__(settings, facts)
         self.records, self.features = facts.counts[0], facts.width
         self.settings = filled(settings, **self.defaults())
+
+    @classmethod
+    def check_problem(cls, settings: MethodSettings) -> None:
+        """Check the loss, and that there is a regulariser."""
+        cls.check_name_of_loss(settings)
+        if cls.one_pass and settings.loss == "squared":
+            raise RequestError(
+                f"loss = 'squared' does not go with algorithm = {settings.algorithm!r}, whose proof bounds a record's "
+                "gradient by 1: take logistic or hinge"
+            )
+        if settings.regularisation == 0.0:
+            raise RequestError(
+                f"regularisation = 0 is not allowed with algorithm = {settings.algorithm!r}: it must be above 0"
+            )
 
     def defaults(self) -> dict[str, Any]:
         """Values of its own settings where they are ``auto``."""

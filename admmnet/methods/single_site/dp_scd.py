@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import DualSteps, Series
 from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Passing
+from admmnet.settings import Auto, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSCDSettings(Batched, Passing, Clipped, Accounted):
+    """Settings of its own."""
+
+    dual_noise: bool | Auto = setting(
+        "auto",
+        "baseline",
+        "noise on the dual variables, too, as in the paper",
+    )
 
 
 class DPSCD(SingleSite):
     """Dual variables are private, or have noise as in the paper's Algorithm 1."""
 
     name = "dp-scd"
+    Settings = DPSCDSettings
 
     def defaults(self) -> dict[str, Any]:
         """The paper's sampling and noise in its form."""

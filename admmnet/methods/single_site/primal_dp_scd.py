@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from admmnet.errors import RequestError
 from admmnet.holder.series import PrimalSteps, Series
 from admmnet.holder.series.batches import steps_per_epoch
+from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.settings import Batched, Clipped, Passing
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrimalDPSCDSettings(Batched, Passing, Clipped):
+    """Settings of its own."""
 
 
 class PrimalDPSCD(SingleSite):
     """Columns are scaled by all records, which no figure covers."""
 
     name = "primal-dp-scd"
+    Settings = PrimalDPSCDSettings
     forms = ("published",)
     covered = False
+
+    @classmethod
+    def check_problem(cls, settings: MethodSettings) -> None:
+        """Its step needs a bound on the curvature."""
+        super().check_problem(settings)
+        if settings.loss == "hinge":
+            raise RequestError(
+                "loss = 'hinge' does not go with algorithm = 'primal-dp-scd', whose step needs a bound on the "
+                "curvature: take logistic or squared"
+            )
 
     def defaults(self) -> dict[str, Any]:
         """Small batches of features."""

@@ -8,6 +8,7 @@ from typing import Any
 from admmnet.holder.series import ExactPasses, Series
 from admmnet.methods.base import Agent, Closing
 from admmnet.methods.single_site.base import SingleSite
+from admmnet.methods.single_site.settings import Passing
 
 GAP = 1e-6
 """Duality gap at which it stops."""
@@ -21,6 +22,7 @@ class SDCA(SingleSite):
     """Every pass solves for one dual variable after the other, exactly."""
 
     name = "sdca"
+    Settings = Passing
     forms = ("published",)
     private = False
 

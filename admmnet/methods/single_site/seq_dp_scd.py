@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from admmnet.holder.series import SequentialSteps, Series
@@ -9,12 +10,19 @@ from admmnet.methods.single_site.base import PASSES, SingleSite
 
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
+from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Passing
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeqDPSCDSettings(Batched, Passing, Clipped, Accounted):
+    """Settings of its own."""
 
 
 class SeqDPSCD(SingleSite):
     """The published form has the noise of the paper's Lemma 5, the proven one that of docs/baselines.md, sec. 4."""
 
     name = "seq-dp-scd"
+    Settings = SeqDPSCDSettings
 
     def defaults(self) -> dict[str, Any]:
         """Published noise grows with the batch."""

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from admmnet.holder.series import GradientSteps, Series
 from admmnet.methods.single_site.base import PASSES, SingleSite
+from admmnet.methods.single_site.settings import Batched, Descending, Passing, Sampled
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGDSettings(Batched, Passing, Descending, Sampled):
+    """Settings of its own."""
 
 
 class SGD(SingleSite):
     """A constant learning rate."""
 
     name = "sgd"
+    Settings = SGDSettings
     forms = ("published",)
     private = False
 
@@ -33,4 +41,4 @@ class SGD(SingleSite):
     @property
     def compiled(self) -> bool:
         """Record by record, and not by coins."""
-        return self.settings.batch == 1 and self.settings.sampling != "poisson"
+        return bool(self.settings.batch == 1 and self.settings.sampling != "poisson")

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from admmnet.holder.series import DisjointSteps, Series
 from admmnet.methods.single_site.base import SingleSite
+from admmnet.methods.single_site.settings import Batched, Descending
+from admmnet.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class SongSGDSettings(Batched, Descending):
+    """Settings of its own."""
+
+    schedule: str = setting(
+        "auto",
+        "baseline",
+        "step size at step t: learning rate c, c/sqrt(t), or c/(regularisation t)",
+        choices=("auto", "constant", "sqrt", "inverse"),
+    )
 
 
 class SongSGD(SingleSite):
     """Batches are disjoint: what one record costs does not add up."""
 
     name = "song-sgd"
+    Settings = SongSGDSettings
     one_pass = True
 
     def defaults(self) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from admmnet.running.checkpoint.state import (
 )
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
+from admmnet.settings import settings_in
 from admmnet.transport import Transport
 from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
@@ -45,22 +46,12 @@ if TYPE_CHECKING:
 
 FOLDER = "checkpoint"
 SCHEMA = 3
-FREE = (
-    "transport",
-    "on_loss",
-    "connect_deadline",
-    "heartbeat_deadline",
-    "round_deadline",
-    "shutdown_deadline",
-    "checkpoint_every",
-)
-"""Settings that a resumed run may have others of: they change no number."""
-_WHERE = ("out", "resume")
 
 
 def settings_digest(config: RunConfig) -> str:
     """sha256 of the settings that a resumed run must keep."""
-    fixed: dict[str, Any] = {name: RunConfig.__dataclass_fields__[name].default for name in FREE + _WHERE}
+    known = settings_in(type(config)).values()
+    fixed: dict[str, Any] = {own.name: own.default for own in known if own.about.resume}
     return hashlib.sha256(to_toml(replace(config, **fixed)).encode()).hexdigest()
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from admmnet.config.checks import DEADLINES
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config
 from admmnet.errors import RequestError
-from admmnet.running.checkpoint.keeper import FOLDER, FREE
+from admmnet.running.checkpoint.keeper import FOLDER
 from admmnet.running.folder import ledger_path
+from admmnet.settings import settings_in
 
 
 def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -> RunConfig:
@@ -36,17 +36,21 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     _check_folder(folder)
     saved = load_config(folder / "config.toml")
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
+    known = settings_in(type(saved))
+    may = [name for name, own in known.items() if own.about.resume]
     for name, value in given.items():
-        own = str(folder) if name == "out" else getattr(saved, name)
-        if name not in FREE and value != own:
+        own = str(folder) if name == "out" else getattr(saved, name, None)
+        if name not in may and value != own:
             raise RequestError(
                 f"{name} = {value!r} differs from the interrupted run's {own!r}: a resumed run keeps its settings, "
-                f"other than {', '.join(FREE)}; leave it out, or run anew"
+                f"other than {', '.join(may)}; leave it out, or run anew"
             )
-    free = {name: value for name, value in given.items() if name in FREE}
-    if free.get("transport", "zmq") != "zmq":  # which has no deadlines: the folder's fall away
-        plain = RunConfig()
-        free = {name: getattr(plain, name) for name in DEADLINES} | free
+    free = {name: value for name, value in given.items() if name in may}
+    transport = free.get("transport", saved.transport)  # another one's own settings fall away
+    fallen = {
+        name: own.default for name, own in known.items() if own.about.scope not in ("", "network", transport)
+    }
+    free = fallen | free
     return replace(saved, out=str(folder), resume=str(folder), **free)
 
 
@@ -61,12 +65,15 @@ def resuming(config: RunConfig) -> RunConfig:
     folder = Path(str(config.resume))
     _check_folder(folder)
     saved = load_config(folder / "config.toml")
-    names = [field.name for field in fields(RunConfig) if field.name not in (*FREE, "out", "resume")]
-    if all(getattr(config, name) == getattr(saved, name) for name in names):
+    known = settings_in(type(config))
+    kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
+    if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):
         return replace(config, out=str(folder))  # from `resumed_config`
     plain = RunConfig()
-    given = {field.name: getattr(config, field.name) for field in fields(RunConfig)}
-    given = {name: value for name, value in given.items() if value != getattr(plain, name)}
+    given = {name: getattr(config, name) for name in known}
+    given = {
+        name: value for name, value in given.items() if value != getattr(plain, name, known[name].default)
+    }
     return resumed_config(folder, given)
 
 

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import DataSettings
+from admmnet.settings import settings_in
 from admmnet.version import __version__
-
-OWN = (
-    *("data", "data_dir", "test", "account", "no_account", "out", "resume", "transport"),
-    *("connect_deadline", "heartbeat_deadline", "round_deadline", "shutdown_deadline"),
-)
-"""Settings in which hosts may differ: where their files are, and how long they wait."""
 
 
 def public_settings(
@@ -27,7 +21,8 @@ def public_settings(
     rows. A file of an agent's own (``{agent}`` in its path) is not looked into. Where all agents read the same disk
     (``digests`` false) files need not be compared. ``schedule`` is the digest of the graphs that take turns.
     """
-    values = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in OWN}
+    known = settings_in(type(config)).values()
+    values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
     data, test = config.data, config.test
     if digests and "{agent}" in data:
         data = "a file of each agent's own"

@@ -1,0 +1,175 @@
+"""Flags of settings: those of the sections, and the chosen methods' own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from admmnet.config.run_config import RunConfig, own_settings, owners_of
+from admmnet.config.toml import TABLES, algorithm_in, common_settings, load_config
+from admmnet.errors import RequestError
+from admmnet.methods import METHODS
+from admmnet.settings import Setting
+
+PANELS = {
+    "data": "Data",
+    "network": "Network",
+    "problem": "Problem",
+    "algorithm": "Method",
+    "privacy": "Privacy",
+    "run": "Run",
+}
+
+
+class SettingOption(click.Option):
+    """Flag of a setting."""
+
+    def __init__(self, own: Setting, **changes: Any) -> None:
+        self.own = own
+        about = own.about
+        words: dict[str, Any] = {"help": about.help, "metavar": _metavar(own), "type": own.parse}
+        flag = own.flag
+        if own.base is bool:
+            words = {"help": about.help, "is_flag": True, "default": None}
+            if own.auto:  # without either word it is by the method
+                flag = f"{flag}/--no-{flag.removeprefix('--')}"
+        names = [flag, about.short] if about.short else [flag]
+        super().__init__([*names, own.name], shell_complete=self._complete, **words | changes)
+
+    def _complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        names = METHODS if self.own.name == "algorithm" else self.own.about.choices
+        return [name for name in names if name.startswith(incomplete)]
+
+
+def _metavar(own: Setting) -> str:
+    word = "|".join(own.about.choices) or own.about.metavar or ("N" if own.base is int else "X")
+    return f"{word}|auto" if own.auto else word
+
+
+class SettingsCommand(click.Command):
+    """A command that has a flag for every setting, and those of the methods that its words name.
+
+    Parameters
+    ----------
+    hidden : collection of str
+        Settings that the command fills in itself or cannot have: read, to be refused with the reason.
+    changes : mapping of str to mapping
+        What a setting's flag has other than what the setting says.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        hidden: Collection[str] = (),
+        changes: Mapping[str, Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._hidden, self._changes = hidden, changes or {}
+
+    more = "A method's own settings: admmnet run --algorithm NAME --help."
+
+    def algorithms(self, args: list[str]) -> Iterator[str]:
+        """Methods that the words name: with --algorithm, or in a configuration file or run folder."""
+        for word in args:
+            if word.endswith(".toml"):
+                yield from filter(None, [algorithm_in(Path(word))])
+        for folder in words_after(args, "--resume"):
+            yield from filter(None, [algorithm_in(Path(folder) / "config.toml")])
+        yield from words_after(args, "--algorithm")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words after the methods that they name."""
+        named = list(self.algorithms(args))
+        if not named and {"-h", "--help"}.isdisjoint(args):
+            named = [RunConfig.algorithm]
+        ctx.meta["algorithms"] = list(dict.fromkeys(named))
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise self._unknown(ctx, error) from None
+
+    def _unknown(self, ctx: click.Context, error: click.NoSuchOption) -> Exception:
+        """Say which methods have a setting that those named do not have; else click says what may be meant."""
+        owners = [owner for owner, _ in owners_of(error.option_name.removeprefix("--").replace("-", "_"))]
+        if not owners:
+            return error
+        named = " and ".join(ctx.meta["algorithms"])
+        return RequestError(f"{error.option_name} does not go with {named}, but with {', '.join(owners)}")
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own flags, and those of all settings."""
+        return [*super().get_params(ctx), *self._options(ctx)]
+
+    def _options(self, ctx: click.Context) -> list[SettingOption]:
+        found: dict[str, SettingOption] = ctx.meta.setdefault("settings", {})
+        if not found:
+            settings = dict(common_settings())
+            for algorithm in ctx.meta.get("algorithms", ()):
+                settings = own_settings(algorithm) | settings
+            found |= {
+                name: SettingOption(own, hidden=name in self._hidden, **self._changes.get(name, {}))
+                for name, own in settings.items()
+                if own.base in (bool, int, float, str)
+            }
+        return list(found.values())
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what is used every day first, then a panel a section, then the chosen methods' own."""
+        shown = [option for option in self._options(ctx) if not option.hidden]
+        common = common_settings()
+        first = sorted(filter(_place, shown), key=_place)
+        others = [param for param in super().get_params(ctx) if isinstance(param, click.Option)]
+        _panel(formatter, "Everyday", [*first, *others])
+        for table in TABLES:
+            rest = [o for o in shown if o.name in common and o.own.about.table == table and o not in first]
+            _panel(formatter, PANELS.get(table, table), rest)
+        named = ctx.meta.get("algorithms")
+        if named:
+            own = [option for option in shown if option.name not in common]
+            _panel(formatter, f"Settings of {' and '.join(named)}", own)
+        else:
+            formatter.write_paragraph()
+            formatter.write_text(f"{self.more} The methods: {', '.join(METHODS)}.")
+
+
+def _place(option: SettingOption) -> int:
+    return option.own.about.everyday
+
+
+def _panel(formatter: click.HelpFormatter, title: str, options: Iterable[click.Option]) -> None:
+    context = click.get_current_context()
+    rows = [record for option in options if (record := option.get_help_record(context))]
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
+
+
+def words_after(args: list[str], flag: str) -> Iterator[str]:
+    """Values of a flag among words that are not parsed yet."""
+    for place, word in enumerate(args):
+        if word == flag:
+            yield from args[place + 1 : place + 2]
+        elif word.startswith(f"{flag}="):
+            yield word.partition("=")[2]
+
+
+def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that were given."""
+    return {name: value for name, value in flags.items() if value is not None}
+
+
+def settings_of(config: str | None, flags: Mapping[str, Any]) -> RunConfig:
+    """Return the settings of a command line."""
+    if flags.get("resume") is None:
+        return load_config(config, flags)
+    from admmnet.running.checkpoint.resume import resumed_config
+
+    if config is not None:
+        raise RequestError(
+            f"{config} and --resume exclude each other: the run goes on with its own config.toml"
+        )
+    return resumed_config(flags["resume"], flags)

@@ -1,0 +1,93 @@
+"""Simulated faults: the rest of section [network] of a run's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from admmnet.errors import RequestError
+from admmnet.settings import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultSettings:
+    """Graphs that take turns, lost messages, absent and slow agents."""
+
+    topology_schedule: str | None = setting(
+        None,
+        "network",
+        "file of graphs that take turns: lines such as '0-9 ring:5'",
+        metavar="FILE",
+        scope="network",
+        chosen=True,
+    )
+    drop: float = setting(
+        0.0,
+        "network",
+        "share of messages that are lost, simulated",
+        low=0.0,
+        high=1.0,
+        open_high=True,
+        scope="network",
+        chosen=True,
+    )
+    drop_burst: float = setting(
+        1.0,
+        "network",
+        "mean number of rounds in a row that a lossy link loses",
+        low=1.0,
+        high=1e6,
+        scope="network",
+        chosen=True,
+    )
+    straggle: float = setting(
+        0.0,
+        "network",
+        "share of rounds in which an agent is slow, for the virtual clock",
+        low=0.0,
+        high=1.0,
+        scope="network",
+    )
+    offline: str | None = setting(
+        None,
+        "network",
+        "who is away when, simulated: 3:10-19,4:25-",
+        metavar="AGENT:FIRST-LAST,...",
+        scope="network",
+        chosen=True,
+    )
+    delay: str | None = setting(
+        None,
+        "network",
+        "delays of the virtual clock: compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=10",
+        metavar="KEY=X,...",
+        scope="network",
+    )
+    trouble_seed: int | None = setting(
+        None,
+        "network",
+        "seed of simulated trouble (default: --seed, else 0)",
+        low=0,
+        scope="network",
+        chosen=True,
+    )
+
+    def check(self) -> None:
+        """Check faults against each other.
+
+        Raises
+        ------
+        RequestError
+            Naming the setting and the remedy.
+        """
+        if self.drop_burst != 1.0 and self.drop == 0.0:
+            raise RequestError(
+                f"drop_burst = {self.drop_burst:g} goes with drop > 0: it is the length of bursts of lost messages"
+            )
+        if self.straggle > 0.0 and self.delay is None:
+            raise RequestError(
+                f"straggle = {self.straggle:g} goes with delay: slow rounds show on the virtual clock alone"
+            )
+        if self.trouble_seed is not None and not (self.drop or self.straggle or self.delay is not None):
+            raise RequestError(
+                f"trouble_seed = {self.trouble_seed} goes with drop, straggle or delay: nothing else is drawn"
+            )

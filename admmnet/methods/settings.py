@@ -1,0 +1,135 @@
+"""What every method is asked: section [algorithm] of a run's settings, beside the problem and the promise.
+
+A method's own settings are the fields of its ``Settings``, a frozen dataclass that extends ``MethodSettings``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from admmnet.errors import RequestError
+from admmnet.privacy.settings import PrivacySettings
+from admmnet.settings import Auto, setting
+from admmnet.solvers.settings import ProblemSettings
+
+if TYPE_CHECKING:
+    from admmnet.methods.base import Method
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings(ProblemSettings, PrivacySettings):
+    """Method, form, rounds, answer."""
+
+    if TYPE_CHECKING:
+        chosen_method: ClassVar[type[Method]]  # of the class made for it at run time
+
+    algorithm: str = setting(
+        "ipp-admm", "algorithm", "method", metavar="NAME|MODULE:CLASS", everyday=1, chosen=True
+    )
+    method: str | None = setting(
+        None,
+        "algorithm",
+        "form of the method: corrected, or the paper's to the letter (default: proven)",
+        choices=("proven", "published"),
+        everyday=2,
+        chosen=True,
+    )
+    rounds: int | Auto = setting(
+        "auto",
+        "algorithm",
+        "rounds T; auto: by the rule of docs/defaults.md, 30 if published, 100 for admm",
+        low=1,
+        high=1_000_000,
+        scope="network",
+        everyday=13,
+        tunable=True,
+    )
+    answer: str = setting(
+        "last",
+        "algorithm",
+        "model at the end: the last released vectors, their mean over the last half of the rounds, or gossip",
+        choices=("last", "tail", "gossip"),
+        scope="network",
+        tunable=True,
+        chosen=True,
+    )
+
+    @property
+    def baseline(self) -> bool:
+        """Whether one holder has all records."""
+        return self.chosen_method.verb == "none"
+
+    @property
+    def budgeted(self) -> bool:
+        """Whether the method has a privacy budget."""
+        return self.chosen_method.private
+
+    def __getattr__(self, name: str) -> Any:
+        """Say so where the chosen method has no such setting; those that it declares itself are attributes, too."""
+        raise AttributeError(f"algorithm = {self.algorithm!r} has no setting {name!r}")
+
+    def check(self) -> None:
+        """Fill in form and accountant, and check them.
+
+        Raises
+        ------
+        RequestError
+            Naming the setting and the remedy.
+        """
+        if self.method is None:
+            object.__setattr__(self, "method", "proven" if self.budgeted else "published")
+        if self.accountant is None:
+            object.__setattr__(self, "accountant", self.method)
+        published = self.method == "published"
+        if not self.budgeted and not published:
+            raise RequestError(
+                f"algorithm {self.algorithm} has no privacy, and so no proven form: drop method"
+            )
+        if not published and self.accountant == "published":
+            raise RequestError(
+                "accountant = 'published' goes with method = 'published': a proven method has no published arithmetic"
+            )
+        if self.account is not None and published:
+            raise RequestError("account goes with method = 'proven': it adds up proven costs")
+        self.chosen_method.check_problem(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsensusSettings(MethodSettings):
+    """What methods have whose agents agree through duals."""
+
+    eta: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm",
+        low=0.0,
+        open_low=True,
+        high=1e9,
+    )
+    proximal: float | Auto = setting(
+        "auto", "algorithm", "weight of a self-term; auto: by the rule, 0 if published", low=0.0, high=1e9
+    )
+    beta: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "gradient norm to which a local problem is solved; auto: 1e-8, 10^-3.5 if published",
+        low=0.0,
+        open_low=True,
+        high=1.0,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySettings(ConsensusSettings):
+    """What those of them have that add noise."""
+
+    inexact_share: float | Auto = setting(
+        "auto",
+        "privacy",
+        "share of a release's budget for the noise that hides how inexact the solve is; auto: 0.001",
+        low=0.0,
+        open_low=True,
+        high=1.0,
+        open_high=True,
+    )

@@ -1,0 +1,100 @@
+"""The promise: section [privacy] of a run's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from admmnet.errors import RequestError
+from admmnet.settings import Auto, setting, settings_in
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacySettings:
+    """Budgets, accountant, account."""
+
+    accountant: str | None = setting(
+        None,
+        "privacy",
+        "which arithmetic calibrates and guards (default: the method's)",
+        choices=("proven", "published"),
+        chosen=True,
+    )
+    epsilon: float = setting(
+        1.0,
+        "privacy",
+        "privacy budget epsilon of every agent",
+        low=0.0,
+        open_low=True,
+        high=1e6,
+        everyday=6,
+        chosen=True,
+    )
+    delta: float | Auto = setting(
+        "auto",
+        "privacy",
+        "privacy budget delta; auto: an account's, else 0.1 over the records of the smallest agent, at most 1e-5",
+        low=0.0,
+        open_low=True,
+        high=1.0,
+        open_high=True,
+        everyday=7,
+        chosen=True,
+    )
+    account: str | None = setting(
+        None,
+        "privacy",
+        "folder of an account that many runs on the same records share",
+        metavar="DIR",
+        numbers=False,
+        hosts=True,
+        everyday=8,
+    )
+    no_account: bool = setting(
+        False,
+        "privacy",
+        "no account adds up what runs on these records spend: this run counts alone",
+        numbers=False,
+        hosts=True,
+        everyday=9,
+    )
+    group_size: int = setting(
+        1,
+        "privacy",
+        "also report what a person with this many records, anywhere in the network, is promised",
+        low=1,
+        high=1_000_000,
+        metavar="K",
+        numbers=False,
+    )
+    budgets: Mapping[str, Any] = setting(
+        {}, "privacy", "budgets of single agents: [privacy.agents.3] epsilon = 0.5", scope="network"
+    )
+
+    def budget_of(self, agent: int) -> tuple[float, float]:
+        """Epsilon and delta of one agent, once delta is a number."""
+        own = self.budgets.get(str(agent), {})
+        return float(own.get("epsilon", self.epsilon)), float(own.get("delta", self.delta))
+
+    def check(self) -> None:
+        """Check the budgets of single agents.
+
+        Raises
+        ------
+        RequestError
+            Naming the table.
+        """
+        if self.account is not None and self.no_account:
+            raise RequestError("no_account and account exclude each other: give one of them")
+        known = settings_in(PrivacySettings)
+        for agent, table in self.budgets.items():
+            where = f"[privacy.agents.{agent}]"
+            # 03 would be a budget that no agent looks up
+            number = agent.isdecimal() and agent == str(int(agent))
+            if not number or not isinstance(table, dict) or not set(table) <= {"epsilon", "delta"}:
+                raise RequestError(
+                    f"{where} must be a table of an agent's number with the keys epsilon and delta"
+                )
+            for key, value in table.items():
+                known[key].check(value, f"{where} {key}")

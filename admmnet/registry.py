@@ -1,0 +1,131 @@
+"""Things that a user names: ours, an installed package's, or ``package.module:Name``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from admmnet.errors import RequestError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return ``did you mean X?`` with the name that is closest to a mistaken one, or nothing."""
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]}? " if close else ""
+
+
+class _UnknownName(RequestError, KeyError):
+    """No such name; a mapping's ``get`` asks for a KeyError."""
+
+    __str__ = Exception.__str__
+
+
+class Registry(MutableMapping[str, T], Generic[T]):
+    """Names and what they stand for, loaded when first asked for.
+
+    Entry points are read only for a name that is not ours, and to list all names: reading them takes 50 ms.
+
+    Parameters
+    ----------
+    what : str
+        The setting whose values the names are, such as ``algorithm``.
+    group : str
+        Entry points that add names.
+    own : mapping
+        Our names, each with what it stands for or its ``module:Name``.
+    fault : callable
+        What is wrong with a thing from outside, such as ``it is no Method``; nothing if it will do.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        group: str,
+        own: Mapping[str, T | str],
+        fault: Callable[[Any], str] = lambda found: "",
+    ) -> None:
+        self.what, self.group, self.own, self._fault = what, group, own, fault
+        self._loaded: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        """What a name stands for.
+
+        Raises
+        ------
+        RequestError
+            If there is none, or its package cannot be imported.
+        """
+        if name not in self._loaded:
+            self._loaded[name] = self._load(name)
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """All names: ours first, then those of installed packages."""
+        return iter(dict.fromkeys((*self.own, *sorted({*self._outside(), *self._loaded}))))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __setitem__(self, name: str, value: T) -> None:
+        self._loaded[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in self._loaded or name in self._outside()
+
+    def sound(self) -> Iterator[tuple[str, T]]:
+        """All that can be loaded; a broken package of somebody else's is passed over."""
+        for name in self:
+            try:
+                yield name, self[name]
+            except RequestError:
+                if name in self.own:
+                    raise
+
+    def _outside(self) -> dict[str, EntryPoint]:
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group=self.group)}
+
+    def _load(self, name: str) -> T:
+        if name in self.own:
+            own = self.own[name]
+            return self._imported(own) if isinstance(own, str) else own
+        source, outside = name, {} if ":" in name else self._outside()
+        if name in outside:
+            source = outside[name].value
+        elif ":" not in name:
+            raise _UnknownName(
+                f"{self.what} = {name!r} is not allowed: {meant(name, self)}it must be one of {', '.join(self)}, "
+                "or package.module:Name"
+            )
+        try:
+            found = self._imported(source)
+            fault = self._fault(found)
+            if fault:
+                raise TypeError(fault)
+            return found
+        except Exception as error:  # whatever a stranger's module raises while it is imported
+            package = source.partition(":")[0].partition(".")[0]
+            cause = f"{type(error).__name__}: {error}".splitlines()[0]
+            raise RequestError(
+                f"{self.what} = {name!r} cannot be loaded from the package {package}: {cause}; mend or remove it"
+            ) from error
+
+    @staticmethod
+    def _imported(source: str) -> T:
+        module, _, path = source.partition(":")
+        found: Any = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+        result: T = found
+        return result

@@ -1,0 +1,36 @@
+"""The problem: section [problem] of a run's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from admmnet.settings import Auto, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProblemSettings:
+    """Loss and regulariser."""
+
+    loss: str = setting(
+        "logistic",
+        "problem",
+        "loss function",
+        metavar="logistic|smoothed-hinge|huber|squared|NAME",
+        chosen=True,
+    )
+    loss_width: float | Auto = setting(
+        "auto",
+        "problem",
+        "half-width of the quadratic part of smoothed-hinge (auto: 0.5) and huber (auto: 1)",
+        low=1e-6,
+        high=1e6,
+        scope="network",
+    )
+    regularisation: float | Auto = setting(
+        "auto",
+        "problem",
+        "regularisation; auto: the least that is needed, 1e-4 for admm",
+        low=0.0,
+        high=1e12,
+        tunable=True,
+    )

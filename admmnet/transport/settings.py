@@ -1,0 +1,104 @@
+"""The network: most of section [network] of a run's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from admmnet.errors import RequestError
+from admmnet.settings import Auto, setting
+
+_deadline = partial(
+    setting, table="network", low=0.1, high=1e6, scope="zmq", numbers=False, resume=True, hosts=True
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings:
+    """Graph, processes, deadlines."""
+
+    topology: str | None = setting(
+        None,
+        "network",
+        "graph file or spec such as ring:5",
+        metavar="FILE|SPEC",
+        scope="network",
+        everyday=10,
+        chosen=True,
+    )
+    topology_seed: int | None = setting(
+        None,
+        "network",
+        "seed of a random graph (default: --seed, else 0)",
+        low=0,
+        scope="network",
+        chosen=True,
+    )
+    agents: int | None = setting(
+        None,
+        "network",
+        "number of agents (default: the graph's, the ranks', 5)",
+        low=2,
+        scope="network",
+        everyday=11,
+        chosen=True,
+    )
+    transport: str = setting(
+        "auto",
+        "network",
+        "how agents are run; auto: mpi under mpirun, else local; zmq: one process an agent",
+        choices=("auto", "local", "mpi", "zmq"),
+        scope="network",
+        numbers=False,
+        resume=True,
+        hosts=True,
+        everyday=12,
+    )
+    block: int | Auto = setting(
+        "auto",
+        "network",
+        "agents whose local problems are solved together; auto: 1 up to 64 agents, an eighth of them up to 128 above",
+        low=1,
+        high=10_000,
+        scope="network",
+    )
+    on_loss: str = setting(
+        "stop",
+        "network",
+        "what a lost agent means to the others; continue goes with --transport zmq",
+        choices=("stop", "continue"),
+        scope="network",
+        numbers=False,
+        resume=True,
+        chosen=True,
+    )
+    connect_deadline: float = _deadline(60.0, help="seconds until all zmq neighbours must have answered")
+    heartbeat_deadline: float = _deadline(
+        10.0, help="seconds without a sign of life until a zmq neighbour is lost"
+    )
+    round_deadline: float = _deadline(
+        600.0, help="seconds that a zmq neighbour may take for its part of a round"
+    )
+    shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
+
+    def check(self) -> None:
+        """Check what goes with the transport, and with the graph.
+
+        Raises
+        ------
+        RequestError
+            Naming the setting and the remedy.
+        """
+        if self.on_loss == "continue" and self.transport != "zmq":
+            raise RequestError(
+                f"on_loss = 'continue' goes with transport = 'zmq', not {self.transport!r}, where one loss ends all"
+            )
+        if self.transport == "zmq" and self.block not in ("auto", 1):
+            raise RequestError(
+                f"block = {self.block} does not go with transport = 'zmq', where every agent is a process of its own: "
+                "give 1, or leave it out"
+            )
+        if self.topology_seed and self.topology is not None:
+            from admmnet.graph.specs import check_seed
+
+            check_seed("topology_seed =", self.topology, self.topology_seed)

@@ -40,8 +40,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
         Entry points that add names.
     own : mapping
         Our names, each with what it stands for or its ``module:Name``.
-    fault : callable
-        What is wrong with a thing from outside, such as ``it is no Method``; nothing if it will do.
+    adapted : callable
+        Makes what a thing from outside stands for; raises TypeError if it will not do.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Registry(MutableMapping[str, T], Generic[T]):
         what: str,
         group: str,
         own: Mapping[str, T | str],
-        fault: Callable[[Any], str] = lambda found: "",
+        adapted: Callable[[Any], T],
     ) -> None:
-        self.what, self.group, self.own, self._fault = what, group, own, fault
+        self.what, self.group, self.own, self._adapted = what, group, own, adapted
         self._loaded: dict[str, T] = {}
 
     def __getitem__(self, name: str) -> T:
@@ -80,7 +80,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
         del self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.own or name in self._loaded or name in self._outside()
+        known = name in self.own or name in self._loaded
+        return known or (isinstance(name, str) and (":" in name or name in self._outside()))
 
     def sound(self) -> Iterator[tuple[str, T]]:
         """All that can be loaded; a broken package of somebody else's is passed over."""
@@ -99,7 +100,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
     def _load(self, name: str) -> T:
         if name in self.own:
             own = self.own[name]
-            return self._imported(own) if isinstance(own, str) else own
+            found: T = self._imported(own) if isinstance(own, str) else own
+            return found
         source, outside = name, {} if ":" in name else self._outside()
         if name in outside:
             source = outside[name].value
@@ -109,11 +111,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
                 "or package.module:Name"
             )
         try:
-            found = self._imported(source)
-            fault = self._fault(found)
-            if fault:
-                raise TypeError(fault)
-            return found
+            return self._adapted(self._imported(source))
         except Exception as error:  # whatever a stranger's module raises while it is imported
             package = source.partition(":")[0].partition(".")[0]
             cause = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -122,10 +120,9 @@ class Registry(MutableMapping[str, T], Generic[T]):
             ) from error
 
     @staticmethod
-    def _imported(source: str) -> T:
+    def _imported(source: str) -> Any:
         module, _, path = source.partition(":")
         found: Any = import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
-        result: T = found
-        return result
+        return found

@@ -6,12 +6,14 @@ import difflib
 import math
 import re
 from collections.abc import Callable
+from inspect import signature
 from typing import Any, NamedTuple
 
 import networkx as nx
 
 from admmnet.errors import RequestError
-from admmnet.graph.checks import MAX_EDGES, MAX_NODES, in_order, short
+from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology, in_order, short
+from admmnet.registry import Registry
 
 FAST_ABOVE = 1000
 """Nodes above which erdos-renyi uses the linear-time generator instead of the quadratic one."""
@@ -24,33 +26,33 @@ class _Plan(NamedTuple):
     remedy: str = ""  # of a random graph that comes out unconnected; "" if it never does
 
 
-class _Family(NamedTuple):
-    form: str  # such as "grid:RxC"; the letters tell what numbers are expected
+class Family(NamedTuple):
+    """Graphs with a name: the form of their specs, one of them, how numbers become a plan, whether a seed decides.
+
+    A package adds a family by a function of the spec's numbers, such as ``def wheel(n: int) -> nx.Graph``; ``float``
+    parameters read numbers with a point, and one called ``seed`` makes the family random.
+    """
+
+    form: str
     example: str
-    random: bool
-    plan: Callable[..., _Plan]  # from the numbers of a spec
+    plan: Callable[..., _Plan]
+    random: bool = False
 
 
-_FAMILIES: dict[str, _Family] = {}
+_FAMILIES: dict[str, Family | str] = {}
 
 
 def _family(form: str, example: str, random: bool = False) -> Callable[[Callable[..., _Plan]], None]:
-    """Register a kind of spec under the name that its form starts with."""
+    """Register a family of ours under the name that its form starts with."""
 
     def register(plan: Callable[..., _Plan]) -> None:
-        _FAMILIES[form.split(":")[0]] = _Family(form, example, random, plan)
+        _FAMILIES[form.split(":")[0]] = Family(form, example, plan, random)
 
     return register
 
 
 class _Bad(Exception):
     """A parameter is out of range; becomes a RequestError that names the spec."""
-
-
-def is_random(spec: str) -> bool:
-    """Whether a seed decides the graph of this spec; that of a file is fixed."""
-    family = _FAMILIES.get(spec.split(":")[0])
-    return family is not None and family.random
 
 
 def build_spec(spec: str, seed: int) -> nx.Graph:
@@ -73,6 +75,12 @@ def build_spec(spec: str, seed: int) -> nx.Graph:
     )
 
 
+def is_random(topology: str) -> bool:
+    """Whether a seed decides the graph of this spec or file."""
+    name, _ = _parts(topology)
+    return name in TOPOLOGIES and TOPOLOGIES[name].random
+
+
 def check_seed(name: str, topology: str, seed: int) -> None:
     """Raise RequestError for a seed, called ``name``, that does not decide the graph of this spec or file."""
     if seed and not is_random(topology):
@@ -82,18 +90,53 @@ def check_seed(name: str, topology: str, seed: int) -> None:
         )
 
 
-def _plan(spec: str) -> _Plan:
+def _parts(spec: str) -> tuple[str, list[str]]:
+    """Name and numbers; ``package.module:function`` is one name."""
     name, *values = spec.split(":")
-    if name not in _FAMILIES:
+    if values and name not in TOPOLOGIES.own and values[0].isidentifier():
+        name = f"{name}:{values.pop(0)}"
+    return name, values
+
+
+def _adapted(found: Any) -> Family:
+    """Family of an outside package's function of numbers, and perhaps a seed."""
+    if isinstance(found, Family):
+        return found
+    parameters = dict(signature(found, eval_str=True).parameters)
+    random = parameters.pop("seed", None) is not None
+    letters = ["P" if kind.annotation is float else "N" for kind in parameters.values()]
+    name = found.__name__.replace("_", "-")
+
+    def plan(*numbers: float) -> _Plan:
+        def make(seed: int) -> nx.Graph:
+            try:
+                graph = found(*numbers, seed=seed) if random else found(*numbers)
+            except (ValueError, nx.NetworkXError) as error:
+                raise RequestError(f"topology {name}: {error}") from None
+            return (
+                check_topology(graph, f"topology {name}") if not random or nx.is_connected(graph) else graph
+            )
+
+        first = make(0)
+        remedy = "choose other numbers" if random else ""
+        return _Plan(first.number_of_nodes(), first.number_of_edges(), make, remedy)
+
+    example = ":".join([name, *("0.5" if letter == "P" else "8" for letter in letters)])
+    return Family(":".join([name, *letters]), example, plan, random)
+
+
+def _plan(spec: str) -> _Plan:
+    name, values = _parts(spec)
+    if name not in TOPOLOGIES:
         raise _Bad(_unknown(name))
-    form, example, _, planner = _FAMILIES[name]
-    _, *letters = form.split(":")
+    family = TOPOLOGIES[name]
+    _, *letters = family.form.split(":")
     if len(values) != len(letters):
-        raise _Bad(f"expected {form}, for example {example}")
+        raise _Bad(f"expected {family.form}, for example {family.example}")
     numbers: list[Any] = []
     for letter, text in zip(letters, values, strict=True):
-        numbers += _parse(letter, text, form)
-    plan = planner(*numbers)
+        numbers += _parse(letter, text, family.form)
+    plan = family.plan(*numbers)
     if plan.nodes < 2:
         raise _Bad(f"a network needs at least 2 agents, got {plan.nodes}")
     if plan.nodes > MAX_NODES:
@@ -106,8 +149,8 @@ def _plan(spec: str) -> _Plan:
 def _unknown(name: str) -> str:
     if re.search(r"[/\\]|\.\w+$", name):
         return "no such file"
-    close = difflib.get_close_matches(name, _FAMILIES, n=1)
-    hint = f"; did you mean {_FAMILIES[close[0]].example}?" if close else ""
+    close = difflib.get_close_matches(name, TOPOLOGIES, n=1)
+    hint = f"; did you mean {TOPOLOGIES[close[0]].example}?" if close else ""
     return (
         f"unknown{hint}\nGive a file (.edges, .json, .graphml, .gml, .adjlist) or one of {', '.join(SPECS)}"
     )
@@ -230,5 +273,7 @@ def _geometric(n: int, radius: float) -> _Plan:
     return _Plan(n, edges, lambda seed: nx.random_geometric_graph(n, radius, seed=seed), remedy)
 
 
-SPECS = tuple(family.example for family in _FAMILIES.values())
-"""An example of every spec."""
+SPECS = tuple(family.example for family in _FAMILIES.values() if isinstance(family, Family))
+"""An example of every family of ours."""
+TOPOLOGIES: Registry[Family] = Registry("topology", "admmnet.topologies", _FAMILIES, _adapted)
+"""Families of graphs by name."""

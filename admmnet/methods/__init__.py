@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from admmnet.methods.base import Method
 
 
-def _fault(found: Any) -> str:
+def _adapted(found: Any) -> type[Method]:
     from admmnet.methods.base import Method
 
-    return "" if isinstance(found, type) and issubclass(found, Method) else "it is no subclass of Method"
+    if not (isinstance(found, type) and issubclass(found, Method)):
+        raise TypeError("it is no subclass of Method")
+    return found
 
 
 METHODS: Registry[type[Method]] = Registry(
@@ -36,7 +38,7 @@ METHODS: Registry[type[Method]] = Registry(
         "song-sgd": "admmnet.methods.single_site.song_sgd:SongSGD",
         "banco": "admmnet.methods.single_site.banco:BANCO",
     },
-    _fault,
+    _adapted,
 )
 """Methods of the network and of one site."""
 

@@ -24,8 +24,7 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Calibrated, Charges, Target
 from admmnet.privacy.events import relation_of
-from admmnet.registry import meant
-from admmnet.solvers.losses import LOSSES, Loss, get_loss
+from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
@@ -206,7 +205,6 @@ class Method:
     clipped: ClassVar[bool] = True
     goes_on: ClassVar[bool] = True
     lacks: ClassVar[frozenset[str]] = frozenset()
-    losses: ClassVar[Mapping[str, Loss]] = LOSSES
     settings: RunConfig
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
@@ -222,7 +220,6 @@ class Method:
         RequestError
             Naming the setting and the remedy.
         """
-        cls.check_name_of_loss(settings)
         loss = get_loss(settings.loss, settings.loss_width)
         if cls.private and not math.isfinite(loss.lipschitz()):
             raise RequestError(
@@ -233,15 +230,6 @@ class Method:
             raise RequestError(
                 f"loss = {settings.loss!r} goes with method = 'proven': the papers' proofs ask for a loss that is "
                 "twice differentiable"
-            )
-
-    @classmethod
-    def check_name_of_loss(cls, settings: MethodSettings) -> None:
-        """Raise RequestError for a loss that the method does not have."""
-        if settings.loss not in cls.losses:
-            raise RequestError(
-                f"loss = {settings.loss!r} is not allowed with algorithm = {settings.algorithm!r}: "
-                f"{meant(settings.loss, cls.losses)}it must be one of {', '.join(cls.losses)}"
             )
 
     @classmethod

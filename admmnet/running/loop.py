@@ -15,6 +15,7 @@ from admmnet.config.toml import to_toml
 from admmnet.data import ENCODING
 from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.holder.door import Door
+from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.privacy.ledger.file import Ledger, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
@@ -29,6 +30,7 @@ from admmnet.running.readout import TailAverage, gossip
 from admmnet.running.result import RunResult
 from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.batch import run_batched
+from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.radius import tail_delta
 from admmnet.transport import Transport, World, is_writer, open_world
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
@@ -271,6 +273,7 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         delta_clipping=tail_delta(draws, budget.epsilon) if budget and plan.method.clipped else None,
         method=str(config.method),
         algorithm=config.algorithm,
+        loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
         preprocessing=plan.data.preprocessing if plan.method.covered else "data-dependent",

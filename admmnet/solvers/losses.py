@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.registry import Registry
 from admmnet.types import Vector
 
 NARROWEST, WIDEST = 1e-6, 1e6
@@ -308,17 +309,32 @@ def _usable(width: float) -> float:
     return float(width)
 
 
-LOSSES: dict[str, Loss] = {
-    "logistic": Logistic(),
-    "smoothed-hinge": SmoothedHinge(),
-    "huber": Huber(),
-    "squared": Squared(),
-}
+def _adapted(found: Any) -> Loss:
+    """A loss of an outside package: a class without arguments, or a loss itself."""
+    loss: Loss = found() if isinstance(found, type) else found
+    missing = [name for name in ("name", "smooth", *_FUNCTIONS) if not hasattr(loss, name)]
+    if missing:
+        raise TypeError(f"it is no Loss: it has no {missing[0]}")
+    return loss
+
+
+_FUNCTIONS = ("value", "derivative", "curvature", "conjugate", "lipschitz", "curvature_bound")
+LOSSES: Registry[Loss] = Registry(
+    "loss",
+    "admmnet.losses",
+    {
+        "logistic": Logistic(),
+        "smoothed-hinge": SmoothedHinge(),
+        "huber": Huber(),
+        "squared": Squared(),
+    },
+    _adapted,
+)
 """Losses by name, those with a width at their automatic one."""
 
 
 def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
-    """Loss of a name in `LOSSES`, with the width of ``smoothed-hinge`` (auto: 0.5) or ``huber`` (auto: 1).
+    """Loss of a name: ours, an installed package's, or ``package.module:Name``; some have a width.
 
     Raises
     ------
@@ -326,15 +342,10 @@ def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
         The name is unknown; the message lists the names there are. The width is out of range, or the loss has
         none.
     """
-    try:
-        loss = LOSSES[name]
-    except KeyError:
-        raise RequestError(
-            f"no loss is called {name!r}; choose one of: {', '.join(sorted(LOSSES))}"
-        ) from None
+    loss: Any = LOSSES[name]
     if width == "auto":
-        return loss
-    if not isinstance(loss, SmoothedHinge | Huber):
+        return cast("Loss", loss)
+    if not hasattr(loss, "width"):
         remedy = "leave it auto, or take smoothed-hinge or huber"
         raise RequestError(f"loss_width = {width!r} is not allowed: the {name} loss has no width; {remedy}")
-    return replace(loss, width=width)
+    return cast("Loss", replace(loss, width=width))

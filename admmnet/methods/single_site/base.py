@@ -22,6 +22,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, largest
 from admmnet.privacy.conversion import gaussian_mu
 from admmnet.privacy.events import SubsampledGaussian
+from admmnet.registry import meant
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
 
@@ -79,7 +80,6 @@ class SingleSite(Method):
     tasks = frozenset({"binary", "real"})
     clipped = False
     goes_on = False
-    losses = SINGLE_SITE_LOSSES
     one_pass: ClassVar[bool] = False
 
     def __init__(self, settings: RunConfig, facts: Facts) -> None:
@@ -90,7 +90,11 @@ class SingleSite(Method):
     @classmethod
     def check_problem(cls, settings: MethodSettings) -> None:
         """Check the loss, and that there is a regulariser."""
-        cls.check_name_of_loss(settings)
+        if settings.loss not in SINGLE_SITE_LOSSES:
+            raise RequestError(
+                f"loss = {settings.loss!r} is not allowed with algorithm = {settings.algorithm!r}: "
+                f"{meant(settings.loss, SINGLE_SITE_LOSSES)}it must be one of {', '.join(SINGLE_SITE_LOSSES)}"
+            )
         if cls.one_pass and settings.loss == "squared":
             raise RequestError(
                 f"loss = 'squared' does not go with algorithm = {settings.algorithm!r}, whose proof bounds a record's "

@@ -232,8 +232,8 @@ def _is_budget(value: object) -> bool:
     return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
 
 
-_ABSENT = ("account", "mode", "delta_clipping")
-"""Keys that some headers lack: of runs without an account, of schema 1, and of baselines."""
+_ABSENT = ("account", "mode", "delta_clipping", "loss")
+"""Keys that some headers lack: of runs without an account, of schema 1, of baselines, and with a loss of ours."""
 _HEADER: dict[str, Callable[[Any], bool]] = {
     "agent": lambda value: is_count(value, 0),
     "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
@@ -245,6 +245,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "account": lambda value: value is None or (isinstance(value, str) and bool(_DIGEST.fullmatch(value))),
     "noise": lambda value: value in ("private", "seeded"),
     "mode": lambda value: value in (None, "simulation", "private"),
+    "loss": lambda value: value is None or isinstance(value, str),
     "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)

@@ -40,6 +40,9 @@ class Header:
     account: str | None = None
     """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
 
+    loss: str | None = None
+    """Loss of an outside package, whose constants the costs rest on; None for ours."""
+
     def line(self) -> dict[str, Any]:
         """Return the header as the ledger keeps it."""
         line = {
@@ -56,6 +59,7 @@ class Header:
             "order": self.order,
             "method": self.method,
             "algorithm": self.algorithm,
+            **({} if self.loss is None else {"loss": self.loss}),
             **({"mode": self.mode} if self.mode else {}),
             "noise": self.noise,
             "preprocessing": self.preprocessing,

@@ -1,0 +1,201 @@
+"""Methods, losses and topologies of somebody else's package, with settings of their own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RequestError, RunConfig, load_config, load_topology
+from admmnet.cli import run_command_line
+from admmnet.config.run_config import has_setting, own_settings
+from admmnet.config.toml import to_toml
+from admmnet.graph.specs import TOPOLOGIES
+from admmnet.methods import METHODS
+from admmnet.registry import Registry
+from admmnet.running.checkpoint.keeper import settings_digest
+from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.handshake import public_settings
+from admmnet.solvers.losses import LOSSES
+from tests.interrupted_runs import Place, assert_same, write_people
+
+MODULE = """
+from dataclasses import dataclass
+
+import networkx as nx
+
+from admmnet.methods.dvp import DVP
+from admmnet.methods.settings import NoisySettings
+from admmnet.settings import setting
+from admmnet.solvers.losses import Logistic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(NoisySettings):
+    momentum: float = setting(0.5, "algorithm", "weight of the last step", low=0.0, high=1.0)
+    patience: int = setting(3, "algorithm", "rounds to wait", low=1, numbers=False, resume=True, hosts=True)
+
+
+class Mine(DVP):
+    name = "mine"
+    Settings = Settings
+
+
+class Twice(Logistic):
+    pass
+
+
+def wheel(n: int) -> nx.Graph:
+    return nx.wheel_graph(n)
+
+
+def coins(n: int, p: float, seed: int) -> nx.Graph:
+    return nx.gnp_random_graph(n, p, seed=seed)
+"""
+POINTS = """
+[admmnet.methods]
+mine = stranger:Mine
+broken = stranger.missing:Thing
+number = stranger:__file__
+[admmnet.losses]
+twice = stranger:Twice
+[admmnet.topologies]
+wheel = stranger:wheel
+coins = stranger:coins
+"""
+
+Told = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def stranger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The package, installed: a module and its metadata on the path."""
+    place = tmp_path_factory.mktemp("site")
+    (place / "stranger.py").write_text(MODULE)
+    facts = place / "stranger-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(str(place))
+    registries: tuple[Registry[object], ...] = (METHODS, LOSSES, TOPOLOGIES)  # type: ignore[assignment]
+    before = [set(registry._loaded) for registry in registries]
+    yield
+    sys.modules.pop("stranger", None)
+    for registry, names in zip(registries, before, strict=True):
+        for name in set(registry._loaded) - names:
+            del registry[name]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Told:
+    def tell(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run_command_line(words)
+        return (code, *capsys.readouterr())
+
+    return tell
+
+
+@pytest.mark.parametrize("name", ["mine", "stranger:Mine"])
+def test_a_method_runs_with_its_settings_and_is_named_as_given(name: str, tmp_path: Path, told: Told) -> None:
+    common = ("--algorithm", name, "--rounds", "2", "--topology", "wheel:4", "--loss", "twice", "--seed", "0")
+    assert told("run", *common, "--momentum", "0.25", "--quiet", "-o", str(tmp_path / "run"))[0] == 0
+    header = json.loads((tmp_path / "run/ledger/agent-000.jsonl").read_text().split("\n")[0])
+    assert (header["algorithm"], header["loss"]) == (name, "twice")
+    config = load_config(tmp_path / "run" / "config.toml")
+    assert (config.algorithm, config.momentum, config.loss) == (name, 0.25, "twice")
+    assert told("ledger", "verify", str(tmp_path / "run"))[0] == 0
+    assert told("plot", str(tmp_path / "run"), "-o", str(tmp_path / "run.svg"))[0] == 0
+    assert name in told("calibrate", *common)[1]
+
+
+def test_it_is_compared(tmp_path: Path, told: Told) -> None:
+    words = ("--algorithms", "mine,dvp,stranger:Mine:published", "--epsilons", "8", "--seeds", "0:1")
+    tuned = ("--tune", "mine.momentum=0.1:0.9", "--tune-seeds", "1")
+    small = ("--rounds", "1", "--topology", "ring:3", "--jobs", "1")
+    code, out, err = told("compare", *words, *tuned, *small, "-o", str(tmp_path / "grid"))
+    assert code == 0, err
+    assert "mine" in out
+    assert "stranger:Mine:published" in out
+    again = ("compare", *words, *tuned, *small, "--momentum", "0.3", "-o", str(tmp_path / "grid"))
+    assert told(*again)[0] == 2
+
+
+def test_it_is_listed_where_names_are(told: Told) -> None:
+    assert "mine" in told("run", "--help")[1]
+    assert "--momentum" not in told("run", "--help")[1]
+    listed = told("run", "--algorithm", "mine", "--help")[1]
+    assert "--momentum" in listed
+    assert "--growth" not in listed
+    code, _, err = told("run", "--algorithm", "mane")
+    assert code == 2
+    assert "did you mean mine?" in err
+    assert "--momentum" in told("run", "--momentum", "0.1")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("broken", "stranger"),
+        ("number", "no subclass of Method"),
+        ("stranger:None", "stranger"),
+        ("no.such:Thing", "ModuleNotFoundError"),
+    ],
+)
+def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(
+    name: str, cause: str, told: Told
+) -> None:
+    code, _, err = told("run", "--algorithm", name)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert name in err
+    assert cause in err
+    assert has_setting("m-admm", "growth")
+    assert told("run", "--help")[0] == 0
+    assert "m-admm" in told("run", "--growth", "1.1")[2]
+
+
+def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
+    """Two settings that no other file knows: flag, file, handshake, digest of a run that goes on."""
+    config = RunConfig(algorithm="mine", momentum=0.25, seed=0)
+    assert [own.flag for own in own_settings("mine").values()][-2:] == ["--momentum", "--patience"]
+    (tmp_path / "run.toml").write_text(to_toml(config))
+    assert load_config(tmp_path / "run.toml") == config
+    assert public_settings(config)["momentum"] == 0.25
+    assert "patience" not in public_settings(config)  # each host has its own
+    assert settings_digest(config) == settings_digest(config.changed(patience=9))
+    assert settings_digest(config) != settings_digest(config.changed(momentum=0.5))
+    for wrong in ({"momentum": 2.0}, {"patience": 0}, {"momentun": 0.5}, {"growth": 1.1}):
+        with pytest.raises(RequestError, match=next(iter(wrong))):
+            RunConfig(algorithm="mine", **wrong)
+    with pytest.raises(AttributeError, match="momentum"):
+        RunConfig(algorithm="dvp").momentum  # noqa: B018
+
+
+def test_a_run_that_goes_on_keeps_what_changes_numbers(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    write_people(tmp_path / "people.npz")
+    method: dict[str, Any] = {"algorithm": "mine", "momentum": 0.25, "rounds": 3}
+    cut = place.interrupted("cut", 1, checkpoint_every=1, **method)
+    with pytest.raises(RequestError, match=r"momentum = 0\.5"):
+        resumed_config(cut, {"momentum": 0.5})
+    assert_same(place.resume(cut, patience=5), place.whole("whole", **method))
+
+
+def test_losses_and_topologies() -> None:
+    assert RunConfig(loss="twice").loss == "twice"
+    assert RunConfig(loss="stranger:Twice").loss == "stranger:Twice"
+    with pytest.raises(RequestError, match=r"did you mean twice\?"):
+        RunConfig(loss="twic")
+    assert load_topology("wheel:7").degree(0) == 6
+    assert load_topology("stranger:wheel:7").edges == load_topology("wheel:7").edges
+    graphs = {tuple(load_topology("coins:8:0.6", seed=seed).edges) for seed in range(4)}
+    assert len(graphs) > 1
+    assert RunConfig(topology="stranger:coins:8:0.6", topology_seed=3).topology_seed == 3
+    for wrong in ("wheel:x", "wheel:0", "wheels:7", "wheel", "coins:8:2.5:1"):
+        with pytest.raises(RequestError, match="topology"):
+            load_topology(wrong)

@@ -11,7 +11,6 @@ from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
 from admmnet.faults.settings import FaultSettings
 from admmnet.methods import METHODS
-from admmnet.methods.base import Method
 from admmnet.methods.settings import MethodSettings
 from admmnet.registry import meant
 from admmnet.settings import Setting, setting, settings_in
@@ -86,7 +85,7 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
     def __new__(cls, /, **given: Any) -> Self:
         """Settings of the given names; the others have their defaults."""
         algorithm = given.get("algorithm", RunConfig.algorithm)
-        method: Any = METHODS[algorithm] if isinstance(algorithm, str) else Method
+        method: Any = METHODS[algorithm if isinstance(algorithm, str) else RunConfig.algorithm]
         kind = _class_of(method)
         if kind.chosen_method.verb == "none":
             given = {name: value for name, value in given.items() if _HARMLESS.get(name) != value}

@@ -260,10 +260,9 @@ def test_sparse_refusals(svm: str) -> None:
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ({"project": 0}, "--project must be 1 or more, got 0"),
+        ({"project": 0}, "project = 0 is not allowed"),
         ({"project": 5}, "--project 5 must be below the number of features, 5"),
-        ({"normalise": "none"}, "got 'none'; rows are always scaled"),
-        ({"normalise": "max"}, "--normalise must be one of rows, columns, public, got 'max'"),
+        ({"normalise": "max"}, "normalise = 'max' is not allowed: it must be text, one of rows"),
         ({"centre": "median"}, "--centre must be a finite number or mean, got 'median'"),
         ({"centre": float("nan")}, "--centre must be a finite number or mean, got nan"),
         ({"centre": 1.0}, "--centre goes with real targets; the labels of t.npz are classes"),

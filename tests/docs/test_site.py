@@ -117,7 +117,7 @@ def test_the_reference_has_every_public_name(site: Path, pages: dict[Path, Page]
     homes = {f"admmnet.{home}.{name}" for name, home in admmnet._HOMES.items() if name != "__version__"}
     assert set(admmnet.__all__) == set(admmnet._HOMES)
     assert sorted(homes - ids) == []
-    assert "admmnet.config.run_config.RunConfig.budgeted" in ids  # members, too
+    assert "admmnet.config.run_config.RunConfig.simulation" in ids  # members, too
 
 
 def test_a_fault_stops_the_build(tmp_path: Path) -> None:

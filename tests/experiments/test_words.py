@@ -153,7 +153,7 @@ def test_resplit_ties_the_split_to_the_seed() -> None:
         ({"settings": {"out": "x"}}, "-o"),
         ({"settings": {"transport": "mpi"}}, "simulated in one process"),
         ({"settings": {"budgets": {"1": {"epsilon": 2.0}}}}, "every agent"),
-        ({"settings": {"gate": "gaussian"}}, "admm: gate = 'gaussian' goes with"),
+        ({"settings": {"gate": "gaussian"}}, "admm: gate = 'gaussian' does not go with"),
         ({"settings": {"rounds": 0}}, "rounds = 0 is not allowed"),
         ({"settings": {"data_seed": 1}, "resplit": True}, "exclude each other"),
         ({"tune_seeds": 0}, "--tune-seeds 0"),

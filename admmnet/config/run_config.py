@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cache, partial
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
@@ -15,6 +15,9 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.registry import meant
 from admmnet.settings import Setting, setting, settings_in
 from admmnet.transport.settings import NetworkSettings
+
+if TYPE_CHECKING:
+    from admmnet.methods.base import Method
 
 Mode = Literal["simulation", "private"]
 Section = TypeVar("Section")
@@ -190,6 +193,12 @@ def _refuse_foreign(algorithm: str, name: str, value: Any) -> None:
             f"{name} = {value!r} does not go with algorithm = {algorithm!r}, but with "
             f"{', '.join(owner for owner, _ in owners)}"
         )
+
+
+def config_of(method: Method) -> RunConfig:
+    """Settings of a method that was made from a run's."""
+    assert isinstance(method.settings, RunConfig)
+    return method.settings
 
 
 def settings_of(algorithm: str) -> dict[str, Setting]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from admmnet.config.defaults import with_delta
-from admmnet.config.run_config import RunConfig, own_settings
+from admmnet.config.run_config import RunConfig, config_of, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder import Door, Holder, SimulatedHolder
@@ -127,7 +127,7 @@ def fit(
     steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
     privacy = _privacy(plan, promise if kind.private else None, covered=kind.covered)
     return Fit(
-        method.model(agent), plan, method.settings, privacy | {"steps": steps, "seeded": seed is not None}
+        method.model(agent), plan, config_of(method), privacy | {"steps": steps, "seeded": seed is not None}
     )
 
 

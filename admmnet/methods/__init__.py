@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from admmnet.methods.settings import Given
 from admmnet.registry import Registry
 
 if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
     from admmnet.methods.base import Method
 
 
@@ -48,6 +48,6 @@ def single_sites() -> list[str]:
     return [name for name, method in METHODS.sound() if method.verb == "none"]
 
 
-def fixed(settings: RunConfig) -> RunConfig:
+def fixed(settings: Given) -> Given:
     """Replace every ``auto`` that depends on nothing but other settings."""
     return METHODS[settings.algorithm].fixed(settings)

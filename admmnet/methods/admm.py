@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from admmnet.holder.answers import Ask, Asking
 from admmnet.holder.measurements import ExactMinimiser
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import ConsensusMethod, vector_of
+from admmnet.methods.settings import Given
 from admmnet.privacy.calibrate import Target
 from admmnet.types import Vector
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 ROUNDS, ETA = 100, 1e-3
 """At the paper's 30 and 0.5 it hardly moves from the larger class."""
@@ -26,7 +22,7 @@ class ADMM(ConsensusMethod):
     private = False
 
     @classmethod
-    def fixed(cls, settings: RunConfig) -> RunConfig:
+    def fixed(cls, settings: Given) -> Given:
         """Rounds, penalty and tolerance."""
         return filled(settings, rounds=ROUNDS, eta=ETA, proximal=0.0, beta=10.0**-3.5)
 

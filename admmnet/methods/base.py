@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
-from admmnet.methods.settings import MethodSettings
+from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Calibrated, Charges, Target
 from admmnet.privacy.events import relation_of
@@ -28,7 +28,6 @@ from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
 if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
     from admmnet.holder.holder import LabelKind
 
 
@@ -168,7 +167,7 @@ class Method:
 
     Parameters
     ----------
-    settings : RunConfig
+    settings : MethodSettings
         From ``fixed``; what depends on facts may still be ``auto``.
     facts : Facts
 
@@ -191,7 +190,7 @@ class Method:
         Whether its noise is clipped, which adds to delta (docs/privacy.md, eq. (V10)).
     goes_on : bool
         Whether a run can go on from released values alone, as a private run that is resumed must.
-    settings : RunConfig
+    settings : MethodSettings
         Without ``auto``.
     """
 
@@ -205,9 +204,9 @@ class Method:
     clipped: ClassVar[bool] = True
     goes_on: ClassVar[bool] = True
     lacks: ClassVar[frozenset[str]] = frozenset()
-    settings: RunConfig
+    settings: MethodSettings
 
-    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         self.settings = settings
         self.facts = facts
 
@@ -233,17 +232,17 @@ class Method:
             )
 
     @classmethod
-    def fixed(cls, settings: RunConfig) -> RunConfig:
+    def fixed(cls, settings: Given) -> Given:
         """Replace every ``auto`` that depends on nothing but other settings."""
         return settings
 
     @classmethod
-    def task(cls, settings: RunConfig) -> LabelKind:
+    def task(cls, settings: MethodSettings) -> LabelKind:
         """Kind of labels that its holder must have."""
         return "real" if "real" in cls.tasks and settings.loss == "squared" else "binary"
 
     @classmethod
-    def unit_rows(cls, settings: RunConfig) -> bool:
+    def unit_rows(cls, settings: MethodSettings) -> bool:
         """Whether its bounds need rows of norm 1, not just at most 1."""
         return False
 
@@ -339,7 +338,7 @@ class Method:
         raise NotImplementedError
 
 
-def filled(settings: RunConfig, **values: Any) -> RunConfig:
+def filled(settings: Given, **values: Any) -> Given:
     """Settings with these values where they are ``auto`` or None."""
     missing = {name: value for name, value in values.items() if getattr(settings, name) in ("auto", None)}
     return replace(settings, **missing) if missing else settings

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, fille
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.settings import ConsensusSettings, MethodSettings
 from admmnet.types import Matrix, Vector
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
@@ -118,7 +115,7 @@ class ConsensusMethod(Method):
 
     Settings: ClassVar[type[MethodSettings]] = ConsensusSettings
 
-    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
         self.settings = filled(self.settings, regularisation=self.least_regularisation())
         if self.settings.eta == "auto":

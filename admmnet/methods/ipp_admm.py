@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,13 +17,11 @@ from admmnet.holder.measurements import HeldFall, NoisyFall, PublishedComparison
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.pp_admm import PPADMM, PPSettings
+from admmnet.methods.settings import Given
 from admmnet.privacy.calibrate import Charges, pure_epsilon
 from admmnet.settings import Auto, setting
 from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 SWITCH = 34.6
 """Rounds a release from which a held threshold has less noise than a noisy query a round (Theorem 9)."""
@@ -135,7 +133,7 @@ class IPPADMM(PPADMM):
     gated = True
 
     @classmethod
-    def fixed(cls, settings: RunConfig) -> RunConfig:
+    def fixed(cls, settings: Given) -> Given:
         """Also the gate's share, threshold and most broadcasts."""
         settings = super().fixed(settings)
         rounds = int(settings.rounds)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking
@@ -15,12 +14,9 @@ from admmnet.holder.measurements import GammaMinimiser
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.rivals import Rival
-from admmnet.methods.settings import NoisySettings
+from admmnet.methods.settings import Given, NoisySettings
 from admmnet.settings import Auto, setting
 from admmnet.types import Vector
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 GROWING = 1.02
 """Growth of the penalty a round, as published; the paper leaves the schedule open."""
@@ -50,7 +46,7 @@ class MADMM(Rival):
     Settings = MSettings
 
     @classmethod
-    def fixed(cls, settings: RunConfig) -> RunConfig:
+    def fixed(cls, settings: Given) -> Given:
         """Also the growth."""
         growth = GROWING if settings.method == "published" else 1.0
         return filled(super().fixed(settings), growth=growth)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,13 +19,10 @@ from admmnet.methods.base import Agent, AgentPlan, Facts, filled
 from admmnet.methods.consensus import ConsensusMethod, vector_of
 from admmnet.methods.convexity import RADIUS, balanced_convexity, least_convexity
 from admmnet.methods.published import PublishedNoise, PublishedRule
-from admmnet.methods.settings import NoisySettings
+from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
 from admmnet.settings import setting
 from admmnet.types import Vector
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 ROUNDS, PUBLISHED_ROUNDS = 12, 30
 """T of the proven form, and of the paper."""
@@ -72,7 +69,7 @@ class PPADMM(ConsensusMethod):
     Settings = PPSettings
     gated: ClassVar[bool] = False
 
-    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         self.rule = (
             PublishedRule(settings, facts, gated=self.gated) if settings.method == "published" else None
         )
@@ -80,7 +77,7 @@ class PPADMM(ConsensusMethod):
         self._calibrated = cache(self._calibrate)
 
     @classmethod
-    def fixed(cls, settings: RunConfig) -> RunConfig:
+    def fixed(cls, settings: Given) -> Given:
         """Rounds, tolerance, and where the noise goes."""
         if settings.method == "published":
             paper = {"rounds": PUBLISHED_ROUNDS, "eta": 0.5, "proximal": 0.0, "beta": 10.0**-3.5}

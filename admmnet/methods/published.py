@@ -14,13 +14,13 @@ import numpy as np
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import PerturbedMinimiser, PublishedComparison
+from admmnet.methods.settings import MethodSettings
 from admmnet.privacy import published
 from admmnet.privacy.calibrate import Calibrated, Draft, Target, calibrate
 from admmnet.privacy.conversion import loose_rho
 from admmnet.solvers.losses import get_loss
 
 if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
     from admmnet.methods.base import Facts
 
 
@@ -62,7 +62,7 @@ class PublishedRule:
 
     Parameters
     ----------
-    settings : RunConfig
+    settings : MethodSettings
         With rounds, penalty, tolerance and what the gate has.
     facts : Facts
     gated : bool
@@ -81,7 +81,7 @@ class PublishedRule:
         If a budget is too small to calculate any noise.
     """
 
-    def __init__(self, settings: RunConfig, facts: Facts, *, gated: bool) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts, *, gated: bool) -> None:
         self._settings, self._facts, self._gated = settings, facts, gated
         self._loss = get_loss(settings.loss, settings.loss_width)
         self._releases = int(settings.max_releases if gated else settings.rounds)

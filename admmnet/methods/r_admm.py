@@ -6,19 +6,15 @@ docs/algorithms.md, sec. 6 eqs. (25), (26), (30)-(33).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GammaMinimiser
 from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.rivals import ROUNDS, Rival
-from admmnet.methods.settings import NoisySettings
+from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.settings import Auto, setting
 from admmnet.types import Vector
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +43,12 @@ class RADMM(Rival):
     name = "r-admm"
     Settings = RSettings
 
-    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
         self.settings = filled(self.settings, gamma=self.loss.curvature_bound())
 
     @classmethod
-    def fixed(cls, settings: RunConfig) -> RunConfig:
+    def fixed(cls, settings: Given) -> Given:
         """Twice the rounds: every other one reads records."""
         if settings.method != "published":
             settings = filled(settings, rounds=2 * ROUNDS)

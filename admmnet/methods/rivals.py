@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,13 +20,10 @@ from admmnet.methods.base import AgentPlan, Facts, filled
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import INEXACT_SHARE, PUBLISHED_ROUNDS
-from admmnet.methods.settings import MethodSettings, NoisySettings
+from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Calibrated, Draft, NothingFound, Target, calibrate, pure_epsilon
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 ROUNDS = 6
 """T of the proven forms, whose noise is larger than PP-ADMM's; of R-ADMM as many rounds that read records."""
@@ -66,12 +63,12 @@ class Rival(ConsensusMethod):
 
     Settings: ClassVar[type[MethodSettings]] = NoisySettings
 
-    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
         self._calibrated = cache(self._calibrate)
 
     @classmethod
-    def fixed(cls, settings: RunConfig) -> RunConfig:
+    def fixed(cls, settings: Given) -> Given:
         """Rounds and tolerance, and the papers' penalty."""
         if settings.method == "published":
             settings = filled(settings, rounds=PUBLISHED_ROUNDS, eta=0.5, proximal=0.0)

@@ -6,23 +6,23 @@ A method's own settings are the fields of its ``Settings``, a frozen dataclass t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from admmnet.errors import RequestError
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.settings import Auto, setting
 from admmnet.solvers.settings import ProblemSettings
 
-if TYPE_CHECKING:
-    from admmnet.methods.base import Method
+Given = TypeVar("Given", bound="MethodSettings")
+"""Settings of whatever class a caller has."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSettings(ProblemSettings, PrivacySettings):
     """Method, form, rounds, answer."""
 
-    if TYPE_CHECKING:
-        chosen_method: ClassVar[type[Method]]  # of the class made for it at run time
+    chosen_method: ClassVar[Any]
+    """The method's class; set where the settings' class is made for it."""
 
     algorithm: str = setting(
         "ipp-admm", "algorithm", "method", metavar="NAME|MODULE:CLASS", everyday=1, chosen=True

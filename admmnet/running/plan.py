@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 import networkx as nx
 
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
@@ -119,7 +119,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         for account in accounts.values():
             account.close()
         raise
-    config = method.settings
+    config = config_of(method)
     hosts = len({str(name) for name in world.gather(platform.node()) if name is not None})
     drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
     drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone

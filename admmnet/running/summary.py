@@ -16,7 +16,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.conversion import group_epsilon
@@ -53,7 +53,7 @@ def summarise(
     notes: Sequence[str],
 ) -> dict[str, Any]:
     """Return the summary of so many rounds, the same at every process; every ledger is finished."""
-    config, graph = method.settings, method.facts.graph
+    config, graph = config_of(method), method.facts.graph
     simulation = config.simulation
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
     digits = 3 if simulation else 0

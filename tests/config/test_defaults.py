@@ -16,7 +16,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.config.defaults import with_delta
-from admmnet.config.run_config import own_settings
+from admmnet.config.run_config import config_of, own_settings
 from admmnet.holder import SimulatedHolder
 from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals
 from admmnet.methods.base import AgentPlan, Facts
@@ -45,7 +45,7 @@ def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, 
     values: dict[str, Any] = {"algorithm": "pp-admm", "delta": 1e-4} | settings
     config, public = fixed(RunConfig(**values)), Public(dict(enumerate(sizes)), width)
     method, agents = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
-    return Decision(method.settings, [agents[i] for i in range(len(graph))])
+    return Decision(config_of(method), [agents[i] for i in range(len(graph))])
 
 
 def convexities(decision: Decision) -> list[float]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,6 @@ from admmnet.privacy.events import SubsampledGaussian
 from admmnet.registry import meant
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 
 BATCH, PASSES = 500, 10
 """Batch and epochs, of the order of what Damaskinos et al. (2021) found best."""
@@ -82,7 +79,7 @@ class SingleSite(Method):
     goes_on = False
     one_pass: ClassVar[bool] = False
 
-    def __init__(self, settings: RunConfig, facts: Facts) -> None:
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
         self.records, self.features = facts.counts[0], facts.width
         self.settings = filled(settings, **self.defaults())
@@ -284,7 +281,7 @@ class SingleSite(Method):
         return Closing({"steps": steps, "baseline": facts})
 
 
-def regularisation_of(settings: RunConfig) -> float:
+def regularisation_of(settings: MethodSettings) -> float:
     """Weight lambda of a single-site method's objective."""
     auto = 1e-5 if settings.loss == "hinge" else 1e-4
     return auto if settings.regularisation == "auto" else float(settings.regularisation)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from admmnet.holder.series import SequentialSteps, Series
+from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import PASSES, SingleSite
-
-if TYPE_CHECKING:
-    from admmnet.config.run_config import RunConfig
 from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Passing
 
 
@@ -36,7 +34,7 @@ class SeqDPSCD(SingleSite):
         }
 
     @classmethod
-    def unit_rows(cls, settings: RunConfig) -> bool:
+    def unit_rows(cls, settings: MethodSettings) -> bool:
         """The proven bound needs them."""
         return settings.method != "published"
 

@@ -58,12 +58,12 @@ class MethodSettings(ProblemSettings, PrivacySettings):
     @property
     def baseline(self) -> bool:
         """Whether one holder has all records."""
-        return self.chosen_method.verb == "none"
+        return bool(self.chosen_method.verb == "none")
 
     @property
     def budgeted(self) -> bool:
         """Whether the method has a privacy budget."""
-        return self.chosen_method.private
+        return bool(self.chosen_method.private)
 
     def __getattr__(self, name: str) -> Any:
         """Say so where the chosen method has no such setting; those that it declares itself are attributes, too."""

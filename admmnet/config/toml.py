@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from admmnet.config.run_config import RunConfig, foreign_names, owners_of, settings_of
+from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
 from admmnet.errors import RequestError
 from admmnet.registry import meant
 from admmnet.settings import Setting, settings_in
@@ -70,6 +71,13 @@ def read_values(path: Path) -> dict[str, Any]:
         If the file is missing or not TOML, or a key is unknown or in the wrong table.
     """
     tables = read_toml(path)
+    known, installed = dict(common_settings()), True
+    with suppress(KeyError, TypeError):  # it names no method
+        try:
+            known |= own_settings(tables["algorithm"]["algorithm"])
+        except RequestError:  # a run folder of a method that is not installed here can be looked at
+            installed = False
+    names = {(own.about.table, own.key): own.name for own in known.values()}
     values: dict[str, Any] = {}
     for table, content in tables.items():
         if table not in TABLES or not isinstance(content, dict):
@@ -77,21 +85,22 @@ def read_values(path: Path) -> dict[str, Any]:
                 f"{path}: unknown table or key [{table}]; {meant(table, TABLES)}tables: {', '.join(TABLES)}"
             )
         for key, value in content.items():
-            values[_name(path, table, key, value)] = value
+            name = names.get((table, key)) or (_foreign(path, table, key, value) if installed else key)
+            values[name] = value
     return values
 
 
-def _name(path: Path, table: str, key: str, value: Any) -> str:
-    """Name of the setting of a key: a common one, else any method's own."""
-    homes = {own.about.table: own.name for own in common_settings().values() if own.key == key}
-    if table not in homes:
-        homes |= {own.about.table: own.name for _, own in owners_of(key)}
+def _foreign(path: Path, table: str, key: str, value: Any) -> str:
+    """Name of a key that is another method's own setting, to be refused or, at its default, passed over."""
+    common = common_settings().values()
+    homes = [own.about.table for own in (*common, *(own for _, own in owners_of(key))) if own.key == key]
     if table in homes:
-        return homes[table]
-    hint = f"it belongs to [{next(iter(homes))}]" if homes else ""
-    if not homes:
-        known = sorted(own.key for own in common_settings().values() if own.about.table == table)
-        hint = f"{meant(key, [*known, *foreign_names()])}keys there: {', '.join(known)}"
+        return key
+    if homes:
+        hint = f"it belongs to [{homes[0]}]"
+    else:
+        there = sorted(own.key for own in common if own.about.table == table)
+        hint = f"{meant(key, [*there, *foreign_names()])}keys there: {', '.join(there)}"
     raise RequestError(f"{path}: unknown key {key} = {value!r} in [{table}]; {hint}")
 
 

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from admmnet.config.run_config import has_setting
+from admmnet.config.run_config import settings_of
+from admmnet.config.toml import common_settings
+from admmnet.errors import RequestError
 from admmnet.report.series import Series
 from admmnet.report.values import at
+from admmnet.settings import Setting
 
-CHOSEN = (
-    "data", "data_seed", "split", "normalise", "project", "loss", "algorithm", "method", "accountant", "epsilon",
-    "delta", "gate", "answer", "topology", "topology_seed", "topology_schedule", "agents", "drop",
-    "drop_burst", "offline", "on_loss", "batch", "epochs", "sampling", "noise", "seed", "trouble_seed",
-)  # fmt: skip
-"""Settings that people choose, in the order of a label."""
-DERIVED = (
-    "rounds", "regularisation", "eta", "proximal", "growth", "gamma", "beta", "gate_share", "gate_threshold",
-    "gate_radius", "max_releases", "loss_clip", "loss_width", "release", "clip", "learning_rate", "schedule",
-    "dual_noise",
-)  # fmt: skip
-"""Settings that follow from those unless somebody sets them: told only if the others do not tell runs apart."""
+TABLES = ("data", "problem", "algorithm", "privacy", "network", "baseline", "run")
+"""Tables of the settings in the order of a label."""
 PRIVATE = ("method", "accountant", "epsilon", "delta")
 """Settings that mean nothing in a method without privacy, whatever its config.toml says."""
 BARE = ("data", "loss", "algorithm", "method", "topology")
@@ -32,7 +25,10 @@ _UNTOLD = {"drop": 0.0, "drop_burst": 1.0, "answer": "last", "on_loss": "stop"}
 
 def labels(runs: Sequence[Series]) -> list[str]:
     """Name every run by the settings in which the runs differ; by its folder, too, where none tells it apart."""
-    chosen = [name for name in CHOSEN if _differs(name, runs)]
+    known = {name: own for run in runs for name, own in _settings(run).items()}
+    told = sorted(known.values(), key=lambda own: TABLES.index(own.about.table))
+    differing = [own for own in told if (own.about.numbers or own.about.chosen) and _differs(own.name, runs)]
+    chosen = [own.name for own in differing if own.about.chosen]
     if "accountant" in chosen and "method" in chosen and all(_same_words(run) for run in runs):
         chosen.remove("accountant")
     if "agents" in chosen and "topology" in chosen and _follows("agents", "topology", runs):
@@ -41,7 +37,9 @@ def labels(runs: Sequence[Series]) -> list[str]:
     mixed = len({run.algorithm for run in runs}) > 1
     found = [_label(chosen, run, mixed=mixed, seeds=len(seeds)) for run in runs]
     if len(set(found)) < len(runs):
-        chosen += [name for name in DERIVED if _differs(name, runs)]
+        chosen += [
+            own.name for own in differing if not own.about.chosen
+        ]  # these follow, unless somebody sets them
         found = [_label(chosen, run, mixed=mixed, seeds=len(seeds)) for run in runs]
     if len(set(found)) < len(runs):
         found = [
@@ -62,7 +60,15 @@ def _differs(name: str, runs: Sequence[Series]) -> bool:
 
 
 def _has(name: str, run: Series) -> bool:
-    return has_setting(run.algorithm, name) and (run.private or name not in PRIVATE)
+    return name in _settings(run) and (run.private or name not in PRIVATE)
+
+
+def _settings(run: Series) -> dict[str, Setting]:
+    """Settings that a run's method has; of a method that is not installed here, those of all methods."""
+    try:
+        return settings_of(run.algorithm)
+    except RequestError:
+        return common_settings()
 
 
 def _follows(name: str, other: str, runs: Sequence[Series]) -> bool:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
 from admmnet.faults.model import parse_offline
-from admmnet.methods import METHODS
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
 
@@ -116,7 +115,7 @@ class Series:
     @property
     def private(self) -> bool:
         """Whether the method has a privacy budget."""
-        return METHODS[self.algorithm].private
+        return bool(np.isfinite(self.targets).any())
 
     @property
     def seeded(self) -> bool:

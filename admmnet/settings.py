@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -31,8 +31,8 @@ class About:
     ----------
     table, help : str
         Table of a configuration file; one line for the help page.
-    low, high, open_low, open_high
-        Range of a number; ``open_`` bounds are excluded.
+    within : str
+        Range of a number as an interval, such as ``(0, 1]``.
     choices : tuple of str
         All values that a text may have; none for any text.
     metavar, short : str
@@ -57,10 +57,7 @@ class About:
 
     table: str
     help: str
-    low: float = -math.inf
-    high: float = math.inf
-    open_low: bool = False
-    open_high: bool = False
+    within: str = "(-inf, inf)"
     choices: tuple[str, ...] = ()
     metavar: str = ""
     short: str = ""
@@ -73,21 +70,37 @@ class About:
     tunable: bool = False
     chosen: bool = False
 
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Ends of the range."""
+        low, high = self.within[1:-1].split(",")
+        return float(low), float(high)
+
+    def allows(self, number: float) -> bool:
+        """Whether a number lies in the range."""
+        low, high = self.bounds
+        above = number > low if self.within[0] == "(" else number >= low
+        return above and (number < high if self.within[-1] == ")" else number <= high)
+
     @property
     def range(self) -> str:
         """Allowed values in words."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        parts = []
-        if self.low > -math.inf:
-            parts.append(f"{'above' if self.open_low else 'at least'} {self.low:g}")
-        if self.high < math.inf:
-            parts.append(f"{'below' if self.open_high else 'at most'} {self.high:g}")
+        parts, (low, high) = [], self.bounds
+        if low > -math.inf:
+            parts.append(f"{'above' if self.within[0] == '(' else 'at least'} {low:g}")
+        if high < math.inf:
+            parts.append(f"{'below' if self.within[-1] == ')' else 'at most'} {high:g}")
         return " and ".join(parts) or "any value"
 
 
 def setting(default: Any, table: str, help: str, **about: Any) -> Any:
-    """Field of a setting; keywords as the attributes of ``About``."""
+    """Field of a setting; keywords as the attributes of ``About``, some of which follow from others."""
+    if table == "network":
+        about.setdefault("scope", "network")
+    if about.get("resume"):
+        about["numbers"] = False
     meta = {"about": About(table=table, help=help, **about)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, metadata=meta)
@@ -137,7 +150,7 @@ class Setting:
             usable = (
                 number and abs(value) <= sys.float_info.max and (self.base is float or value == int(value))
             )
-            if usable and self._within(self.base(value)):
+            if usable and self.about.allows(self.base(value)):
                 return self.base(value)
         elif isinstance(value, self.base) and value != "":
             # surrogates of undecodable bytes could be written nowhere
@@ -148,11 +161,6 @@ class Setting:
         ranged = self.base in (int, float) or self.about.choices
         bound = f", {self.about.range}" if ranged else ""
         raise RequestError(f"{name or self.name} = {value!r} is not allowed: it must be {wanted}{bound}")
-
-    def _within(self, number: float) -> bool:
-        about = self.about
-        below = number < about.low or (about.open_low and number <= about.low)
-        return not (below or number > about.high or (about.open_high and number >= about.high))
 
     def parse(self, text: str) -> Any:
         """Return what a flag's text means.

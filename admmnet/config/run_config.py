@@ -41,7 +41,7 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         None,
         "run",
         "seed of the noise: a simulation that protects nothing; without it noise is secret",
-        low=0,
+        within="[0, inf)",
         everyday=14,
         chosen=True,
     )
@@ -70,9 +70,8 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         None,
         "run",
         "rounds between checkpoints, from which --resume goes on",
-        low=1,
+        within="[1, inf)",
         metavar="K",
-        numbers=False,
         resume=True,
     )
     resume: str | None = setting(

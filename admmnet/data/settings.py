@@ -49,7 +49,9 @@ class DataSettings:
         numbers=False,
         hosts=True,
     )
-    data_seed: int = setting(0, "data", "seed of the train/test draw and of the shards", low=0, chosen=True)
+    data_seed: int = setting(
+        0, "data", "seed of the train/test draw and of the shards", within="[0, inf)", chosen=True
+    )
     test: str | None = setting(
         None,
         "data",
@@ -58,9 +60,7 @@ class DataSettings:
         hosts=True,
         everyday=4,
     )
-    test_fraction: float | None = setting(
-        None, "data", "share of records kept for testing", low=0.0, high=1.0, open_low=True, open_high=True
-    )
+    test_fraction: float | None = setting(None, "data", "share of records kept for testing", within="(0, 1)")
     no_test: bool = setting(
         False, "data", "train on all records: there are no test records, and no errors", everyday=5
     )
@@ -74,7 +74,7 @@ class DataSettings:
     )
     label: str | None = setting(None, "data", "label column of a .csv file", metavar="NAME")
     positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
-    features: int | None = setting(None, "data", "number of features of a .libsvm file", low=1)
+    features: int | None = setting(None, "data", "number of features of a .libsvm file", within="[1, inf)")
     no_intercept: bool = setting(False, "data", "do without the constant column")
     data_dependent: bool = setting(
         False,
@@ -93,7 +93,7 @@ class DataSettings:
         None,
         "data",
         "random projection of the features to this many, by the data seed",
-        low=1,
+        within="[1, inf)",
         metavar="D",
         chosen=True,
     )

@@ -17,42 +17,26 @@ class FaultSettings:
         "network",
         "file of graphs that take turns: lines such as '0-9 ring:5'",
         metavar="FILE",
-        scope="network",
         chosen=True,
     )
     drop: float = setting(
-        0.0,
-        "network",
-        "share of messages that are lost, simulated",
-        low=0.0,
-        high=1.0,
-        open_high=True,
-        scope="network",
-        chosen=True,
+        0.0, "network", "share of messages that are lost, simulated", within="[0, 1)", chosen=True
     )
     drop_burst: float = setting(
         1.0,
         "network",
         "mean number of rounds in a row that a lossy link loses",
-        low=1.0,
-        high=1e6,
-        scope="network",
+        within="[1, 1e+06]",
         chosen=True,
     )
     straggle: float = setting(
-        0.0,
-        "network",
-        "share of rounds in which an agent is slow, for the virtual clock",
-        low=0.0,
-        high=1.0,
-        scope="network",
+        0.0, "network", "share of rounds in which an agent is slow, for the virtual clock", within="[0, 1]"
     )
     offline: str | None = setting(
         None,
         "network",
         "who is away when, simulated: 3:10-19,4:25-",
         metavar="AGENT:FIRST-LAST,...",
-        scope="network",
         chosen=True,
     )
     delay: str | None = setting(
@@ -60,15 +44,9 @@ class FaultSettings:
         "network",
         "delays of the virtual clock: compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=10",
         metavar="KEY=X,...",
-        scope="network",
     )
     trouble_seed: int | None = setting(
-        None,
-        "network",
-        "seed of simulated trouble (default: --seed, else 0)",
-        low=0,
-        scope="network",
-        chosen=True,
+        None, "network", "seed of simulated trouble (default: --seed, else 0)", within="[0, inf)", chosen=True
     )
 
     def check(self) -> None:

@@ -42,39 +42,22 @@ class IPPSettings(PPSettings):
         chosen=True,
     )
     gate_share: float | Auto = setting(
-        "auto",
-        "privacy",
-        "share of the budget for the gate; auto: 0.05, 0.1 if published",
-        low=0.0,
-        open_low=True,
-        high=1.0,
-        open_high=True,
+        "auto", "privacy", "share of the budget for the gate; auto: 0.05, 0.1 if published", within="(0, 1)"
     )
     gate_threshold: float | Auto = setting(
         "auto",
         "privacy",
         "threshold of the gate; auto: 0.005 less twice its noise, 1e-3 if published",
-        low=-1e9,
-        high=1e9,
+        within="[-1e+09, 1e+09]",
     )
     gate_radius: float = setting(
-        GATE_RADIUS,
-        "privacy",
-        "radius of the ball in the proven gate's query",
-        low=0.0,
-        open_low=True,
-        high=1e6,
+        GATE_RADIUS, "privacy", "radius of the ball in the proven gate's query", within="(0, 1e+06]"
     )
     max_releases: int | Auto = setting(
-        "auto", "privacy", "most broadcasts of an agent; auto: the rounds, 15 if published", low=1
+        "auto", "privacy", "most broadcasts of an agent; auto: the rounds, 15 if published", within="[1, inf)"
     )
     loss_clip: float = setting(
-        LOSS_CLIP,
-        "privacy",
-        "clip of a record's loss in the published gate, C",
-        low=0.0,
-        open_low=True,
-        high=1e6,
+        LOSS_CLIP, "privacy", "clip of a record's loss in the published gate, C", within="(0, 1e+06]"
     )
 
     def check(self) -> None:

@@ -34,8 +34,7 @@ class MSettings(NoisySettings):
         "auto",
         "algorithm",
         "factor by which the penalty grows every round; auto: 1 if proven, 1.02 if published",
-        low=1.0,
-        high=2.0,
+        within="[1, 2]",
     )
 
 

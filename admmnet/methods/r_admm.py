@@ -25,8 +25,7 @@ class RSettings(NoisySettings):
         "auto",
         "algorithm",
         "weight that holds even rounds near the last vector; auto: the loss's curvature bound",
-        low=0.0,
-        high=1e9,
+        within="[0, 1e+09]",
     )
 
 

@@ -39,8 +39,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
         "auto",
         "algorithm",
         "rounds T; auto: by the rule of docs/defaults.md, 30 if published, 100 for admm",
-        low=1,
-        high=1_000_000,
+        within="[1, 1e+06]",
         scope="network",
         everyday=13,
         tunable=True,
@@ -103,20 +102,16 @@ class ConsensusSettings(MethodSettings):
         "auto",
         "algorithm",
         "ADMM penalty; auto: by the rule, 0.5 if published, 0.001 for admm",
-        low=0.0,
-        open_low=True,
-        high=1e9,
+        within="(0, 1e+09]",
     )
     proximal: float | Auto = setting(
-        "auto", "algorithm", "weight of a self-term; auto: by the rule, 0 if published", low=0.0, high=1e9
+        "auto", "algorithm", "weight of a self-term; auto: by the rule, 0 if published", within="[0, 1e+09]"
     )
     beta: float | Auto = setting(
         "auto",
         "algorithm",
         "gradient norm to which a local problem is solved; auto: 1e-8, 10^-3.5 if published",
-        low=0.0,
-        open_low=True,
-        high=1.0,
+        within="(0, 1]",
     )
 
 
@@ -128,8 +123,5 @@ class NoisySettings(ConsensusSettings):
         "auto",
         "privacy",
         "share of a release's budget for the noise that hides how inexact the solve is; auto: 0.001",
-        low=0.0,
-        open_low=True,
-        high=1.0,
-        open_high=True,
+        within="(0, 1)",
     )

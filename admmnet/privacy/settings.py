@@ -22,23 +22,13 @@ class PrivacySettings:
         chosen=True,
     )
     epsilon: float = setting(
-        1.0,
-        "privacy",
-        "privacy budget epsilon of every agent",
-        low=0.0,
-        open_low=True,
-        high=1e6,
-        everyday=6,
-        chosen=True,
+        1.0, "privacy", "privacy budget epsilon of every agent", within="(0, 1e+06]", everyday=6, chosen=True
     )
     delta: float | Auto = setting(
         "auto",
         "privacy",
         "privacy budget delta; auto: an account's, else 0.1 over the records of the smallest agent, at most 1e-5",
-        low=0.0,
-        open_low=True,
-        high=1.0,
-        open_high=True,
+        within="(0, 1)",
         everyday=7,
         chosen=True,
     )
@@ -63,8 +53,7 @@ class PrivacySettings:
         1,
         "privacy",
         "also report what a person with this many records, anywhere in the network, is promised",
-        low=1,
-        high=1_000_000,
+        within="[1, 1e+06]",
         metavar="K",
         numbers=False,
     )

@@ -22,15 +22,13 @@ class ProblemSettings:
         "auto",
         "problem",
         "half-width of the quadratic part of smoothed-hinge (auto: 0.5) and huber (auto: 1)",
-        low=1e-6,
-        high=1e6,
+        within="[1e-06, 1e+06]",
         scope="network",
     )
     regularisation: float | Auto = setting(
         "auto",
         "problem",
         "regularisation; auto: the least that is needed, 1e-4 for admm",
-        low=0.0,
-        high=1e12,
+        within="[0, 1e+12]",
         tunable=True,
     )

@@ -8,9 +8,7 @@ from functools import partial
 from admmnet.errors import RequestError
 from admmnet.settings import Auto, setting
 
-_deadline = partial(
-    setting, table="network", low=0.1, high=1e6, scope="zmq", numbers=False, resume=True, hosts=True
-)
+_deadline = partial(setting, table="network", within="[0.1, 1e6]", scope="zmq", resume=True, hosts=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,28 +16,16 @@ class NetworkSettings:
     """Graph, processes, deadlines."""
 
     topology: str | None = setting(
-        None,
-        "network",
-        "graph file or spec such as ring:5",
-        metavar="FILE|SPEC",
-        scope="network",
-        everyday=10,
-        chosen=True,
+        None, "network", "graph file or spec such as ring:5", metavar="FILE|SPEC", everyday=10, chosen=True
     )
     topology_seed: int | None = setting(
-        None,
-        "network",
-        "seed of a random graph (default: --seed, else 0)",
-        low=0,
-        scope="network",
-        chosen=True,
+        None, "network", "seed of a random graph (default: --seed, else 0)", within="[0, inf)", chosen=True
     )
     agents: int | None = setting(
         None,
         "network",
         "number of agents (default: the graph's, the ranks', 5)",
-        low=2,
-        scope="network",
+        within="[2, inf)",
         everyday=11,
         chosen=True,
     )
@@ -48,8 +34,6 @@ class NetworkSettings:
         "network",
         "how agents are run; auto: mpi under mpirun, else local; zmq: one process an agent",
         choices=("auto", "local", "mpi", "zmq"),
-        scope="network",
-        numbers=False,
         resume=True,
         hosts=True,
         everyday=12,
@@ -58,17 +42,13 @@ class NetworkSettings:
         "auto",
         "network",
         "agents whose local problems are solved together; auto: 1 up to 64 agents, an eighth of them up to 128 above",
-        low=1,
-        high=10_000,
-        scope="network",
+        within="[1, 10000]",
     )
     on_loss: str = setting(
         "stop",
         "network",
         "what a lost agent means to the others; continue goes with --transport zmq",
         choices=("stop", "continue"),
-        scope="network",
-        numbers=False,
         resume=True,
         chosen=True,
     )

@@ -15,11 +15,7 @@ from admmnet.settings import Auto, setting
 class DPSCDSettings(Batched, Passing, Clipped, Accounted):
     """Settings of its own."""
 
-    dual_noise: bool | Auto = setting(
-        "auto",
-        "baseline",
-        "noise on the dual variables, too, as in the paper",
-    )
+    dual_noise: bool | Auto = setting("auto", "baseline", "noise on the dual variables, too, as in the paper")
 
 
 class DPSCD(SingleSite):

@@ -16,8 +16,7 @@ class Batched(MethodSettings):
         "auto",
         "baseline",
         "nominal number of records (primal-dp-scd: features) of a step",
-        low=1,
-        high=1_000_000_000,
+        within="[1, 1e+09]",
         chosen=True,
     )
 
@@ -27,7 +26,7 @@ class Passing(MethodSettings):
     """Passes."""
 
     epochs: int | Auto = setting(
-        "auto", "baseline", "passes over the records", low=1, high=1_000_000, chosen=True
+        "auto", "baseline", "passes over the records", within="[1, 1e+06]", chosen=True
     )
 
 
@@ -39,9 +38,7 @@ class Clipped(MethodSettings):
         "auto",
         "baseline",
         "most that a record moves a step: of a coordinate, or its gradient's norm",
-        low=0.0,
-        open_low=True,
-        high=1e6,
+        within="(0, 1e+06]",
     )
 
 
@@ -50,7 +47,7 @@ class Descending(MethodSettings):
     """Gradient steps."""
 
     learning_rate: float | Auto = setting(
-        "auto", "baseline", "step size of gradient descent", low=0.0, open_low=True, high=1e9
+        "auto", "baseline", "step size of gradient descent", within="(0, 1e+09]"
     )
 
 

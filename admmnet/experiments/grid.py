@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from admmnet.config.defaults import with_delta
 from admmnet.config.modes import check_comparable
-from admmnet.config.run_config import RunConfig
+from admmnet.config.run_config import RunConfig, find_setting
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.experiments.parsing import (
     OWN,
@@ -22,7 +23,10 @@ from admmnet.experiments.parsing import (
     short,
 )
 from admmnet.settings import settings_in
+from admmnet.version import __version__
 
+LISTS = ("algorithms", "epsilons", "seeds")
+"""Settings that a further call may add to."""
 TRIAL_SEEDS = 1_000_000
 """Seed of the first trial; the seeds compared lie below it where anything is tuned."""
 
@@ -97,25 +101,11 @@ class Cell:
 class Grid:
     """A comparison, checked: everything that follows from its words.
 
-    Attributes
-    ----------
-    comparison : Comparison
-    entries : tuple of Entry
-    epsilons, seeds : tuple
-        Increasing.
-    candidates : dict of Entry to tuple of Values
-        Combinations of settings to try; a single one is not tried but taken.
-    common : dict
-        All settings that the runs share, by name.
-    sample : RunConfig
-        Settings of the first run, on the network if any method is.
-    delta : float or None
-        Of every budget; None until ``choose_delta`` where the settings leave it open.
-
-    Raises
-    ------
-    RequestError
-        If anything is out of range, given twice or contradictory, naming method and epsilon.
+    ``epsilons`` and ``seeds`` increase. ``candidates`` has the combinations of settings to try for each entry, of
+    which a single one is taken untried. ``sample`` are the settings of the first run, on the network if any method
+    is. ``settings`` are what a further call must agree with, as JSON gives them back. ``delta`` is None until
+    ``choose_delta`` where the settings leave it open. What is out of range, given twice or contradictory is refused
+    with a RequestError that names method and epsilon.
     """
 
     def __init__(self, comparison: Comparison) -> None:
@@ -127,17 +117,64 @@ class Grid:
         self.seeds = _distinct("seeds", comparison.seeds)
         self.candidates = parse_tune(comparison.tune, self.entries, comparison.settings)
         self._check_tuning()
-        configs = [self.config(cell) for cell in self.cells_to_check()]  # refuses what is contradictory
+        first = self.data_seed(self.seeds[0])
+        configs = [  # one for every combination that can be wrong in itself: refuses what is contradictory
+            self.config(Cell(case, self.seeds[0], values))
+            for case in self.cases()
+            if case.data_seed == first
+            for values in self.candidates[case.entry]
+        ]
         self.sample = next((config for config in configs if not config.baseline), configs[0])
         check_comparable(self.sample, "compare")
         self.delta = None if self.sample.delta == "auto" else float(self.sample.delta)
-        known = {name: own for config in configs for name, own in settings_in(type(config)).items()}
         self._pooled = any(config.baseline for config in configs)
-        self.common = {
-            name: comparison.settings.get(name, own.default)
-            for name, own in known.items()
-            if name not in OWN and not (comparison.resplit and name == "data_seed")
+        known = {name: own for config in configs for name, own in settings_in(type(config)).items()}
+        self.settings = self._settings({name: own.default for name, own in known.items()})
+
+    def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        comparison = self.comparison
+        settings = {
+            "admmnet": __version__,
+            "algorithms": [entry.text for entry in self.entries],
+            "epsilons": list(self.epsilons),
+            "seeds": list(self.seeds),
+            "resplit": comparison.resplit,
+            "tune": {
+                entry.text: [said(values) for values in self.candidates[entry]]
+                for entry in self.entries
+                if self.candidates[entry] != ((),)
+            },
+            "tune_seeds": comparison.tune_seeds,
         }
+        for name, default in defaults.items():
+            # where the records lie does not matter: their sha256 is compared
+            if name not in (*OWN, "data_dir") and not (comparison.resplit and name == "data_seed"):
+                settings[name] = comparison.settings.get(name, default)
+        found: dict[str, Any] = json.loads(json.dumps(settings, default=str))
+        return found
+
+    def agree(self, then: dict[str, Any], folder: str) -> None:
+        """Refuse to go on with a folder that was made with settings ``then``, of which lists alone may grow."""
+        now = self.settings
+        for key in LISTS:
+            missing = [value for value in then[key] if value not in now[key]]
+            if missing:
+                raise RequestError(
+                    f"{folder} was made with other settings: its {key} include {missing[0]}, this call's do not; lists "
+                    f"may only grow: add it to --{key}, or name another folder with -o"
+                )
+        pairs = [
+            (key, then.get(key, _default(key)), now.get(key))  # an older call knew fewer settings
+            for key in dict.fromkeys((*now, *then))  # the version comes first
+            if key not in (*LISTS, "tune")
+        ]
+        pairs += [(f"tune of {m}", then["tune"].get(m), now["tune"].get(m)) for m in then["algorithms"]]
+        for key, before, after in pairs:
+            if before != after:
+                raise RequestError(
+                    f"{folder} was made with other settings: {key} was {json.dumps(before)}, this call has "
+                    f"{json.dumps(after)}; repeat the call with the former, or name another folder with -o"
+                )
 
     def choose_delta(self, agents: int, pooled: int) -> None:
         """Choose delta where it is open: one for all methods, from the smallest agent's records and from all.
@@ -206,33 +243,16 @@ class Grid:
         runs = [cell for values in self.candidates[case.entry] for cell in self.runs(case, values)]
         return runs + self.trials(case)
 
-    def cells_to_check(self) -> Iterator[Cell]:
-        """One cell for every combination of settings that can be wrong in itself."""
-        for case in self.cases():
-            if case.data_seed == self.data_seed(self.seeds[0]):
-                for values in self.candidates[case.entry]:
-                    yield Cell(case, self.seeds[0], values)
-
     def config(self, cell: Cell) -> RunConfig:
-        """Settings of a cell: those that `admmnet run` would be given, without a run folder.
-
-        Raises
-        ------
-        RequestError
-            If they contradict each other.
-        """
+        """Settings of a cell: those that `admmnet run` would be given, without a run folder; checked."""
         case = cell.case
         given = {name: value for name, value in self.comparison.settings.items() if name != "transport"}
         values = having(given, case.entry, self.entries)
         values |= dict(cell.values)
         values |= {"algorithm": case.entry.algorithm, "seed": cell.seed, "data_seed": case.data_seed}
         if case.entry.private:
-            values |= {
-                "method": case.entry.method,
-                "accountant": case.entry.accountant,
-                "epsilon": case.epsilon,
-            }
-            values |= {} if self.delta is None else {"delta": self.delta}
+            values |= {"method": case.entry.method, "accountant": case.entry.accountant}
+            values |= {"epsilon": case.epsilon} | ({} if self.delta is None else {"delta": self.delta})
         try:
             return RunConfig(**values)
         except AdmmnetError as error:
@@ -270,6 +290,13 @@ REASONS = {
     "budgets": "every agent has the epsilon of --epsilons and the delta of --delta",
 }
 """Why a setting of `run` is not one of a comparison."""
+
+
+def _default(name: str) -> Any:
+    try:
+        return find_setting(name).default
+    except RequestError:
+        return None
 
 
 def _distinct(name: str, values: Iterable[Any]) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from admmnet.data import DataSettings, Records, load
 from admmnet.data.columns import Rows
 from admmnet.data.shards import shuffled
 from admmnet.errors import RequestError
+from admmnet.running.loading import Loader, load_whole
 
 SHARE = 4
 """One of this many training records of every agent is held out."""
@@ -21,26 +22,14 @@ _STREAM = 2
 
 
 def held_rows(records: int, data_seed: int, agent: int) -> Rows:
-    """Rows of an agent's shard that are held out: a public draw, from its size, its number and the data seed.
-
-    Returns
-    -------
-    ndarray of int, shape (n // 4,)
-        Increasing.
-    """
+    """Rows of an agent's shard that are held out, increasing: a public draw, from size, number and data seed."""
     sequence = np.random.SeedSequence(data_seed, spawn_key=(_STREAM, agent))
     order = shuffled(records, np.random.Generator(np.random.PCG64(sequence)))
     return np.sort(order[: records // SHARE])
 
 
 def hold_out(records: Records, data_seed: int) -> Records:
-    """Return records whose shards lack the held-out rows, and whose test set is those rows; no test record is left.
-
-    Raises
-    ------
-    RequestError
-        If every shard is too small to hold out a record.
-    """
+    """Return records whose shards lack the held-out rows, and whose test set is those rows; no test record is left."""
     shards, tests, labels = {}, [], []
     for agent, (X, y) in records.shards.items():
         held = held_rows(len(y), data_seed, agent)
@@ -68,26 +57,24 @@ def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
     return (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (X,)
 
 
+def load_for(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+    """As ``admmnet.data.load``; of one holder, whose records may be sparse, as ``load_whole``."""
+    return (load_whole if agents == 1 else load)(settings, agents, mine)
+
+
 class Shelf:
-    """Records that were loaded last: the runs of a grid share them.
+    """The two data sets that were loaded last: the runs of a grid share them."""
 
-    Parameters
-    ----------
-    size : int
-        How many data sets are kept.
-    """
-
-    def __init__(self, size: int = 2) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._kept: list[tuple[tuple[DataSettings, int, tuple[int, ...], bool], Records]] = []
 
-    def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
-        """As ``admmnet.data.load``; of one holder, as ``load_whole`` of the baselines, which may be sparse."""
-        return self._get(settings, agents, mine, held=False)
+    def loader(self, *, held: bool) -> Loader:
+        """``load``; if held, with the validation part for a test set."""
+        return lambda settings, agents, mine: self._get(settings, agents, mine, held=held)
 
-    def validation(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
-        """As ``load``, with the validation part for a test set."""
-        return self._get(settings, agents, mine, held=True)
+    def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+        """As ``load_for``; what is loaded cannot be written."""
+        return self._get(settings, agents, mine, held=False)
 
     def _get(self, settings: DataSettings, agents: int, mine: Sequence[int], *, held: bool) -> Records:
         key = (settings, agents, tuple(mine), held)
@@ -96,14 +83,10 @@ class Shelf:
                 return records
         if held:
             records = hold_out(self.load(settings, agents, mine), settings.data_seed)
-        elif agents == 1:
-            from admmnet.running.loading import load_whole
-
-            records = load_whole(settings, agents, mine)
         else:
-            records = load(settings, agents, mine)
+            records = load_for(settings, agents, mine)
         for X, y in (*records.shards.values(), (records.X_test, records.y_test)):
             for part in (*arrays_of(X), y):
                 part.flags.writeable = False  # runs share them
-        self._kept = [*self._kept, (key, records)][-self._size :]
+        self._kept = [*self._kept, (key, records)][-2:]
         return records

@@ -89,13 +89,7 @@ def parse_entry(text: str) -> Entry:
 
 
 def parse_entries(texts: Iterable[str]) -> tuple[Entry, ...]:
-    """Return the entries in their order.
-
-    Raises
-    ------
-    RequestError
-        If there is none, or one comes twice.
-    """
+    """Return the entries in their order; RequestError if there is none, or one comes twice."""
     entries = [parse_entry(text) for text in texts]
     if not entries:
         raise RequestError("--algorithms names no method: give some, as in pp-admm,ipp-admm")
@@ -111,13 +105,7 @@ def parse_epsilons(text: str) -> tuple[float, ...]:
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Return the seeds of ``A:B``, B excluded, or of ``0,3,5``.
-
-    Raises
-    ------
-    RequestError
-        If it is neither, or names no seed.
-    """
+    """Return the seeds of ``A:B``, B excluded, or of ``0,3,5``; RequestError for anything else."""
     ends = text.split(":")
     seeds: Sequence[int] = ()
     try:
@@ -145,20 +133,8 @@ def parse_tune(
 ) -> dict[Entry, tuple[Values, ...]]:
     """Return what is to be tried for each method: every combination of the values.
 
-    Parameters
-    ----------
-    texts : iterable of str
-        As ``eta=0.1:1,rounds=6:12`` or, for one method alone, ``ipp-admm:published.eta=0.1:1``; there the
-        values take the place of those for all methods.
-    entries : sequence of Entry
-        The methods.
-    given : mapping
-        Settings fixed for all methods.
-
-    Raises
-    ------
-    RequestError
-        If a setting cannot be tuned, a value is none of it, or a method is not compared.
+    ``texts`` are as ``eta=0.1:1,rounds=6:12`` or, for one method alone, ``ipp-admm:published.eta=0.1:1``, where the
+    values take the place of those for all methods; ``given`` are the settings fixed for all methods.
     """
     common: dict[str, tuple[Any, ...]] = {}
     own: dict[Entry, dict[str, tuple[Any, ...]]] = {entry: {} for entry in entries}

@@ -7,7 +7,7 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process, resource_tracker
@@ -17,6 +17,8 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
+from admmnet.experiments.holdout import Shelf
+from admmnet.experiments.progress import Watch
 from admmnet.transport.collective import describe_error
 
 GRACE = 5.0
@@ -25,14 +27,27 @@ _KINDS = {kind.exit_code: kind for kind in (RequestError, RunError, BudgetError)
 
 
 class Task(Protocol):
-    """A picklable call; ``words`` say in messages what it is."""
+    """A picklable call with a picklable answer; ``words`` say in messages what it is."""
 
     @property
     def words(self) -> str:
         """Such as ``pp-admm at epsilon 1, seed 0``."""
 
-    def __call__(self, shelf: Any) -> Any:
-        """Do it; the answer must be picklable."""
+    def __call__(self, shelf: Shelf) -> Any:
+        """Do it, with the records that its process has loaded."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A task that calls ``function(shelf, *given)``."""
+
+    words: str
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
+
+    def __call__(self, shelf: Shelf) -> Any:
+        """Call it."""
+        return self.function(shelf, *self.given)
 
 
 @dataclass(frozen=True)
@@ -50,36 +65,41 @@ class Failure:
         return error
 
 
+def processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Pool:
     """Up to ``jobs`` processes, started when there is work; with one job the work is done in this process.
 
     Processes are spawned, not forked: a thread of the numerical libraries may hold a lock at a fork. They
     ignore the keyboard's interrupt, which their parent answers by ending them, and end with their parent.
+    By default there are as many as this process may use processors; ``watch`` is told of progress.
     """
 
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: int | None = None, watch: Watch | None = None) -> None:
+        if jobs is not None and jobs < 1:
+            raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
+        self._jobs, self._watch = jobs or processors(), watch or Watch()
         self._workers: dict[Connection, SpawnProcess] = {}
-        self._shelf: Any = None
+        self._shelf = Shelf()
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-        """Work through the tasks.
+    def run(self, tasks: Sequence[Task], phase: str = "", done: int = 0) -> Iterator[tuple[int, Any]]:
+        """Work through the tasks of a phase, of which so many were done by earlier calls.
 
-        Yields
-        ------
-        int
-            Number of a task in the sequence, in the order in which they end.
-        object
-            Its answer, or a ``Failure``.
-
-        Raises
-        ------
-        RunError
-            If a process was ended from outside.
+        Yields numbers of tasks, in the order in which they end, with an answer or a ``Failure``; RunError if a process
+        was ended from outside.
         """
-        if self._jobs == 1:
-            yield from self._run_here(tasks)
-            return
+        self._watch.phase(phase, len(tasks) + done, done)
+        here = ((number, _answer(task, self._shelf)) for number, task in enumerate(tasks))
+        for number, answer in here if self._jobs == 1 else self._spread(tasks):
+            self._watch.step(tasks[number].words)
+            yield number, answer
+
+    def _spread(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
         waiting, busy = deque(enumerate(tasks)), dict[Connection, int]()
         while waiting or busy:
             while waiting and (free := self._free(busy)) is not None:
@@ -95,11 +115,6 @@ class Pool:
                 except (EOFError, OSError):
                     raise self._lost(ended, tasks[number].words) from None
                 yield number, answer
-
-    def _run_here(self, tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
-        self._shelf = self._shelf or _new_shelf()
-        for number, task in enumerate(tasks):
-            yield number, _answer(task, self._shelf)
 
     def _free(self, busy: dict[Connection, int]) -> Connection | None:
         for connection in self._workers:
@@ -158,7 +173,7 @@ def _serve(connection: Connection, folder: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.chdir(folder)
-    shelf = _new_shelf()
+    shelf = Shelf()
     with suppress(EOFError, OSError):
         while True:
             connection.send(_answer(connection.recv(), shelf))
@@ -171,13 +186,7 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _new_shelf() -> Any:
-    from admmnet.experiments.holdout import Shelf
-
-    return Shelf()
-
-
-def _answer(task: Task, shelf: Any) -> Any:
+def _answer(task: Task, shelf: Shelf) -> Any:
     try:
         return task(shelf)
     except Exception as error:

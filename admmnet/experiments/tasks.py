@@ -1,9 +1,9 @@
-"""What the processes of a comparison do: each task is told everything, and answers with plain values."""
+"""What the processes of a comparison do: each function is told everything, and answers with plain values."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.data.settings import DataSettings
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.experiments.cost import Worst, tuning_cost
 from admmnet.experiments.holdout import Shelf, arrays_of
+from admmnet.experiments.tuning import Worst, tuning_cost
 from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.loading import located
+from admmnet.running.loading import Loader, located
 from admmnet.running.loop import run
 from admmnet.running.observer import test_error
 from admmnet.running.plan import prepare
@@ -39,23 +39,8 @@ GAP, EPOCHS = 1e-3, 1000
 class Survey:
     """Facts about one split of the data.
 
-    Attributes
-    ----------
-    data_seed : int
-    name : str
-        Name of the data.
-    agents, train, test, features : int
-        Sizes.
-    smallest : int
-        Training records of the agent that has fewest.
-    digest : str
-        sha256 of all records as the runs see them.
-    larger_class : float or None
-        Test error of always predicting the larger class of the training records; None without test records.
-    pooled : float or None
-        Test error of the optimum on all training records together, without privacy.
-    notes : tuple of str
-        Warnings of the data.
+    ``smallest`` are the training records of the agent that has fewest; ``digest`` is the sha256 of all records as the
+    runs see them; ``larger_class`` and ``pooled`` are the test errors of ``references``, None without test records.
     """
 
     data_seed: int
@@ -71,111 +56,68 @@ class Survey:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class SurveyTask:
+def survey(shelf: Shelf, config: RunConfig) -> Survey:
     """Load one split and find its references."""
+    from threadpoolctl import threadpool_limits
 
-    words: str
-    config: RunConfig
-
-    def __call__(self, shelf: Shelf) -> Survey:
-        """Return the survey."""
-        from threadpoolctl import threadpool_limits
-
-        config, graph = located(fixed(self.config), LocalWorld())
-        agents = len(graph)
-        records = shelf.load(config.section(DataSettings), agents, range(agents))
-        if records.task != "classification":
-            raise RequestError(
-                f"compare counts wrong predictions, and {records.name} has real targets: make classes with "
-                "threshold = X in place of targets in [data.schema]"
-            )
-        with threadpool_limits(limits=1):
-            larger, pooled = references(records, config) if len(records.y_test) else (None, None)
-        return Survey(
-            config.data_seed,
-            records.name,
-            agents,
-            sum(records.counts.values()),
-            len(records.y_test),
-            len(records.feature_names),
-            min(records.counts.values()),
-            digest(records),
-            larger,
-            pooled,
-            records.notes,
+    config, graph = located(fixed(config), LocalWorld())
+    agents = len(graph)
+    records = shelf.load(config.section(DataSettings), agents, range(agents))
+    if records.task != "classification":
+        raise RequestError(
+            f"compare counts wrong predictions, and {records.name} has real targets: make classes with "
+            "threshold = X in place of targets in [data.schema]"
         )
+    with threadpool_limits(limits=1):
+        larger, pooled = references(records, config) if len(records.y_test) else (None, None)
+    return Survey(
+        data_seed=config.data_seed,
+        name=records.name,
+        agents=agents,
+        train=sum(records.counts.values()),
+        test=len(records.y_test),
+        features=len(records.feature_names),
+        smallest=min(records.counts.values()),
+        digest=digest(records),
+        larger_class=larger,
+        pooled=pooled,
+        notes=records.notes,
+    )
 
 
-@dataclass(frozen=True)
-class CheckTask:
-    """Decide everything about some cells of one case that precedes their first rounds."""
-
-    words: str
-    cells: tuple[tuple[str, RunConfig, bool], ...]
-
-    def __call__(self, shelf: Shelf) -> None:
-        """Return if nothing is refused; a cell is its words, its settings, and whether it is a trial."""
-        seen = []
-        for words, config, trial in self.cells:
-            try:
-                own, graph = located(config, LocalWorld())
-                # what is decided depends on the seed through the graph alone
-                key = (replace(own, seed=0, topology_seed=None), sorted(graph.edges), trial)
-                if key not in seen:
-                    seen.append(key)
-                    worst_case(config, shelf, trial=trial)
-            except AdmmnetError as error:
-                raise type(error)(f"{words}: {error}") from None
+def check(shelf: Shelf, cells: Sequence[tuple[str, RunConfig, bool]]) -> None:
+    """Decide everything that precedes the first rounds of cells: their words, settings, and whether a trial."""
+    seen = []
+    for words, config, trial in cells:
+        try:
+            own, graph = located(config, LocalWorld())
+            # what is decided depends on the seed through the graph alone
+            key = (replace(own, seed=0, topology_seed=None), sorted(graph.edges), trial)
+            if key not in seen:
+                seen.append(key)
+                worst_case(config, shelf.loader(held=trial))
+        except AdmmnetError as error:
+            raise type(error)(f"{words}: {error}") from None
 
 
-@dataclass(frozen=True)
-class CostTask:
-    """Compose the trials of a case with its final runs."""
-
-    words: str
-    trials: tuple[RunConfig, ...]
-    finals: tuple[RunConfig, ...]
-
-    def __call__(self, shelf: Shelf) -> tuple[float | None, float | None]:
-        """Return the proven and the published epsilon; None where infinite or undefined."""
-        trials = [worst_case(config, shelf, trial=True) for config in self.trials]
-        finals = [worst_case(config, shelf, trial=False) for config in self.finals]
-        proven, published = tuning_cost(trials, finals, float(self.finals[0].delta))
-        return finite(proven), finite(published)
+def cost(
+    shelf: Shelf, trials: Sequence[RunConfig], finals: Sequence[RunConfig]
+) -> tuple[float | None, float | None]:
+    """Proven and published epsilon of all trials and one final run; None where infinite or undefined."""
+    held, whole = shelf.loader(held=True), shelf.loader(held=False)
+    worst = [worst_case(config, held) for config in trials], [worst_case(config, whole) for config in finals]
+    proven, published = tuning_cost(*worst, float(finals[0].delta))
+    return finite(proven), finite(published)
 
 
-@dataclass(frozen=True)
-class RunTask:
-    """One seeded run, as `admmnet run` makes it."""
-
-    words: str
-    config: RunConfig
-    folder: Path
-    trial: bool
-
-    def __call__(self, shelf: Shelf) -> None:
-        """Write the run folder."""
-        run(
-            replace(self.config, out=str(self.folder)),
-            world=LocalWorld(),
-            loader=_source(shelf, trial=self.trial),
-        )
+def run_cell(shelf: Shelf, config: RunConfig, folder: Path, trial: bool) -> None:
+    """Make one seeded run, as `admmnet run` makes it."""
+    run(replace(config, out=str(folder)), world=LocalWorld(), loader=shelf.loader(held=trial))
 
 
-def _source(shelf: Shelf, *, trial: bool) -> Callable[..., Records]:
-    return shelf.validation if trial else shelf.load
-
-
-def worst_case(config: RunConfig, shelf: Shelf, *, trial: bool) -> Worst:
-    """Everything that every agent of a run can be charged; empty without privacy.
-
-    Raises
-    ------
-    RequestError, BudgetError
-        If the run is refused.
-    """
-    plan = prepare(config, LocalWorld(), _source(shelf, trial=trial))
+def worst_case(config: RunConfig, loader: Loader) -> Worst:
+    """Everything that every agent of a run can be charged, empty without privacy; refused as the run would be."""
+    plan = prepare(config, LocalWorld(), loader)
     return plan.worst_cases if config.budgeted else {}
 
 
@@ -222,14 +164,8 @@ def _optimum(X: Any, y: Vector, config: RunConfig) -> Vector:
 def digest(records: Records) -> str:
     """sha256 over all shards and the test set."""
     found = hashlib.sha256(repr((records.feature_names, sorted(records.counts.items()))).encode())
-    for agent in sorted(records.shards):
-        for part in records.shards[agent]:
-            for array in arrays_of(part):
-                found.update(np.ascontiguousarray(array).data)
-    for array in arrays_of(records.X_test):
-        found.update(np.ascontiguousarray(array).data)
-    found.update(np.ascontiguousarray(records.y_test).data)
+    shards = [part for agent in sorted(records.shards) for part in records.shards[agent]]
+    for part in (*shards, records.X_test, records.y_test):
+        for array in arrays_of(part):
+            found.update(np.ascontiguousarray(array).data)
     return found.hexdigest()
-
-
-Task = SurveyTask | CheckTask | CostTask | RunTask

@@ -1,14 +1,16 @@
-"""Choosing settings by their validation error (docs/compare.md, "Tuning")."""
+"""Choosing settings by their validation error, and what that would have cost (docs/compare.md, "Tuning")."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
 from admmnet.experiments.grid import Case
 from admmnet.experiments.parsing import Values
+from admmnet.privacy.budget import Totals
 
 UNCOVERED = (
     "the choice reads validation errors without noise, which no figure covers; it never reads test records"
@@ -17,19 +19,9 @@ UNCOVERED = (
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen for a case.
+    """What was chosen for a case in so many trials, and the mean validation error of every combination.
 
-    Attributes
-    ----------
-    case : Case
-    values : Values
-        The chosen settings.
-    errors : tuple of (Values, float)
-        Mean validation error of every combination, in the order of the grid.
-    trials : int
-        Runs that were made to choose.
-    cost_proven, cost_published : float or None
-        Epsilon of all trials and one final run on the same records; None where undefined.
+    The costs are epsilons of all trials and one final run on the same records, None where undefined.
     """
 
     case: Case
@@ -57,16 +49,39 @@ class Choice:
         }
 
 
-def choose(case: Case, errors: Mapping[Values, Sequence[float]]) -> Choice:
-    """Return the combination of the least mean validation error; of several, the first of the grid.
+def best_of(errors: Mapping[Values, Sequence[float]]) -> tuple[Values, dict[Values, float]]:
+    """Combination of the least mean validation error, and all means; of equals the first, what is no number last."""
+    means = {values: fmean(found) for values, found in errors.items()}
+    return min(means, key=lambda values: math.inf if math.isnan(means[values]) else means[values]), means
 
-    Parameters
-    ----------
-    case : Case
-        What is chosen for.
-    errors : mapping
-        Validation errors of every combination, one a trial seed, in the order of the grid.
+
+Worst = Mapping[int, Totals]
+"""Worst case of a run by agent."""
+
+
+def composed(parts: Iterable[Totals]) -> Totals:
+    """Sum of the totals of several runs on the same records (docs/privacy.md, Theorem 5)."""
+    total = Totals()
+    for part in parts:
+        total.rho += part.rho
+        total.xi += part.xi
+        total.curve = total.curve + part.curve
+        total.mu_squared += part.mu_squared
+        claims = (total.rho_published, part.rho_published)
+        total.rho_published = None if None in claims else sum(float(claim or 0.0) for claim in claims)
+    return total
+
+
+def tuning_cost(trials: Sequence[Worst], finals: Sequence[Worst], delta: float) -> tuple[float, float | None]:
+    """Proven and published epsilon of all trials and one final run, the largest over agents and final runs.
+
+    The second is None where a cost has no published figure.
     """
-    means = tuple((values, fmean(found)) for values, found in errors.items())
-    best = min(means, key=lambda pair: pair[1])
-    return Choice(case, best[0], means, sum(len(found) for found in errors.values()))
+    wholes = []
+    for agent in finals[0]:
+        spent = composed(trial[agent] for trial in trials)
+        wholes += [composed((spent, final[agent])) for final in finals]
+    proven = [whole.epsilon_proven(delta) for whole in wholes]
+    published = [whole.epsilon_published(delta) for whole in wholes]
+    known = [claim for claim in published if claim is not None]
+    return max(proven, default=0.0), max(known, default=0.0) if len(known) == len(published) else None

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from admmnet.papers.significance import Contest
-from admmnet.papers.tables import Row, distinct
-from admmnet.report.figure import Picture
+from admmnet.experiments.statistics import Contest, Sample
+from admmnet.papers.tables import Row, RowTable
+from admmnet.report.figure import Curve, Look, Panel, Picture
 
 Verdict = Literal["holds", "holds in part", "does not hold", "not decided"]
+Panels = Sequence[Sequence[Panel]]
+WORDS = (
+    "A difference is *clear* where chance alone gives one as large one time in twenty (Welch's t test over seeds, the "
+    "paired t test where one parameter is varied, the F test for standard deviations); else it is *level*, and "
+    "*alike* where the same test rules out a difference of 5 %. A single run tells nothing. A claim *holds* where it "
+    "is clear in every place that was measured, *holds in part* where it is in some, and its opposite in no more; it "
+    "*does not hold* where the opposite is clear in more, or where all are alike; else it is *not decided*. Of a "
+    "hundred comparisons of what does not differ two or three come out clear in a claim's favour, and more where the "
+    "best of several values is taken first."
+)
+"""How verdicts are reached."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one claim.
+    """What came of one claim: as the paper has it, the verdict and the figures that decide, both computed from the CSV.
 
-    Attributes
-    ----------
-    claim : str
-        As the paper has it.
-    verdict : str
-        Computed from the figure's CSV.
-    measured : str
-        The figures that decide, computed from the CSV.
-    why : str
-        Where settings or accounting differ; may be empty.
+    ``why`` says where settings or accounting differ.
     """
 
     claim: str
@@ -37,39 +39,58 @@ class Finding:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: its rows, and what to make of them once they have been read back.
+    """A figure: rows to be written to ``name``.csv, and what to make of them once they have been read back.
 
-    Attributes
-    ----------
-    name : str
-        Of its files, such as ``figure1``.
-    title : str
-        What it shows.
-    rows : sequence of Row
-        To be written to ``name``.csv.
-    picture : callable or None
-        Rows read back to the picture; None for a table alone.
-    findings : callable
-        Rows read back to what came of the claims.
-    tables : callable
-        Rows read back to text (markdown) below the findings.
-    settings : str
-        The paper's settings and ours, where they differ.
+    ``settings`` says where the paper's settings and ours differ; ``findings`` are what came of the claims; ``tables``
+    is markdown below them; ``panels`` are lines of panels, each ``height`` inches high, None for a table alone;
+    ``note`` is what must be known to quote the picture.
     """
 
     name: str
     title: str
     rows: Sequence[Row]
-    picture: Callable[[Sequence[Row]], Picture] | None
-    findings: Callable[[Sequence[Row]], Sequence[Finding]]
-    tables: Callable[[Sequence[Row]], str]
     settings: str
+    findings: Callable[[RowTable], Sequence[Finding]]
+    tables: Callable[[RowTable], str] = lambda rows: ""
+    panels: Callable[[RowTable], Panels] | None = None
+    note: Callable[[RowTable], str] = lambda rows: ""
+    height: float = 2.5
+
+    def picture(self, rows: RowTable) -> Picture | None:
+        """Picture of rows read back."""
+        if self.panels is None:
+            return None
+        return Picture(self.title, tuple(map(tuple, self.panels(rows))), self.note(rows), self.height)
 
 
-def section(figure: Figure, rows: Sequence[Row], *, drawn: bool) -> str:
+def curves(
+    rows: RowTable,
+    column: str,
+    looks: Mapping[Any, tuple[str, Look]],
+    x: str,
+    y: str,
+    change: Callable[[Sample], Sample] = lambda sample: sample,
+    *,
+    medians: bool = False,
+) -> tuple[Curve, ...]:
+    """Return y over x for each value of a column that has rows, under its label and with its look."""
+    found = []
+    for value, (label, look) in looks.items():
+        samples = {at: change(s) for at, s in rows.where(**{column: value}).by(x, y).items()}
+        if samples:
+            found.append(Curve.of(label, look, samples, medians=medians))
+    return tuple(found)
+
+
+def heights(lines: Sequence[Curve]) -> list[float]:
+    """All y of curves."""
+    return [float(y) for curve in lines for y in curve.y]
+
+
+def section(figure: Figure, rows: RowTable, *, drawn: bool) -> str:
     """Text of a figure."""
     parts = [f"## {figure.title}", f"Settings: {figure.settings}"]
-    if drawn and figure.picture is not None:
+    if drawn and figure.panels is not None:
         parts.append(f"![{figure.title}]({figure.name}.png)")
     for number, finding in enumerate(figure.findings(rows), start=1):
         text = (
@@ -77,8 +98,7 @@ def section(figure: Figure, rows: Sequence[Row], *, drawn: bool) -> str:
             f"   **{finding.verdict.capitalize()}.**"
         )
         parts.append(text + (f" {finding.why}" if finding.why else ""))
-    parts.append(figure.tables(rows))
-    parts.append(f"Figures: `{figure.name}.csv`, {len(rows)} rows.")
+    parts += [figure.tables(rows), f"Figures: `{figure.name}.csv`, {len(rows)} rows."]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -96,9 +116,9 @@ def verdict_of(good: int, places: int, against: int | None = None) -> Verdict:
     return "does not hold" if good == 0 or opposite > good else "holds in part"
 
 
-def verdict_on_sizes(good: int, places: int, rows: Sequence[Row]) -> Verdict:
+def verdict_on_sizes(good: int, places: int, rows: RowTable) -> Verdict:
     """Verdict where means are held against a size: of a single seed nothing is decided."""
-    return verdict_of(good, places) if len(distinct(rows, "seed")) > 1 else "not decided"
+    return verdict_of(good, places) if len(rows.distinct("seed")) > 1 else "not decided"
 
 
 def verdict_on(found: Contest) -> Verdict:
@@ -106,3 +126,10 @@ def verdict_on(found: Contest) -> Verdict:
     if found.below == found.above == 0 and found.alike < found.level:
         return "not decided"
     return verdict_of(found.below, found.places, found.above)
+
+
+def told(
+    claim: str, found: Contest, lead: str, why: str = "", *, end: str = "", decided: bool = True
+) -> Finding:
+    """Finding on the claim that one thing is below another, measured in words between ``lead`` and ``end``."""
+    return Finding(claim, verdict_on(found) if decided else "not decided", f"{lead}{found.words}{end}", why)

@@ -4,20 +4,55 @@ from __future__ import annotations
 
 import csv
 import io
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
-from statistics import fmean, median, stdev
 from typing import Any
 
 from admmnet.experiments.folder import write_whole
+from admmnet.experiments.statistics import Sample
 
 Row = dict[str, Any]
 """Numbers are floats or ints, what is undefined is None."""
 
 
-def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+class RowTable(list[Row]):
+    """Rows, and parts of them."""
+
+    def where(self, **wanted: Any) -> RowTable:
+        """Rows whose columns have these values."""
+        return RowTable(row for row in self if all(row.get(name) == value for name, value in wanted.items()))
+
+    def known(self, name: str) -> RowTable:
+        """Rows where a column is defined."""
+        return RowTable(row for row in self if row.get(name) is not None)
+
+    def changed(self, name: str, value: Callable[[Row], Any]) -> RowTable:
+        """Rows with a column that follows from the others."""
+        return RowTable(row | {name: value(row)} for row in self)
+
+    def distinct(self, name: str) -> list[Any]:
+        """Values of a column, in the order in which they come, without None."""
+        return list(dict.fromkeys(row[name] for row in self.known(name)))
+
+    def split(self, *names: str) -> Iterator[tuple[Any, RowTable]]:
+        """Values of columns, a single one bare, with the rows that have them, where there are any."""
+        for values in product(*map(self.distinct, names)):
+            own = self.where(**dict(zip(names, values, strict=True)))
+            if own:
+                yield (values if len(names) > 1 else values[0]), own
+
+    def sample(self, value: str) -> Sample | None:
+        """Sum up a column; None if nothing of it is defined."""
+        return Sample.of(row.get(value) for row in self)
+
+    def by(self, key: str, value: str) -> dict[Any, Sample]:
+        """Sum up a column for every value of another one, in increasing order of that."""
+        found = {one: own.sample(value) for one, own in self.split(key)}
+        return {one: sample for one, sample in sorted(found.items()) if sample is not None}
+
+
+def write_table(path: Path, rows: Sequence[Row]) -> None:
     """Write rows of equal columns; numbers read back exactly, None is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -27,10 +62,10 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     write_whole(path, text.getvalue())
 
 
-def read_table(path: Path) -> list[Row]:
+def read_table(path: Path) -> RowTable:
     """Rows of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
-        return [{name: _value(text) for name, text in row.items()} for row in csv.DictReader(file)]
+        return RowTable({name: _value(text) for name, text in row.items()} for row in csv.DictReader(file))
 
 
 def _value(text: str) -> Any:
@@ -43,44 +78,6 @@ def _value(text: str) -> Any:
     return int(text) if text.lstrip("-").isdigit() else number
 
 
-def where(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Rows whose columns have these values."""
-    return [row for row in rows if all(row.get(name) == value for name, value in wanted.items())]
-
-
-def distinct(rows: Iterable[Row], name: str) -> list[Any]:
-    """Values of a column, in the order in which they come, without None."""
-    return [value for value in dict.fromkeys(row.get(name) for row in rows) if value is not None]
-
-
-@dataclass(frozen=True)
-class Summary:
-    """Mean, sample standard deviation (0 of one run), median and number of values."""
-
-    mean: float
-    spread: float
-    median: float
-    count: int
-
-
-def summed_up(values: Iterable[float | None]) -> Summary | None:
-    """Sum up what is defined; None if nothing is."""
-    known = [float(value) for value in values if value is not None and not math.isnan(value)]
-    if not known:
-        return None
-    return Summary(fmean(known), stdev(known) if len(known) > 1 else 0.0, median(known), len(known))
-
-
-def by(rows: Iterable[Row], key: str, value: str) -> dict[Any, Summary]:
-    """Sum up a column for every value of another one, in increasing order of that."""
-    groups: dict[Any, list[Any]] = {}
-    for row in rows:
-        if row.get(key) is not None:
-            groups.setdefault(row[key], []).append(row.get(value))
-    found = {name: summed_up(groups[name]) for name in sorted(groups)}
-    return {name: summary for name, summary in found.items() if summary is not None}
-
-
 def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table for report.md."""
     parts = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
@@ -89,33 +86,35 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def grid_table(
-    rows: Sequence[Row],
-    *,
+    rows: RowTable,
     line: str,
     column: str,
     value: str,
-    show: Callable[[Summary], str],
-    head: str,
+    show: Callable[[Sample], str],
+    head: str = "epsilon",
 ) -> str:
     """Table of summed-up values: a line for each value of one column, a column for each of another."""
-    columns = distinct(rows, column)
+    columns = rows.distinct(column)
     lines = []
-    for name in distinct(rows, line):
-        found = [
-            summed_up(row.get(value) for row in where(rows, **{line: name, column: own})) for own in columns
-        ]
-        lines.append([short(name), *("-" if summary is None else show(summary) for summary in found)])
+    for name, own in rows.split(line):
+        found = own.by(column, value)
+        lines.append([short(name), *(show(found[one]) if one in found else "-" for one in columns)])
     return markdown([head, *map(short, columns)], lines)
 
 
-def percent(summary: Summary) -> str:
+def percent(sample: Sample) -> str:
     """Mean and spread of shares, in %."""
-    return f"{100.0 * summary.mean:.2f} ± {100.0 * summary.spread:.2f}"
+    return f"{100.0 * sample.mean:.2f} ± {100.0 * sample.spread:.2f}"
 
 
-def four(summary: Summary) -> str:
+def three(sample: Sample) -> str:
+    """Mean with three digits."""
+    return f"{sample.mean:.3g}"
+
+
+def four(sample: Sample) -> str:
     """Mean and spread with four digits."""
-    return f"{summary.mean:.4g} ± {summary.spread:.2g}"
+    return f"{sample.mean:.4g} ± {sample.spread:.2g}"
 
 
 def short(value: Any) -> str:
@@ -128,3 +127,8 @@ def short(value: Any) -> str:
 def several(count: int, noun: str) -> str:
     """A number of things: ``1 seed``, ``5 seeds``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def seeds_of(rows: RowTable, noun: str = "seed") -> str:
+    """Over what the rows are means."""
+    return f"Mean and standard deviation over {several(len(rows.distinct('seed')), noun)}"

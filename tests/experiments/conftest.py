@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from admmnet import RunConfig, run
 from admmnet.experiments import CompareResult, Comparison, compare
 
 COMMON: dict[str, Any] = {"topology": "ring:4", "rounds": 3, "simulate": True}
@@ -33,3 +36,17 @@ def made(people: str, tmp_path_factory: pytest.TempPathFactory) -> CompareResult
     out = tmp_path_factory.mktemp("made") / "grid"
     wanted = Comparison(**GRID, out=str(out), settings=COMMON | {"data": people})
     return compare(wanted, jobs=1)
+
+
+@contextmanager
+def failing(monkeypatch: pytest.MonkeyPatch, failure: BaseException, **which: Any) -> Iterator[None]:
+    """Let runs with these settings fail."""
+
+    def failing_run(config: RunConfig, **others: Any) -> Any:
+        if all(getattr(config, name) == value for name, value in which.items()):
+            raise type(failure)(*failure.args)
+        return run(config, **others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("admmnet.experiments.tasks.run", failing_run)
+        yield

@@ -14,16 +14,14 @@ from admmnet import read_run
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments import CompareResult, Comparison, compare
-from admmnet.experiments.cost import composed
-from admmnet.experiments.grid import Case
 from admmnet.experiments.holdout import Shelf, held_rows, hold_out
 from admmnet.experiments.parsing import Entry
-from admmnet.experiments.tuning import choose
+from admmnet.experiments.tuning import best_of, composed
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 
-from .conftest import write_people
+from .conftest import failing, write_people
 
 PP = Entry("pp-admm", "proven", "proven")
 TUNE = ("eta=0.01:0.3", "pp-admm:published.rounds=2:3")
@@ -90,9 +88,9 @@ def test_shards_too_small_to_hold_out_are_refused(files: dict[str, str]) -> None
 def test_the_shelf_loads_once_and_guards_what_it_shares(files: dict[str, str]) -> None:
     shelf, settings = Shelf(), DataSettings(data=files["train"], test=files["test"])
     records = shelf.load(settings, 4, range(4))
-    part = shelf.validation(settings, 4, range(4))
+    part = shelf.loader(held=True)(settings, 4, range(4))
     assert shelf.load(settings, 4, range(4)) is records
-    assert shelf.validation(settings, 4, range(4)) is part
+    assert shelf.loader(held=True)(settings, 4, range(4)) is part
     assert shelf.load(settings, 3, range(3)) is not records
     with pytest.raises(ValueError, match="read-only"):
         records.shards[0][0][0, 0] = 7.0
@@ -102,11 +100,11 @@ def test_the_shelf_loads_once_and_guards_what_it_shares(files: dict[str, str]) -
 
 
 def test_the_least_mean_error_wins_and_the_first_of_equals() -> None:
-    case = Case(PP, 1.0, 0)
     one, two, three = ((("eta", value),) for value in (1.0, 2.0, 3.0))
-    choice = choose(case, {one: [0.3, 0.1], two: [0.15, 0.2], three: [0.25, 0.1]})
-    assert (choice.values, choice.trials) == (two, 6)
-    assert choose(case, {one: [0.5], two: [0.25], three: [0.25]}).values == two
+    values, means = best_of({one: [0.3, 0.1], two: [0.15, 0.2], three: [0.25, 0.1]})
+    assert (values, list(means)) == (two, [one, two, three])
+    assert best_of({one: [0.5], two: [0.25], three: [0.25]})[0] == two
+    assert best_of({one: [float("nan")], two: [0.25]})[0] == two  # a trial without an error is taken last
 
 
 def test_choices_follow_the_validation_errors_of_the_trials(done: CompareResult) -> None:
@@ -247,17 +245,8 @@ def test_trials_are_not_repeated_and_seeds_may_grow(
 def test_a_failed_trial_leaves_its_case_without_runs(
     files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from admmnet import RunConfig, run
-    from admmnet.experiments import tasks as work
-
-    def failing(config: RunConfig, **others: Any) -> Any:
-        if config.seed == 1_000_001 and config.epsilon == 5.0 and config.eta == 0.3:
-            raise RunError("no space")
-        return run(config, **others)
-
     others = {"algorithms": ("pp-admm",), "tune": TUNE[:1]}
-    with monkeypatch.context() as patch:
-        patch.setattr(work, "run", failing)
+    with failing(monkeypatch, RunError("no space"), seed=1_000_001, epsilon=5.0, eta=0.3):
         result = tuned(tmp_path / "grid", files["train"], files["test"], **others)
     assert [failed.words for failed in result.failed] == [
         "pp-admm at epsilon 5 with eta=0.3, trial 1000001",

@@ -29,8 +29,7 @@ SHARDS = {
     ("admmnet/experiments/tasks.py", "references"),
     ("admmnet/experiments/tasks.py", "digest"),
     ("admmnet/papers/runs.py", "_train_error"),
-    ("admmnet/papers/sources.py", "_cut"),
-    ("admmnet/papers/sources.py", "_dealt"),
+    ("admmnet/papers/sources.py", "_load"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
 SECRETS = {

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.papers import banco_figures, damaskinos2021_batches, damaskinos2021_course, song2013_figures
-from admmnet.papers.ding2020_compared import _idle, _order_findings
-from admmnet.papers.ding2020_effects import _effect_findings
-from admmnet.papers.ding2020_words import PROVEN, PUBLISHED
-from admmnet.papers.report import Finding
-from admmnet.papers.runs import Case, RunJob, _best
+from admmnet.papers import banco, song2013
+from admmnet.papers import damaskinos2021_figures as damaskinos
+from admmnet.papers.damaskinos2021_figures import Application
+from admmnet.papers.ding2020 import effect_of
+from admmnet.papers.ding2020_compared import PROVEN, PUBLISHED, trade_off
+from admmnet.papers.report import Figure
 from admmnet.papers.sources import made
-from admmnet.papers.tables import Row
+from admmnet.papers.tables import Row, RowTable
 
+SOURCE = made("p", "logistic", records=10)
+RIDGE = Application("ridge", SOURCE, "squared", 1e-4, 1.0)
 SEEDS = 4
 WIGGLE = (-0.001, 0.001, -0.002, 0.002)
 BETA = 10.0**-3.5
 
 
-def verdicts(found: Sequence[Finding]) -> dict[str, str]:
-    return {finding.claim: finding.verdict for finding in found}
+def verdicts(figure: Figure) -> dict[str, str]:
+    return {finding.claim: finding.verdict for finding in figure.findings(RowTable(figure.rows))}
 
 
 def effects(errors: Mapping[float, float], *, epsilon: float = 1.0) -> list[Row]:
@@ -40,12 +41,12 @@ def effects(errors: Mapping[float, float], *, epsilon: float = 1.0) -> list[Row]
 
 def test_cases_that_have_not_learned_decide_nothing() -> None:
     # a beta of 0.1 makes it worse than guessing, but at no beta is anything learned
-    unlearned = verdicts(_effect_findings(2, effects({1e-6: 0.239, BETA: 0.24, 0.1: 0.5}), BETA))
+    unlearned = verdicts(effect_of(2, effects({1e-6: 0.239, BETA: 0.24, 0.1: 0.5}), SOURCE))
     assert set(unlearned.values()) == {"not decided"}
-    learned = verdicts(_effect_findings(2, effects({1e-6: 0.18, BETA: 0.18, 0.1: 0.5}), BETA))
+    learned = verdicts(effect_of(2, effects({1e-6: 0.18, BETA: 0.18, 0.1: 0.5}), SOURCE))
     assert learned["too large a beta hurts"] == "holds"
     rows = effects({1e-6: 0.239, 0.1: 0.239}) + effects({1e-6: 0.18, 0.1: 0.3}, epsilon=10.0)
-    first, _ = _effect_findings(1, rows, 0.001)
+    first, _ = effect_of(1, rows, SOURCE).findings(RowTable(rows))
     assert first.verdict == "holds"
     assert "Left out: 1 of 2 cases" in first.measured
 
@@ -57,16 +58,16 @@ def test_the_lowest_error_is_the_lowest() -> None:
         ({1e-6: 0.18, BETA: 0.17, 0.1: 0.23}, "holds"),
         ({1e-6: 0.17, BETA: 0.17, 0.1: 0.17}, "not decided"),
     ):
-        assert verdicts(_effect_findings(2, effects(errors), BETA))[claim] == said
+        assert verdicts(effect_of(2, effects(errors), SOURCE))[claim] == said
     # not the lowest, and no other one clearly lower: noise must not make it the best
     noisy = effects({1e-6: 0.17, BETA: 0.175, 0.1: 0.5})
     for row in noisy:
         row["test_error"] += 0.02 * (row["seed"] - 1.5) * (row["x"] == BETA)
-    assert verdicts(_effect_findings(2, noisy, BETA))[claim] == "not decided"
+    assert verdicts(effect_of(2, noisy, SOURCE))[claim] == "not decided"
 
 
 def test_identical_models_refute_what_is_said_of_a_parameter() -> None:
-    found = verdicts(_effect_findings(3, effects({0.1: 0.18, 2.0: 0.18, 10.0: 0.18}), 2.0))
+    found = verdicts(effect_of(3, effects({0.1: 0.18, 2.0: 0.18, 10.0: 0.18}), SOURCE))
     assert found["too large a C_loss hurts"] == "does not hold"
     assert found["too small a C_loss hurts"] == "does not hold"
     assert found["C_loss = 2 is a good trade-off"] == "not decided"
@@ -86,18 +87,18 @@ def compared(errors: Mapping[str, float]) -> list[Row]:
 def test_nothing_is_decided_where_the_run_without_privacy_only_guesses() -> None:
     errors = {"admm": 0.24, "dvp": 0.26, "m-admm": 0.26, "r-admm": 0.26, "pp-admm": 0.24, "ipp-admm": 0.25}
     rows = compared(errors)
-    assert "guessing the larger class 24.0 %" in _idle(rows, PUBLISHED)
-    assert set(verdicts(_order_findings(rows)).values()) == {"not decided"}
+    figure = trade_off(rows, SOURCE)
+    assert set(verdicts(figure).values()) == {"not decided"}
+    assert all("guessing the larger class 24.0 %" in one.measured for one in figure.findings(RowTable(rows)))
     learned = compared(errors | {"admm": 0.2})
-    assert _idle(learned, PUBLISHED) == ""
-    assert list(verdicts(_order_findings(learned)).values()) == ["holds", "does not hold"]
+    assert list(verdicts(trade_off(learned, SOURCE)).values()) == ["holds", "does not hold"]
 
 
 def course(ends: Mapping[tuple[str, float | None], Sequence[float]]) -> list[Row]:
     return [
         {
             "reading": "r", "method": method, "epsilon": epsilon, "seed": seed, "epoch": epoch,
-            "distance": value * (2.0 if epoch == 1 else 1.0),
+            "optimum": 0.0, "objective": value * (2.0 if epoch == 1 else 1.0),
         }
         for (method, epsilon), values in ends.items()
         for seed, value in enumerate(values)
@@ -108,12 +109,12 @@ def course(ends: Mapping[tuple[str, float | None], Sequence[float]]) -> list[Row
 def test_steadier_and_almost_as_fast_must_be_shown() -> None:
     calm, wild = (1.0, 1.01, 0.99, 1.0), (3.0, 4.0, 2.0, 3.0)
     ends = {("SGD", None): (0.9,) * 4, ("DP-SGD", 0.1): wild, ("DP-SGD", 1.0): calm, ("DP-SCD", 1.0): calm}
-    shown = verdicts(damaskinos2021_course._convergence_findings(course(ends | {("DP-SCD", 0.1): wild})))
+    shown = verdicts(damaskinos.convergence(course(ends | {("DP-SCD", 0.1): wild}), RIDGE))
     assert shown["less noise makes DP-SCD more stable (r)"] == "holds"
     assert shown["at epsilon 1 DP-SCD converges almost as fast as SGD without privacy (r)"] == "holds"
     # a standard deviation half as large over four seeds is chance
     half = {("DP-SCD", 0.1): (3.0, 3.02, 2.98, 3.0), ("SGD", None): (0.4,) * 4}
-    chance = verdicts(damaskinos2021_course._convergence_findings(course(ends | half)))
+    chance = verdicts(damaskinos.convergence(course(ends | half), RIDGE))
     assert chance["less noise makes DP-SCD more stable (r)"] == "not decided"
     assert (
         chance["at epsilon 1 DP-SCD converges almost as fast as SGD without privacy (r)"] == "does not hold"
@@ -131,11 +132,11 @@ def batches(curves: Mapping[float, Sequence[float]]) -> list[Row]:
 
 def test_a_flat_part_as_wide_as_all_the_others_is_not_narrowed() -> None:
     flat = batches({0.1: (0.9, 0.9, 0.9), 0.5: (0.8, 0.8, 0.8), 2.0: (0.95, 0.95, 0.95)})
-    found = verdicts(damaskinos2021_batches._batch_findings(flat))
+    found = verdicts(damaskinos.batches_and_clips(flat, RIDGE))
     assert found["any other C narrows that range (r)"] == "does not hold"
     assert found["a smaller C moves the minimum to larger batches (r)"] == "does not hold"
     papers = batches({0.1: (1.2, 1.0, 0.9), 0.5: (0.8, 0.79, 0.8), 2.0: (0.95, 1.2, 1.4)})
-    assert set(verdicts(damaskinos2021_batches._batch_findings(papers)).values()) == {"holds"}
+    assert set(verdicts(damaskinos.batches_and_clips(papers, RIDGE)).values()) == {"holds"}
 
 
 def passes(ends: Mapping[tuple[str, int, int], float], noise: float) -> list[Row]:
@@ -156,7 +157,7 @@ def test_what_is_said_of_batches_must_be_clear(noise: float, said: set[str]) -> 
         for factor, values in ((1, (1.0, 0.3, 0.5)), (10, (2.0, 0.5, 0.2)))
         for batch, value in zip((1, 10, 50), values, strict=True)
     }
-    assert set(verdicts(song2013_figures._batch_findings(passes(ends, noise))).values()) == said
+    assert set(verdicts(song2013.over_batches(passes(ends, noise), [])).values()) == said
 
 
 def rates(excess: Mapping[str, Mapping[str, float]], zero: float) -> list[Row]:
@@ -174,31 +175,20 @@ def rates(excess: Mapping[str, Mapping[str, float]], zero: float) -> list[Row]:
 
 
 def test_standing_still_at_zero_is_no_keeping_up() -> None:
-    slow = {"BANCO": 0.5, "BANCO, poster's constant": 0.5, banco_figures.BEST: 0.04}
+    slow = {"BANCO": 0.5, "BANCO, poster's constant": 0.5, banco.BEST: 0.04}
     claim = "BANCO's distance from the best rate does not grow with ||w*||"
 
     def verdict(zero: float) -> str:
         rows = rates({"w* = 1": slow, "w* = 16": slow}, zero)
-        return verdicts(banco_figures.over_rates(rows, 100, SEEDS, "").findings(rows))[claim]
+        return verdicts(banco.over_rates(rows, 100))[claim]
 
     assert verdict(zero=0.5) == "not decided"
     assert verdict(zero=2.0) == "holds"
 
 
 def test_a_hair_less_is_not_ahead() -> None:
-    even = {"BANCO": 0.0999, "BANCO, poster's constant": 0.1, banco_figures.BEST: 0.1}
+    even = {"BANCO": 0.0999, "BANCO, poster's constant": 0.1, banco.BEST: 0.1}
     for rival, said in ((0.1, "does not hold"), (0.2, "holds")):
-        rows = rates({"set": even | {banco_figures.UNTUNED: rival, banco_figures.PAID: rival}}, 1.0)
-        found = verdicts(banco_figures._step_findings(rows))
+        rows = rates({"set": even | {banco.UNTUNED: rival, banco.PAID: rival}}, 1.0)
+        found = verdicts(banco.over_steps("figure1", "", rows, ""))
         assert found["it needs no rate: ahead of SGD with the rate that knows no w*"] == said
-
-
-def test_a_trial_without_an_error_is_taken_last() -> None:
-    case = Case("sgd", made("p", "logistic", records=10), (), ((("clip", 1.0),), (("clip", 2.0),)))
-    errors = {1.0: float("nan"), 2.0: 0.3}
-    results: dict[RunJob, dict[str, Any]] = {
-        job: {"test_error": errors[dict(own)["clip"]]} for own, jobs in case.trials(1).items() for job in jobs
-    }
-    chosen = _best(case, results, 1)
-    assert chosen is not None
-    assert chosen.settings == (("clip", 2.0),)

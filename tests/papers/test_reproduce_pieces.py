@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet.errors import BudgetError, RunError
-from admmnet.experiments.pool import Pool
-from admmnet.experiments.progress import Watch
+from admmnet.experiments.statistics import Contest, Sample
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, Problem
-from admmnet.papers.ding2020_compared import _needed, convergence
-from admmnet.papers.ding2020_effects import _apart
-from admmnet.papers.ding2020_words import PAPER, PROVEN, PUBLISHED
-from admmnet.papers.report import verdict_of
+from admmnet.papers.ding2020 import _apart
+from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, _needed, convergence
+from admmnet.papers.report import verdict_of, verdict_on
 from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places
-from admmnet.papers.sources import Source, load, made, rows, surveyed
-from admmnet.papers.store import Lab
-from admmnet.papers.tables import Summary, by, read_table, summed_up, write_table
+from admmnet.papers.sources import DataSource, load, made, rows, surveyed
+from admmnet.papers.tables import RowTable, read_table, write_table
 from admmnet.report.figure import draw
 from admmnet.types import Matrix, Vector
 
@@ -38,13 +34,31 @@ def test_tables_read_back_what_was_written(tmp_path: Path) -> None:
 
 
 def test_sums_leave_out_what_is_undefined() -> None:
-    found = summed_up([1.0, None, 3.0, math.nan])
-    assert found == Summary(2.0, math.sqrt(2.0), 2.0, 2)
-    assert summed_up([None]) is None
-    assert by([{"x": 2, "y": 1.0}, {"x": 1, "y": 4.0}, {"x": None, "y": 9.0}], "x", "y") == {
-        1: Summary(4.0, 0.0, 4.0, 1),
-        2: Summary(1.0, 0.0, 1.0, 1),
+    found = Sample.of([1.0, None, 3.0, math.nan])
+    assert found == Sample(2.0, math.sqrt(2.0), 2.0, 2)
+    assert Sample.of([None]) is None
+    rows = RowTable([{"x": 2, "y": 1.0}, {"x": 1, "y": 4.0}, {"x": None, "y": 9.0}])
+    assert rows.by("x", "y") == {
+        1: Sample(4.0, 0.0, 4.0, 1),
+        2: Sample(1.0, 0.0, 1.0, 1),
     }
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (Contest(0, 3, 0, alike=2), "not decided"),  # one place is too noisy to refute
+        (Contest(0, 3, 0, alike=3), "does not hold"),
+        (Contest(0, 2, 1), "does not hold"),
+        (Contest(1, 2, 0), "holds in part"),
+        (Contest(2, 1, 2), "holds in part"),
+        (Contest(1, 3, 2), "does not hold"),
+        (Contest(2, 0, 0), "holds"),
+        (Contest(0, 0, 0, untold=3), "not decided"),
+    ],
+)
+def test_verdicts_on_contests(found: Contest, said: str) -> None:
+    assert verdict_on(found) == said
 
 
 @pytest.mark.parametrize(
@@ -63,30 +77,21 @@ def test_verdicts(good: int, of: int, said: str) -> None:
 
 
 def test_the_epsilon_for_an_error_lies_between_measured_ones() -> None:
-    found = [{"epsilon": e, "test_error": error} for e, error in ((1.0, 0.3), (4.0, 0.1))]
+    found = RowTable({"epsilon": e, "test_error": error} for e, error in ((1.0, 0.3), (4.0, 0.1)))
     assert _needed(found, 0.2) == "2"  # half way down, half way on a log scale
     assert _needed(found, 0.3) == "≤ 1"
     assert _needed(found, 0.05) == "-"
 
 
 def test_titles_of_figure_6_lie_within_the_picture() -> None:
+    facts = {"method": "dvp", "seed": 0, "loss": 0.5, "data": "Adult"}
     rows = [
-        {
-            "reading": reading,
-            "method": "dvp",
-            "epsilon": epsilon,
-            "round": t,
-            "seed": 0,
-            "loss": 0.5,
-            "data": "Adult",
-        }
-        for reading in (PAPER, PUBLISHED, PROVEN)
-        for epsilon in (1.0, 10.0)
-        for t in (1, 2)
+        facts | {"reading": reading, "epsilon": epsilon, "round": t}
+        for reading, epsilon, t in product((PAPER, PUBLISHED, PROVEN), (1.0, 10.0), (1, 2))
     ]
-    figure = convergence(rows, SMALL, "", 2)
-    assert figure.picture is not None
-    drawn = draw(figure.picture(rows))
+    picture = convergence(rows, SMALL).picture(RowTable(rows))
+    assert picture is not None
+    drawn = draw(picture)
     drawn.canvas.draw()
     for axes in drawn.axes:
         box = axes.title.get_window_extent()
@@ -159,42 +164,10 @@ def test_made_records_are_unit_rows_the_same_for_any_number_of_holders() -> None
 
 
 def test_a_source_is_known_by_its_records_alone() -> None:
-    here = surveyed(Source("a", (("data", "census"), ("data_seed", 1)), data_dir=None))
+    here = surveyed(DataSource("a", (("data", "census"), ("data_seed", 1)), data_dir=None))
     there = surveyed(
-        Source("b", (("data", "census"), ("data_seed", 1)), data_dir="elsewhere", stands_for="c")
+        DataSource("b", (("data", "census"), ("data_seed", 1)), data_dir="elsewhere", stands_for="c")
     )
-    other = surveyed(Source("a", (("data", "census"), ("data_seed", 2))))
+    other = surveyed(DataSource("a", (("data", "census"), ("data_seed", 2))))
     assert here.key() == there.key() != other.key()
     assert here.digest != other.digest
-
-
-class Odd:
-    """A job that fails, or is refused."""
-
-    def __init__(self, how: str) -> None:
-        self.words = how
-
-    def key(self) -> dict[str, Any]:
-        return {"how": self.words}
-
-    def __call__(self, shelf: Any) -> dict[str, Any]:
-        if self.words == "refused":
-            raise BudgetError("epsilon is too small")
-        if self.words == "broken":
-            raise ZeroDivisionError("oh")
-        return {"fine": True}
-
-
-def test_refusals_are_results_and_failures_are_tried_again(tmp_path: Path) -> None:
-    with Pool(1) as pool:
-        lab = Lab(tmp_path, pool, Watch())
-        jobs = [Odd("refused"), Odd("fine")]
-        assert [*lab.measure("odd", jobs).values()] == [{"refused": "epsilon is too small"}, {"fine": True}]
-        assert lab.made == 2
-        for _ in range(2):
-            with pytest.raises(RunError, match=r"odd: 1 failed, first broken: .*oh"):
-                lab.measure("odd", [Odd("broken"), *jobs])
-        assert lab.made == 2
-        again = Lab(tmp_path, pool, Watch())
-        assert [*again.measure("odd", jobs).values()] == [{"refused": "epsilon is too small"}, {"fine": True}]
-        assert again.made == 0

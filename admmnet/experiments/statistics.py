@@ -1,14 +1,12 @@
-"""Who is below whom over seeds: what is called clear, counted over the places where both were measured."""
+"""Values over seeds: means and spreads, and which differences are clear (docs/reproduction.md, "Words")."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from statistics import fmean, stdev
-from typing import Any, Literal
-
-from admmnet.papers.tables import Summary
+from statistics import fmean, median, stdev
+from typing import Any, Literal, NamedTuple
 
 CHANCE = 0.05
 """How often, in both directions together, chance alone gives a difference that is called clear."""
@@ -16,23 +14,37 @@ ALIKE = 0.05
 """Relative difference of means that must be ruled out for them to be called alike."""
 SAME = 1e-9
 """Relative difference up to which two means are the same number."""
-WORDS = (
-    "A difference is *clear* where chance alone gives one as large one time in twenty (Welch's t test over seeds, the "
-    "paired t test where one parameter is varied, the F test for standard deviations); else it is *level*, and "
-    "*alike* where the same test rules out a difference of 5 %. A single run tells nothing. A claim *holds* where it "
-    "is clear in every place that was measured, *holds in part* where it is in some, and its opposite in no more; it "
-    "*does not hold* where the opposite is clear in more, or where all are alike; else it is *not decided*. Of a "
-    "hundred comparisons of what does not differ two or three come out clear in a claim's favour, and more where the "
-    "best of several values is taken first."
-)
-"""For reports."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Mean, sample standard deviation (0 of one run), median and number of values."""
+
+    mean: float
+    spread: float
+    median: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Sample | None:
+        """Sum up what is defined; None if nothing is."""
+        known = [float(value) for value in values if value is not None and not math.isnan(value)]
+        if not known:
+            return None
+        return cls(fmean(known), stdev(known) if len(known) > 1 else 0.0, median(known), len(known))
+
+    def times(self, factor: float, start: float = 0.0) -> Sample:
+        """Sample of ``start + factor * value``."""
+        mean, middle = start + factor * self.mean, start + factor * self.median
+        return Sample(mean, abs(factor) * self.spread, middle, self.count)
+
 
 Outcome = Literal["below", "level", "alike", "above"]
-Judge = Callable[[Summary, Summary], Outcome | None]
+Judge = Callable[[Sample, Sample], Outcome | None]
 """How the first does against the second; None where it cannot be told."""
 
 
-def lower(a: Summary, b: Summary) -> Outcome | None:
+def lower(a: Sample, b: Sample) -> Outcome | None:
     """Compare two means by Welch's t test; None for a single run of either, and for values that are not finite."""
     parts = [s.spread**2 / s.count for s in (a, b)]
     if min(a.count, b.count) < 2:
@@ -46,11 +58,12 @@ def lower(a: Summary, b: Summary) -> Outcome | None:
 
 def paired(a: Mapping[Any, float], b: Mapping[Any, float]) -> Outcome | None:
     """Compare values of the same seeds by the paired t test; None as in ``lower``."""
-    differences = [a[seed] - b[seed] for seed in a if seed in b]
+    pairs = [(a[seed], b[seed]) for seed in a if seed in b]
+    differences = [first - second for first, second in pairs]
     if len(differences) < 2 or not all(map(math.isfinite, differences)):
         return None
     noise = stdev(differences) / math.sqrt(len(differences))
-    size = max(abs(fmean(a[seed] for seed in a if seed in b)), abs(fmean(b[seed] for seed in a if seed in b)))
+    size = max(abs(fmean(values)) for values in zip(*pairs, strict=True))
     return _outcome(fmean(differences), noise, len(differences) - 1.0, size)
 
 
@@ -67,7 +80,7 @@ def _outcome(difference: float, noise: float, freedom: float, size: float) -> Ou
     return "alike" if abs(difference) + reach <= ALIKE * size else "level"
 
 
-def steadier(a: Summary, b: Summary) -> Outcome | None:
+def steadier(a: Sample, b: Sample) -> Outcome | None:
     """Compare two standard deviations by the F test; None as in ``lower``."""
     from scipy.special import fdtr, fdtrc
 
@@ -83,23 +96,16 @@ def steadier(a: Summary, b: Summary) -> Outcome | None:
     return "above" if fdtrc(a.count - 1, b.count - 1, ratio) < CHANCE / 2.0 else "level"
 
 
-@dataclass(frozen=True)
-class Contest:
-    """How often one thing was below another, over the places where both were measured.
+class Contest(NamedTuple):
+    """In how many places one thing was clearly below another, neither, clearly above.
 
-    Attributes
-    ----------
-    below, level, above : int
-        Places where the first is clearly below, neither, clearly above.
-    alike : int
-        Those of the level ones where there is no difference worth the name.
-    untold : int
-        Places where a single run, or a value that is not finite, tells nothing.
+    ``alike`` are those of the level ones where there is no difference worth the name, ``untold`` the places where a
+    single run, or a value that is not finite, tells nothing.
     """
 
-    below: int
-    level: int
-    above: int
+    below: int = 0
+    level: int = 0
+    above: int = 0
     alike: int = 0
     untold: int = 0
 
@@ -121,24 +127,20 @@ class Contest:
 def counted(outcomes: Iterable[Outcome | None]) -> Contest:
     """Count outcomes."""
     found = list(outcomes)
-    alike = found.count("alike")
-    return Contest(
-        found.count("below"), found.count("level") + alike, found.count("above"), alike, found.count(None)
-    )
+    below, level, alike, above = (found.count(name) for name in ("below", "level", "alike", "above"))
+    return Contest(below, level + alike, above, alike, found.count(None))
 
 
-def contest(first: Mapping[Any, Summary], second: Mapping[Any, Summary], judge: Judge = lower) -> Contest:
-    """Compare where both are known."""
-    return counted(judge(first[place], second[place]) for place in first if place in second)
+def contest(first: Mapping[Any, Sample], second: Mapping[Any, Sample]) -> Contest:
+    """Compare means where both are known."""
+    return counted(lower(first[place], second[place]) for place in first if place in second)
 
 
-def duel(a: Summary, b: Summary, judge: Judge = lower) -> Contest:
+def duel(a: Sample, b: Sample, judge: Judge = lower) -> Contest:
     """Compare at a single place."""
     return counted([judge(a, b)])
 
 
 def total(contests: Iterable[Contest]) -> Contest:
     """Add up."""
-    found = list(contests)
-    names = ("below", "level", "above", "alike", "untold")
-    return Contest(*(sum(getattr(one, name) for one in found) for name in names))
+    return Contest(*map(sum, zip(*contests, strict=True)))

@@ -1,4 +1,4 @@
-"""What is called clear, alike or untold, and the verdicts that follow."""
+"""What is called clear, alike or untold."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ import math
 import numpy as np
 import pytest
 
-from admmnet.papers.report import verdict_on
-from admmnet.papers.significance import Contest, contest, lower, paired, steadier
-from admmnet.papers.tables import Summary, summed_up
+from admmnet.experiments.statistics import Contest, Sample, contest, lower, paired, steadier
 
 
 def test_a_contest_counts_clear_differences_alone() -> None:
     # standard errors are 0.1, of a difference 0.141, 2.45 of which (6 degrees of freedom) are clear
-    low, near, far = (Summary(value, 0.2, value, 4) for value in (1.0, 1.3, 1.4))
+    low, near, far = (Sample(value, 0.2, value, 4) for value in (1.0, 1.3, 1.4))
     found = contest({1: low, 2: low, 3: far, 4: low}, {1: near, 2: far, 3: low})
     assert found == Contest(1, 1, 1)
     assert found.words == "clearly lower in 1 of 3, level in 1 (alike in 0), clearly higher in 1"
 
 
 def test_one_run_of_each_tells_nothing() -> None:
-    one, two = Summary(1.0, 0.0, 1.0, 1), Summary(2.0, 0.0, 2.0, 2)
+    one, two = Sample(1.0, 0.0, 1.0, 1), Sample(2.0, 0.0, 2.0, 2)
     assert [lower(one, two), lower(two, one), steadier(one, two)] == [None, None, None]
     assert paired({0: 1.0}, {0: 2.0, 1: 2.0}) is None
     found = contest({1: one, 2: two}, {1: two, 2: two})
@@ -32,7 +30,7 @@ def test_one_run_of_each_tells_nothing() -> None:
 
 @pytest.mark.parametrize("value", [math.inf, math.nan])
 def test_what_is_not_finite_is_neither_higher_nor_lower(value: float) -> None:
-    odd, fine = Summary(value, math.nan, value, 3), Summary(1.0, 0.1, 1.0, 3)
+    odd, fine = Sample(value, math.nan, value, 3), Sample(1.0, 0.1, 1.0, 3)
     assert [lower(odd, fine), lower(fine, odd), steadier(odd, fine)] == [None, None, None]
     assert paired({0: value, 1: 1.0}, {0: 1.0, 1: 1.0}) is None
 
@@ -47,41 +45,24 @@ def test_chance_alone_is_rarely_clear_and_a_difference_mostly_is() -> None:
     draws = np.random.default_rng(1).standard_normal((2000, 2, 3))
 
     def outcomes(second: float, shift: float) -> list[str | None]:
-        pairs = [(summed_up(a), summed_up(second * b + shift)) for a, b in draws]
+        pairs = [(Sample.of(a), Sample.of(second * b + shift)) for a, b in draws]
         return [lower(a, b) for a, b in pairs if a is not None and b is not None]
 
     level = outcomes(1.0, 0.0)
     assert level.count("below") + level.count("above") <= 140
     assert outcomes(1.0, 5.0).count("below") > 1800
-    pairs = [(summed_up(a), summed_up(20.0 * b)) for a, b in draws]
+    pairs = [(Sample.of(a), Sample.of(20.0 * b)) for a, b in draws]
     spreads = [steadier(a, b) for a, b in pairs if a is not None and b is not None]
     assert spreads.count("below") > 1500
     assert spreads.count("above") == 0
 
 
 def test_alike_is_what_rules_out_a_difference() -> None:
-    calm, noisy = Summary(20.0, 0.1, 20.0, 4), Summary(20.1, 5.0, 20.1, 4)
-    assert lower(calm, Summary(20.1, 0.1, 20.1, 4)) == "alike"
+    calm, noisy = Sample(20.0, 0.1, 20.0, 4), Sample(20.1, 5.0, 20.1, 4)
+    assert lower(calm, Sample(20.1, 0.1, 20.1, 4)) == "alike"
     assert lower(calm, noisy) == "level"
-    assert lower(Summary(20.0, 0.0, 20.0, 3), Summary(20.0, 0.0, 20.0, 3)) == "alike"
+    assert lower(Sample(20.0, 0.0, 20.0, 3), Sample(20.0, 0.0, 20.0, 3)) == "alike"
     # pairs tell what means do not: both vary by 5, the second is 1 above the first in every pair
     first = dict(enumerate((10.0, 15.0, 20.0)))
     assert paired(first, {seed: value + 1.0 + 0.01 * seed for seed, value in first.items()}) == "below"
     assert paired(first, dict(first)) == "alike"
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (Contest(0, 3, 0, alike=2), "not decided"),  # one place is too noisy to refute
-        (Contest(0, 3, 0, alike=3), "does not hold"),
-        (Contest(0, 2, 1), "does not hold"),
-        (Contest(1, 2, 0), "holds in part"),
-        (Contest(2, 1, 2), "holds in part"),
-        (Contest(1, 3, 2), "does not hold"),
-        (Contest(2, 0, 0), "holds"),
-        (Contest(0, 0, 0, untold=3), "not decided"),
-    ],
-)
-def test_verdicts_on_contests(found: Contest, said: str) -> None:
-    assert verdict_on(found) == said

@@ -1,0 +1,209 @@
+"""What has been measured and what has not: missing ones are run and kept at once, finished ones never repeated."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from admmnet.errors import BudgetError, RequestError, RunError
+from admmnet.experiments.grid import Cell, Grid
+from admmnet.experiments.pool import Call, Failure, Pool, Task
+from admmnet.experiments.tasks import run_cell
+from admmnet.version import __version__
+
+K = TypeVar("K")
+
+
+def complete(
+    pool: Pool,
+    phase: str,
+    wanted: Sequence[K],
+    has: Callable[[K], bool],
+    task: Callable[[K], Task],
+    keep: Callable[[K, Any], None],
+) -> list[tuple[K, Failure]]:
+    """Make what is missing and keep what comes out at once; return what failed."""
+    missing = [one for one in wanted if not has(one)]
+    failed = []
+    tasks = [task(one) for one in missing]
+    for number, answer in pool.run(tasks, phase, len(wanted) - len(missing)):
+        if isinstance(answer, Failure):
+            failed.append((missing[number], answer))
+        else:
+            keep(missing[number], answer)
+    return failed
+
+
+OF_A_RUN = {"config.toml", "encoding.json", "ledger", "metrics.csv", "model.npz", "summary.json"}
+"""What a run writes: an unfinished run's folder is removed only if it holds nothing else."""
+
+
+class RunFolders:
+    """Run folders of a comparison: a run is there when its summary is."""
+
+    def __init__(self, folder: Path, grid: Grid) -> None:
+        self._folder, self._grid = folder, grid
+
+    def summary(self, cell: Cell) -> dict[str, Any] | None:
+        """Summary of a finished run, None if it has not finished."""
+        try:
+            summary = json.loads((self._folder / self._grid.folder(cell) / "summary.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return summary if isinstance(summary, dict) and "test_error" in summary else None
+
+    def has(self, cell: Cell) -> bool:
+        """Whether a run has finished."""
+        return self.summary(cell) is not None
+
+    def complete(self, pool: Pool, phase: str, cells: Sequence[Cell]) -> list[tuple[Cell, Failure]]:
+        """Make the runs that have not finished, in place of what unfinished ones have left; return what failed."""
+        return complete(pool, phase, cells, self.has, self._task, lambda cell, answer: None)
+
+    def _task(self, cell: Cell) -> Task:
+        place = self._folder / self._grid.folder(cell)
+        _clear(place)
+        return Call(cell.words, run_cell, (self._grid.config(cell), place, cell.trial))
+
+
+def _clear(run: Path) -> None:
+    try:
+        strange = sorted(path.name for path in run.iterdir() if path.name not in OF_A_RUN)
+        if strange:
+            raise RequestError(
+                f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again"
+            )
+        shutil.rmtree(run)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RequestError(f"cannot remove the unfinished run {run}: {error.strerror}") from None
+
+
+RESULTS = "results.jsonl"
+"""One line a finished measurement: its key, what it is, what came out."""
+
+Result = dict[str, Any]
+"""Figures of a measurement; ``{"refused": message}`` where the settings are refused."""
+
+
+class Job(ABC):
+    """A measurement: a picklable, hashable task of a pool, given by the fields of its dataclass."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """What it is, in messages and beside the bar."""
+
+    def key(self) -> dict[str, Any]:
+        """Everything that its result depends on but the version, as JSON takes it."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+    @abstractmethod
+    def __call__(self, shelf: Any) -> Result:
+        """Measure."""
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "key"):
+        return value.key()
+    return [_plain(part) for part in value] if isinstance(value, tuple) else value
+
+
+def fingerprint(job: Job) -> str:
+    """Key of a measurement in ``RESULTS``."""
+    content = json.dumps([__version__, type(job).__name__, job.key()], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:24]
+
+
+J = TypeVar("J", bound=Job)
+
+
+class Lab:
+    """Measurements of one folder, in its file ``RESULTS``, which this process alone writes."""
+
+    def __init__(self, folder: Path, pool: Pool) -> None:
+        self._pool, self._path = pool, folder / RESULTS
+        self._known = _read(self._path)
+        self._keys: dict[Job, str] = {}
+        self.made = 0
+
+    def _key(self, job: Job) -> str:
+        if job not in self._keys:
+            self._keys[job] = fingerprint(job)
+        return self._keys[job]
+
+    def measure(self, phase: str, jobs: Sequence[J]) -> dict[J, Result]:
+        """Return the results of all jobs, running those that have none.
+
+        Raises
+        ------
+        RunError
+            If any failed, naming the first; the others are kept, and the same call tries it again.
+        """
+        wanted, failed = list(dict.fromkeys(jobs)), []
+        found = complete(
+            self._pool, phase, wanted, lambda job: self._key(job) in self._known, lambda job: job, self._keep
+        )
+        for job, failure in found:
+            if failure.code in (RequestError.exit_code, BudgetError.exit_code):
+                self._keep(job, {"refused": failure.message})
+            else:
+                failed.append((job.words, failure))
+        if failed:
+            words, failure = failed[0]
+            error = RunError(
+                f"{phase}: {len(failed)} failed, first {words}: {failure.message}; the same call tries "
+                "them again"
+            )
+            error.add_note(failure.trace)
+            raise error
+        return {job: self._known[self._key(job)] for job in wanted}
+
+    def _keep(self, job: Job, result: Result) -> None:
+        key = self._key(job)
+        line = json.dumps({"key": key, "job": job.key(), "result": result}, allow_nan=True)
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise RunError(
+                f"cannot write {self._path}: {error.strerror}; free some space and make the same call again"
+            ) from None
+        self._known[key] = json.loads(line)["result"]  # as a later call will read it
+        self.made += 1
+
+
+def _read(path: Path) -> dict[str, Result]:
+    """Results of earlier calls; a line that an ended process left unfinished is cut off."""
+    try:
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            os.truncate(path, len(whole))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise RequestError(
+            f"cannot use {path}: {error.strerror}; mend that, or name another folder with -o"
+        ) from None
+    known: dict[str, Result] = {}
+    for number, text in enumerate(whole.split(b"\n")[:-1], start=1):
+        try:
+            line = json.loads(text)
+            key, result = line["key"], line["result"]
+            if not isinstance(key, str) or not isinstance(result, dict):
+                raise TypeError("no measurement")
+        except (ValueError, KeyError, TypeError) as error:
+            raise RequestError(
+                f"{path}, line {number} is damaged ({error}): delete this line, and the same call measures it again"
+            ) from None
+        known[key] = result
+    return known

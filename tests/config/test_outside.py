@@ -36,8 +36,8 @@ from admmnet.solvers.losses import Logistic
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(NoisySettings):
-    momentum: float = setting(0.5, "algorithm", "weight of the last step", low=0.0, high=1.0)
-    patience: int = setting(3, "algorithm", "rounds to wait", low=1, numbers=False, resume=True, hosts=True)
+    momentum: float = setting(0.5, "algorithm", "weight of the last step", within="[0, 1]")
+    patience: int = setting(3, "algorithm", "rounds to wait", within="[1, inf)", resume=True, hosts=True)
 
 
 class Mine(DVP):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.settings import SettingsCommand, given_in
+from admmnet.cli.settings import SettingsCommand, given_in, output_flags, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, read_values
@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 @click.option("--network", "network_file", required=True, metavar="FILE", help="the network file")
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
-@click.option("--quiet", is_flag=True, help="print nothing but errors")
-@click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
-@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@output_flags
 @click.option(
     "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
 )
@@ -100,14 +98,7 @@ def agent(
         if report is not None and isinstance(error, RunEnded):
             sys.exit(error.exit_code)  # the starter hears why from its source
         raise
-    if quiet:
-        return
-    if as_json:
-        print(json.dumps(result.summary, indent=2))
-        return
-    from admmnet.cli.tables import print_run
-
-    print_run(result.summary, result.folder)
+    tell(result, quiet=quiet, as_json=as_json)
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.settings import SettingsCommand, settings_of
+from admmnet.cli.run import train
+from admmnet.cli.settings import SettingsCommand, output_flags, settings_of
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import common_settings
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS, single_sites
 from admmnet.registry import meant
-from admmnet.transport import World
 from admmnet.transport.local import LocalWorld
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ class _Baseline(SettingsCommand):
 @click.argument("name", metavar="NAME")
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option("--dry-run", is_flag=True, help="print noise and cost, train nothing and write nothing")
-@click.option("--quiet", is_flag=True, help="print nothing but errors")
-@click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
-@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@output_flags
 def baseline(
     name: str, config: str | None, dry_run: bool, quiet: bool, as_json: bool, debug: bool, **flags: Any
 ) -> None:
@@ -77,23 +75,6 @@ def baseline(
         _show_plan(settings, as_json=as_json)
         return
     train(settings, LocalWorld(), quiet=quiet, as_json=as_json, debug=debug)
-
-
-def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
-    """Run a baseline and print its table."""
-    from admmnet.cli.progress import Progress
-    from admmnet.running.loop import run
-
-    with Progress(shown=not quiet and not as_json and sys.stderr.isatty()) as bar:
-        result = run(settings, world=world, on_start=bar.start, on_round=bar.advance, debug=debug)
-    if quiet:
-        return
-    if as_json:
-        print(json.dumps(result.summary, indent=2))
-        return
-    from admmnet.cli.tables import print_run
-
-    print_run(result.summary, result.folder)
 
 
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.settings import SettingsCommand, given_in, words_after
+from admmnet.cli.settings import SettingsCommand, given_in, output_flags, words_after
 from admmnet.config.toml import read_values
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds
@@ -108,9 +108,7 @@ class _Compare(SettingsCommand):
 )
 @click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
 @click.option("--plot", metavar="FILE", help="draw the picture here, too: .png, .svg or .pdf")
-@click.option("--quiet", is_flag=True, help="print nothing but errors")
-@click.option("--json", "as_json", is_flag=True, help="print JSON instead of the table")
-@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@output_flags
 def compare(
     config: str | None,
     jobs: int | None,

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import click
 
-from admmnet.cli.settings import SettingsCommand, settings_of
+from admmnet.cli.settings import SettingsCommand, output_flags, settings_of, tell
+from admmnet.config.run_config import RunConfig
 from admmnet.transport import World, open_world
 
 
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
-@click.option("--quiet", is_flag=True, help="print nothing but errors")
-@click.option("--json", "as_json", is_flag=True, help="print summary.json instead of the table")
-@click.option("--debug", is_flag=True, help="show the traceback of an error")
+@output_flags
 @click.pass_obj
 def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
     """Train one model on the network's records and write a run folder.
@@ -24,28 +22,17 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
     Under mpirun every rank is an agent (or hosts a block of them); without it the agents are simulated in
     this process. Flags override CONFIG.toml, which overrides the defaults.
     """
-    from admmnet.running.loop import run as run_network
-
     settings = settings_of(config, flags)
-    if settings.baseline:
-        from admmnet.cli.baseline import train
+    world = world if settings.baseline else open_world(settings.transport)
+    train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
 
-        train(settings, world, quiet=quiet, as_json=as_json, debug=debug)
-        return
-    world = open_world(settings.transport)
-    speaks = world.rank == 0 and not quiet
+
+def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
+    """Run, with a bar where standard error is a terminal, and print the table."""
     from admmnet.cli.progress import Progress
+    from admmnet.running.loop import run as run_settings
 
-    progress = Progress(shown=speaks and not as_json and sys.stderr.isatty())
-    with progress:
-        result = run_network(
-            settings, world=world, on_start=progress.start, on_round=progress.advance, debug=debug
-        )
-    if not speaks:
-        return
-    if as_json:
-        print(json.dumps(result.summary, indent=2))
-        return
-    from admmnet.cli.tables import print_run
-
-    print_run(result.summary, result.folder)
+    quiet = quiet or world.rank > 0
+    with Progress(shown=not quiet and not as_json and sys.stderr.isatty()) as bar:
+        result = run_settings(settings, world=world, on_start=bar.start, on_round=bar.advance, debug=debug)
+    tell(result, quiet=quiet, as_json=as_json)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,9 @@ from admmnet.config.toml import TABLES, algorithm_in, common_settings, load_conf
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
 from admmnet.settings import Setting
+
+if TYPE_CHECKING:
+    from admmnet.running.result import RunResult
 
 PANELS = {
     "data": "Data",
@@ -155,6 +159,25 @@ def words_after(args: list[str], flag: str) -> Iterator[str]:
             yield from args[place + 1 : place + 2]
         elif word.startswith(f"{flag}="):
             yield word.partition("=")[2]
+
+
+def output_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the flags that say what it prints."""
+    debug = click.option("--debug", is_flag=True, help="show the traceback of an error")
+    as_json = click.option("--json", "as_json", is_flag=True, help="print JSON instead of the table")
+    return click.option("--quiet", is_flag=True, help="print nothing but errors")(as_json(debug(function)))
+
+
+def tell(result: RunResult, *, quiet: bool, as_json: bool) -> None:
+    """Print a finished run."""
+    if quiet:
+        return
+    if as_json:
+        print(json.dumps(result.summary, indent=2))
+        return
+    from admmnet.cli.tables import print_run
+
+    print_run(result.summary, result.folder)
 
 
 def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
@@ -40,21 +41,23 @@ from admmnet.version import __version__
 
 
 def run(
-    config: RunConfig,
+    config: RunConfig | None = None,
     *,
     world: World | None = None,
     loader: Loader | None = None,
     on_start: Callable[[Plan], None] | None = None,
     on_round: Callable[[int, float], None] | None = None,
     debug: bool = False,
+    **settings: Any,
 ) -> RunResult:
     """Train one model on the network, or in one place, and write the run folder.
 
     Parameters
     ----------
-    config : RunConfig
-        The settings. Its ``mode`` follows from them alone: a run on records that are not public needs ``data``
-        to name them, or ``private``, also where a loader brings them.
+    config : RunConfig, optional
+        The settings; keywords change them, or make them: ``run(algorithm="dvp", epsilon=1)``. Their ``mode``
+        follows from them alone: a run on records that are not public needs ``data`` to name them, or ``private``,
+        also where a loader brings them.
     world : World, optional
         Processes to run on; by default those that ``config.transport`` asks for.
     loader : callable, optional
@@ -65,6 +68,8 @@ def run(
         Called after every round (of a method in one place: epoch) with its number and the test error of the consensus.
     debug : bool
         Whether an error that ends all MPI ranks comes with its traceback.
+    **settings
+        As those of ``RunConfig``.
 
     Returns
     -------
@@ -82,6 +87,7 @@ def run(
     """
     from threadpoolctl import threadpool_limits
 
+    config = RunConfig(**settings) if config is None else config.changed(**settings)
     world = world or open_world(config.transport)
     install_exception_hook(world)
     # more threads a process than one are slower on few cores, and change the last bits

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,17 @@ import pytest
 from admmnet import RequestError, RunConfig, load_config
 from admmnet.config.run_config import find_setting, settings_of
 from admmnet.config.toml import TABLES, to_toml
+from admmnet.data.settings import DataSettings
+from admmnet.faults.settings import FaultSettings
 from admmnet.graph.specs import SPECS, build_spec
 from admmnet.methods import METHODS
+from admmnet.methods.m_admm import MADMM
+from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.loading import located
+from admmnet.settings import settings_in
+from admmnet.solvers.settings import ProblemSettings
 from admmnet.transport.local import LocalWorld
+from admmnet.transport.settings import NetworkSettings
 
 EVERYTHING = """
 [data]
@@ -113,6 +121,39 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
     assert again == config
     plain = RunConfig(epsilon=0.1 + 0.2, method="published")
     assert load_config(written(tmp_path, to_toml(plain))) == plain
+
+
+def test_sections_are_the_flat_settings() -> None:
+    config = RunConfig(data="people.csv", label="y", epsilon=2, drop=0.25, algorithm="m-admm", growth=1.5)
+    sections = (DataSettings, NetworkSettings, FaultSettings, ProblemSettings, PrivacySettings)
+    for kind in sections:
+        assert all(getattr(config.section(kind), name) == getattr(config, name) for name in settings_in(kind))
+    assert config.section(DataSettings) == DataSettings(data="people.csv", label="y")
+    assert config.section(PrivacySettings).epsilon == 2.0
+    assert {name for kind in sections for name in settings_in(kind)} < set(settings_of("m-admm"))
+    assert pickle.loads(pickle.dumps(config)) == config == config.changed(growth=1.5)
+    assert isinstance(config, MADMM.Settings)
+    assert config.changed(algorithm="dvp", growth="auto").algorithm == "dvp"
+    with pytest.raises(RequestError, match=r"growth = 1\.5 .*'dvp', but with m-admm"):
+        config.changed(algorithm="dvp")
+
+
+def test_an_older_run_folder_says_defaults_of_other_methods(tmp_path: Path) -> None:
+    old = '[algorithm]\nalgorithm = "dvp"\ngrowth = "auto"\n[privacy]\ngate = "auto"\ngate_radius = 5.0\n'
+    assert load_config(written(tmp_path, old)) == RunConfig(algorithm="dvp")
+
+
+def test_mistaken_names_are_answered_with_the_closest(tmp_path: Path) -> None:
+    for text, meant in (
+        ("[privacy]\nepsilom = 1\n", "epsilon"),
+        ("[privat]\nepsilon = 1\n", "privacy"),
+        ("[algorithm]\nalgorithm = 'ippadmm'\n", "ipp-admm"),
+        ("[algorithm]\ngrowht = 1.1\n", "growth"),
+        ("[problem]\nloss = 'hubber'\n", "huber"),
+    ):
+        assert f"did you mean {meant}?" in refusal(tmp_path, text)
+    with pytest.raises(RequestError, match=r"'epsilom': did you mean epsilon\?"):
+        RunConfig(epsilom=1.0)
 
 
 def test_a_graph_seed_needs_a_random_graph(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from admmnet import RequestError, RunConfig, load_config, load_topology
+from admmnet import RequestError, RunConfig, load_config, load_topology, run
 from admmnet.cli import run_command_line
 from admmnet.config.run_config import has_setting, own_settings
 from admmnet.config.toml import to_toml
@@ -36,8 +36,8 @@ from admmnet.solvers.losses import Logistic
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(NoisySettings):
-    momentum: float = setting(0.5, "algorithm", "weight of the last step", low=0.0, high=1.0)
-    patience: int = setting(3, "algorithm", "rounds to wait", low=1, numbers=False, resume=True, hosts=True)
+    momentum: float = setting(0.5, "algorithm", "weight of the last step", within="[0, 1]")
+    patience: int = setting(3, "algorithm", "rounds to wait", within="[1, inf)", resume=True, hosts=True)
 
 
 class Mine(DVP):
@@ -184,6 +184,13 @@ def test_a_run_that_goes_on_keeps_what_changes_numbers(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"momentum = 0\.5"):
         resumed_config(cut, {"momentum": 0.5})
     assert_same(place.resume(cut, patience=5), place.whole("whole", **method))
+
+
+def test_keywords_make_a_run(tmp_path: Path) -> None:
+    result = run(
+        algorithm="mine", momentum=0.75, rounds=1, topology="ring:3", seed=0, out=str(tmp_path / "run")
+    )
+    assert load_config(result.folder / "config.toml").momentum == 0.75
 
 
 def test_losses_and_topologies() -> None:

@@ -283,7 +283,7 @@ def test_registry() -> None:
         assert get_loss(name) is loss
         assert get_loss(name, "auto") is loss
         assert loss.name == name
-    with pytest.raises(RequestError, match=r"'hubble'.*huber, logistic, smoothed-hinge, squared"):
+    with pytest.raises(RequestError, match=r"'hubble'.*logistic, smoothed-hinge, huber, squared"):
         get_loss("hubble")
 
 

@@ -14,25 +14,11 @@ if TYPE_CHECKING:
 
 
 def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int) -> Inbox:
-    """Exchange a round's vectors; of a neighbour that sends what no agent of this run does, none arrives.
-
-    Parameters
-    ----------
-    transport, outgoing, round
-        As of ``Transport.exchange``.
-    width : int
-        Number of coordinates d.
-
-    Raises
-    ------
-    RunError
-        Naming the sender, where the transport does not go on without it.
-    """
+    """Exchange a round's vectors of ``width`` coordinates; a neighbour that sends anything else is rejected."""
     inbox = transport.exchange(outgoing, round)
     for agent, vectors in inbox.items():
         for j, vector in list(vectors.items()):
-            fault = fault_of(vector, width)
-            if fault is not None:
+            if (fault := fault_of(vector, width)) is not None:
                 del vectors[j]
                 transport.reject(j, f"agent {agent}: neighbour {j} sent {fault}")
     return inbox

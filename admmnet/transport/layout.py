@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, RunError
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from admmnet.transport import Inbox, World
+    from admmnet.types import Vector
 
 SINGLE = 64
 """Up to this many agents every agent is a block of its own: small runs are bitwise equal everywhere."""
@@ -19,15 +22,10 @@ LARGEST, FEWEST = 128, 8
 
 @dataclass(frozen=True)
 class Layout:
-    """Agents of every block and of every process.
-
-    Attributes
-    ----------
-    blocks : tuple
-        Of every process its blocks, each a tuple of agents that are solved together, in ascending order.
-    """
+    """Agents of every block and of every process."""
 
     blocks: tuple[tuple[tuple[int, ...], ...], ...]
+    """Of every process its blocks, each a tuple of agents that are solved together, in ascending order."""
 
     @property
     def owners(self) -> tuple[tuple[int, ...], ...]:
@@ -46,21 +44,7 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
 
     Agents are taken in their own order, or in the reverse Cuthill-McKee order where that makes the sum over
     edges of the distance between their places shorter. The blocks do not depend on the number of processes. With
-    as many processes as agents, agent i is at process i.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Nodes 0 to N - 1.
-    block : int
-        Agents a block; the last one may have fewer.
-    size : int
-        Number of processes.
-
-    Raises
-    ------
-    RequestError
-        If there are more processes than agents or than blocks.
+    as many processes as agents, agent i is at process i. More processes than agents or blocks are refused.
     """
     agents = graph.number_of_nodes()
     if size > agents:
@@ -99,3 +83,36 @@ def _order(graph: nx.Graph) -> list[int]:
     place[order] = np.arange(agents)
     distance = int(np.abs(place[edges[:, 0]] - place[edges[:, 1]]).sum())
     return [int(i) for i in order] if distance < natural else list(range(agents))
+
+
+class Hosting:
+    """What transports share: the agents of this process, and which vectors cross to and from other processes."""
+
+    def __init__(self, world: World, graph: nx.Graph, block: int = 1) -> None:
+        self.world: World = world
+        self.layout = layout(graph, block, world.size)
+        self.lost: dict[int, int] = {}
+        owners = self.layout.owners
+        self.agents = owners[world.rank]
+        self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
+        self._neighbours = {i: sorted(graph[i]) for i in self.agents}
+        self._crossing = [
+            (i, j) for i in self.agents for j in self._neighbours[i] if self._owner[j] != world.rank
+        ]
+        ranks = sorted({self._owner[j] for _, j in self._crossing})
+        # agents whose vectors go to, and come from, each neighbouring process, in ascending order
+        self._to = {rank: sorted({i for i, j in self._crossing if self._owner[j] == rank}) for rank in ranks}
+        self._from = {
+            rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks
+        }
+
+    def _deliver(self, vectors: dict[int, Vector]) -> Inbox:
+        """Give every agent of this process copies of its neighbours' vectors."""
+        return {
+            i: {j: vectors[j].copy() for j in around if j in vectors}
+            for i, around in self._neighbours.items()
+        }
+
+    def reject(self, agent: int, fault: str) -> None:
+        """See ``Transport.reject``: one loss ends all."""
+        raise RunError(fault)

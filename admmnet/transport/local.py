@@ -6,9 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.errors import RunError
-from admmnet.transport import Inbox, Outgoing, Transport, World
-from admmnet.transport.layout import layout
+from admmnet.transport import Inbox, Outgoing, Transport
+from admmnet.transport.layout import Hosting
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 class LocalWorld:
     """One process."""
 
-    rank = 0
-    size = 1
-    name = "local"
+    rank, size, name = 0, 1, "local"
     shared_folder = True
     graph = None
 
@@ -38,26 +35,12 @@ class LocalWorld:
         return LocalTransport(self, graph, block)
 
 
-class LocalTransport:
+class LocalTransport(Hosting):
     """Messages handed over in memory; a receiver gets a copy, as it would over a wire."""
-
-    def __init__(self, world: World, graph: nx.Graph, block: int = 1) -> None:
-        self.world = world
-        self.layout = layout(graph, block, 1)
-        (self.agents,) = self.layout.owners
-        self.lost: dict[int, int] = {}
-        self._neighbours = {i: sorted(graph[i]) for i in self.agents}
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        return {
-            i: {j: sent.copy() for j in around if (sent := outgoing[j]) is not None}
-            for i, around in self._neighbours.items()
-        }
-
-    def reject(self, agent: int, fault: str) -> NoReturn:
-        """See ``Transport.reject``: one loss ends all."""
-        raise RunError(fault)
+        return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None})
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

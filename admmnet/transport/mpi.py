@@ -15,9 +15,8 @@ import networkx as nx
 import numpy as np
 from mpi4py import MPI
 
-from admmnet.errors import RunError
 from admmnet.transport import Inbox, Outgoing, Transport, World
-from admmnet.transport.layout import layout
+from admmnet.transport.layout import Hosting
 from admmnet.types import Matrix, Vector
 
 SPINS = 20
@@ -46,8 +45,7 @@ class MPIWorld:
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD
-        self.rank = int(self._comm.rank)
-        self.size = int(self._comm.size)
+        self.rank, self.size = int(self._comm.rank), int(self._comm.size)
         self.library = str(MPI.Get_library_version()).splitlines()[0].strip()
 
     def gather(self, value: Any) -> list[Any]:
@@ -71,76 +69,50 @@ class MPIWorld:
         return MPITransport(self, self._comm, graph, block)
 
 
-class MPITransport:
+class MPITransport(Hosting):
     """One message a pair of neighbouring ranks and round; agents of one rank hear each other in memory.
 
-    A round is two neighbourhood collectives: who speaks (one byte an agent with a neighbour there), then the
-    vectors of those who do. Silence sends no payload.
+    A round is two neighbourhood collectives: the length of every vector, 0 for silence, then the vectors. Silence
+    sends no payload.
     """
 
     def __init__(self, world: World, comm: Any, graph: nx.Graph, block: int = 1) -> None:
-        self.world = world
-        self.layout = layout(graph, block, world.size)
-        owners = self.layout.owners
-        owner = {i: rank for rank, own in enumerate(owners) for i in own}
-        self._owners = owners
-        self._places = np.concatenate(owners)
-        self.agents = owners[world.rank]
-        self.lost: dict[int, int] = {}
-        self._neighbours = {i: sorted(graph[i]) for i in self.agents}
-        crossing = [(i, j) for i in self.agents for j in self._neighbours[i] if owner[j] != world.rank]
-        self._ranks = sorted({owner[j] for _, j in crossing})
-        # agents whose vectors go to, and come from, each neighbouring rank, in ascending order
-        self._to = [sorted({i for i, j in crossing if owner[j] == rank}) for rank in self._ranks]
-        self._from = [sorted({j for _, j in crossing if owner[j] == rank}) for rank in self._ranks]
-        self._world_comm = comm
-        self._comm = comm.Create_dist_graph_adjacent(self._ranks, self._ranks)
+        super().__init__(world, graph, block)
+        self._world_comm, ranks = comm, list(self._to)
+        self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
-        arrived: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
-        if self._ranks:
-            arrived |= self._exchange_across(outgoing)
-        return {
-            i: {j: arrived[j].copy() for j in around if j in arrived}
-            for i, around in self._neighbours.items()
-        }
+        vectors: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
+        if self._to:
+            vectors |= self._exchange_across(outgoing)
+        return self._deliver(vectors)
 
     def _exchange_across(self, outgoing: Outgoing) -> dict[int, Vector]:
-        # the length of a vector, 0 for silence: a receiver needs no other knowledge of what comes
-        lengths = [[0 if (v := outgoing[i]) is None else v.size for i in block] for block in self._to]
+        lengths = [
+            [0 if (v := outgoing[i]) is None else v.size for i in block] for block in self._to.values()
+        ]
+        counts = [len(block) for block in self._from.values()]
+        coming = np.empty(sum(counts), dtype=np.int64)
         out = np.array([length for block in lengths for length in block], dtype=np.int64)
-        coming = np.empty(sum(map(len, self._from)), dtype=np.int64)
-        wait(
-            self._comm.Ineighbor_alltoallv(
-                (out, list(map(len, self._to))), (coming, list(map(len, self._from)))
-            )
-        )
-        sent = [v for block in self._to for i in block if (v := outgoing[i]) is not None]
+        wait(self._comm.Ineighbor_alltoallv((out, list(map(len, lengths))), (coming, counts)))
+        sent = [v for block in self._to.values() for i in block if (v := outgoing[i]) is not None]
         payload = np.concatenate(sent) if sent else np.empty(0)
-        splits = np.split(coming, np.cumsum(list(map(len, self._from)))[:-1])
+        sizes = [int(part.sum()) for part in np.split(coming, np.cumsum(counts)[:-1])]
         buffer = np.empty(int(coming.sum()))
-        wait(
-            self._comm.Ineighbor_alltoallv(
-                (payload, [sum(block) for block in lengths]), (buffer, [int(part.sum()) for part in splits])
-            )
-        )
+        wait(self._comm.Ineighbor_alltoallv((payload, list(map(sum, lengths))), (buffer, sizes)))
+        senders = [j for block in self._from.values() for j in block]
         vectors = np.split(buffer, np.cumsum(coming)[:-1])
-        senders = [j for block in self._from for j in block]
         return {j: vector for j, vector in zip(senders, vectors, strict=True) if vector.size}
-
-    def reject(self, agent: int, fault: str) -> NoReturn:
-        """See ``Transport.reject``: one loss ends all."""
-        raise RunError(fault)
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
-        width = rows.shape[1]
-        everything = np.empty((sum(map(len, self._owners)), width))
-        counts = [len(block) * width for block in self._owners]
+        owners, width = self.layout.owners, rows.shape[1]
+        everything = np.empty((len(self._owner), width))
+        counts = [len(own) * width for own in owners]
         wait(self._world_comm.Iallgatherv(np.ascontiguousarray(rows), (everything, counts)))
         ordered = np.empty_like(everything)
-        ordered[self._places] = everything
+        ordered[np.concatenate(owners)] = everything
         return ordered
 
     def close(self) -> None:

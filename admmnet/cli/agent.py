@@ -193,11 +193,13 @@ def open_agent(
             f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
         )
     from admmnet.faults.model import schedule_of
-    from admmnet.transport.zmq.transport import Deadlines, ZmqWorld
+    from admmnet.transport.zmq.membership import Membership
+    from admmnet.transport.zmq.sockets import Deadlines
+    from admmnet.transport.zmq.transport import ZmqWorld
 
     schedule = schedule_of(settings)
     signal.signal(signal.SIGTERM, _interrupt)  # ends like Ctrl-C: with whole ledgers, and telling the others
-    return ZmqWorld(
+    member = Membership(
         network,
         number,
         settings=public_settings(
@@ -214,6 +216,7 @@ def open_agent(
         parent=parent,
         shared_folder=parent is not None,
     )
+    return ZmqWorld(member)
 
 
 def _with_out(settings: RunConfig, out: Path) -> RunConfig:
@@ -249,7 +252,7 @@ def _secret(network: Network, network_file: str, number: int, secret: str | None
 
 def _is_echo(error: RunError) -> bool:
     """Whether another agent has ended the run, and says why itself."""
-    from admmnet.transport.zmq.transport import RunEnded
+    from admmnet.transport.zmq.membership import RunEnded
 
     return isinstance(error, RunEnded)
 

@@ -18,7 +18,9 @@ from admmnet.errors import AdmmnetError
 from admmnet.transport import Transport
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer
-from admmnet.transport.zmq.transport import Deadlines, ZmqWorld
+from admmnet.transport.zmq.membership import Membership
+from admmnet.transport.zmq.sockets import Deadlines
+from admmnet.transport.zmq.transport import ZmqWorld
 from admmnet.transport.zmq.wire import Frame, Kind, encode
 from tests.transport.conformance import CHECKS
 
@@ -39,7 +41,7 @@ def open_world(spec: dict[str, Any], rank: int) -> ZmqWorld:
         peers = tuple(
             Peer(p.agent, p.address, keys["public"] if p.agent == rank else p.public_key) for p in peers
         )
-    return ZmqWorld(
+    member = Membership(
         Network("test", edges, peers, curve=keys is not None),
         rank,
         settings={"seed": 0} | own.get("settings", {}),
@@ -49,6 +51,7 @@ def open_world(spec: dict[str, Any], rank: int) -> ZmqWorld:
         parent=own.get("parent"),
         shared_folder=spec["shared_folder"],
     )
+    return ZmqWorld(member)
 
 
 def vector(agent: int, round: int) -> np.ndarray:
@@ -57,8 +60,7 @@ def vector(agent: int, round: int) -> np.ndarray:
 
 def garble(world: ZmqWorld, how: str, times: int) -> None:
     """Send what no decoder takes, or what is no frame of this link, to every neighbour."""
-    post = world.post
-    for peer, link in post.links.items():
+    for peer, link in world.member.links.items():
         good = encode(Frame(Kind.VECTOR, link.id, world.rank, sequence=10**6, payload=bytes(24)))
         for _ in range(times):
             bad = {
@@ -68,7 +70,7 @@ def garble(world: ZmqWorld, how: str, times: int) -> None:
                 "other link": encode(Frame(Kind.VECTOR, b"x" * 16, world.rank, sequence=1)),
                 "other sender": encode(Frame(Kind.BYE, link.id, peer, sequence=1)),
             }[how]
-            post.lines.sockets.send(peer, bad)
+            world.member.sockets.send(peer, bad)
 
 
 def act(do: list[Any], world: ZmqWorld) -> None:

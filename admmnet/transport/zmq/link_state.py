@@ -17,48 +17,32 @@ from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Kind
 
 @dataclass
 class Link:
-    """State of a link.
-
-    Attributes
-    ----------
-    theirs : str or None
-        The neighbour's nonce, as far as it is known.
-    id : bytes
-        Id of the link, once both ends know that the other lives; 16 zeros before.
-    sent : int
-        Number of the last numbered frame.
-    log : deque
-        Numbered frames that the neighbour may not have: (number, bytes).
-    up : bool
-        Whether the line stands.
-    down_since : float or None
-        When it was cut.
-    fault : str
-        Why it does not come up, as far as ZeroMQ says.
-    waiting_at : float
-        When the neighbour last said that it waits for somebody else.
-    gap : bool
-        Whether frames are missing that it was asked to send again.
-    garbled : int
-        Unreadable frames that came under the neighbour's key.
-    farewell : bool
-        Whether it has said that it leaves.
-    held : list of (Kind, dict)
-        Numbered frames from before both ends knew each other: what others sent that must be passed on.
-    """
+    """State of a link."""
 
     theirs: str | None = None
+    """The neighbour's nonce, as far as it is known."""
     id: bytes = NO_LINK
+    """Id of the link, once both ends know that the other lives."""
     sent: int = 0
+    """Number of the last numbered frame."""
     log: deque[tuple[int, bytes]] = field(default_factory=deque)
-    up: bool = False
-    down_since: float | None = None
-    fault: str = ""
-    waiting_at: float = 0.0
-    gap: bool = False
-    garbled: int = 0
-    farewell: bool = False
+    """Numbered frames that the neighbour may not have."""
     held: list[tuple[Kind, dict[str, Any]]] = field(default_factory=list)
+    """Numbered frames from before both ends knew each other: what others sent that must be passed on."""
+    up: bool = False
+    """Whether the line stands."""
+    down_since: float | None = None
+    """When it was cut."""
+    fault: str = ""
+    """Why it does not come up, as far as ZeroMQ says."""
+    waiting_at: float = 0.0
+    """When the neighbour last told that it waits for somebody else."""
+    gap: bool = False
+    """Whether frames are missing that it was asked to send again."""
+    garbled: int = 0
+    """Unreadable frames that came under the neighbour's key."""
+    farewell: bool = False
+    """Whether it has told that it leaves."""
 
     @property
     def ready(self) -> bool:
@@ -97,53 +81,32 @@ def facts(network: Network) -> str:
 
 @dataclass(frozen=True)
 class Greeting:
-    """Content of HELLO.
-
-    Attributes
-    ----------
-    nonce, echo : str
-        The sender's nonce; the receiver's as the sender knows it, or "".
-    ready : bool
-        Whether the sender has seen its own nonce come back.
-    network : str
-        Digest of its network file.
-    settings : mapping
-        Its public settings.
-    """
+    """Content of HELLO."""
 
     nonce: str
+    """The sender's."""
     echo: str
+    """The receiver's nonce as the sender knows it, or ""."""
     ready: bool
+    """Whether the sender has seen its own nonce come back."""
     network: str
+    """Digest of its network file."""
     settings: Mapping[str, Any]
+    """Its public settings."""
 
     @classmethod
     def read(cls, value: Any) -> Greeting:
-        """Greeting in a JSON value.
-
-        Raises
-        ------
-        BadFrame
-            If it is none.
-        """
+        """Greeting in a JSON value; BadFrame if it is none."""
         kinds = {"nonce": str, "echo": str, "ready": bool, "network": str, "settings": dict}
         if not isinstance(value, dict) or value.keys() != kinds.keys():
             raise BadFrame("payload")
-        if any(not isinstance(value[name], kind) for name, kind in kinds.items()):
+        if not all(isinstance(value[name], kind) for name, kind in kinds.items()):
             raise BadFrame("payload")
         return cls(**value)
 
 
 def difference(mine: Greeting, theirs: Greeting, name: str) -> str | None:
-    """Say what is not the same at both ends of a link; None if everything is.
-
-    Parameters
-    ----------
-    mine, theirs : Greeting
-        Of both ends.
-    name : str
-        Of the other end.
-    """
+    """What is not the same at this and the other end of a link, which is called ``name``; None if everything is."""
     if mine.network != theirs.network:
         return (
             f"{name} has another network file (digest {printable(theirs.network, 60)}, here {mine.network}): "

@@ -28,22 +28,14 @@ _PASSED_ON = (Kind.SHARE, Kind.ROWS)
 class Verdict(StrEnum):
     """What becomes of a frame."""
 
-    NOW = "now"
-    """Of the turn that is waited for, or for the links themselves."""
-    EARLY = "early"
-    """Kept for the next turn."""
-    KNOWN = "known"
-    """Travelled here by another way already; as it should be."""
-    LATE = "late"
-    """Of a turn that is over: dropped."""
-    DUPLICATE = "duplicate"
-    """Came already: dropped."""
-    GAP = "gap"
-    """Frames before it are missing: dropped, and asked for again."""
-    FOREIGN = "foreign"
-    """Of another session, of no neighbour, or under another process's name: dropped."""
-    REFUSED = "refused"
-    """Unreadable, or too far ahead: dropped."""
+    NOW = "now"  # of the turn that is waited for, or for the links themselves
+    EARLY = "early"  # kept for the next turn
+    KNOWN = "known"  # travelled here by another way already; as it should be
+    LATE = "late"  # of a turn that is over: dropped
+    DUPLICATE = "duplicate"  # came already: dropped
+    GAP = "gap"  # frames before it are missing: dropped, and asked for again
+    FOREIGN = "foreign"  # of another session, of no neighbour, or under another process's name: dropped
+    REFUSED = "refused"  # unreadable, or too far ahead: dropped
 
 
 COUNTED = tuple(verdict for verdict in Verdict if verdict not in (Verdict.NOW, Verdict.KNOWN))
@@ -58,17 +50,9 @@ def topic_of(frame: Frame) -> Topic | None:
 class Mailbox:
     """Frames that arrived and are not yet taken.
 
-    Parameters
-    ----------
-    identities : mapping
-        Process of every neighbour to the public key that its frames come under, None where links have no keys.
-
-    Attributes
-    ----------
-    counts : dict of str to int
-        Frames by what became of them, of those that were not simply wanted.
-    received : dict of int to int
-        Of every neighbour, how far its numbered frames have come.
+    ``identities`` maps the process of every neighbour to the public key that its frames come under, None where
+    links have no keys. ``counts`` has the frames that were not simply wanted, by what became of them, ``received``
+    how far every neighbour's numbered frames have come.
     """
 
     def __init__(self, identities: Mapping[int, str | None]) -> None:
@@ -137,20 +121,10 @@ class Mailbox:
         return Verdict.NOW if self._begun.get(topic) == turn else Verdict.EARLY
 
     def begin(self, topic: Topic, turn: int) -> Mapping[tuple[int, int], bytes | None]:
-        """Wait for a turn from now on.
+        """Wait for a turn from now on, later than every turn before it.
 
-        Parameters
-        ----------
-        topic : (str, int)
-            What the turn is of.
-        turn : int
-            Later than every turn before it.
-
-        Returns
-        -------
-        mapping
-            (sender, origin) to payload, None for silence, of what has come and, as it fills, of what comes;
-            the sender of what travels from neighbour to neighbour is -1.
+        What is returned fills with what comes: (sender, origin) to payload, None for silence. The sender of what
+        travels from neighbour to neighbour is -1.
         """
         self._advance(topic, turn)
         self._begun[topic] = turn

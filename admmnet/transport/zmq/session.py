@@ -1,16 +1,18 @@
 """Frames to and from the neighbours of one process: greeted, numbered, sent again where a line was cut.
 
-What is judged good goes to the caller; what it means is the post's business (``zmq_post``).
+What is judged good goes to ``obey``; what it means is ``membership``'s business.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from admmnet.errors import RequestError
 from admmnet.transport.hosts.network import Keys, Network
 from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
 from admmnet.transport.zmq.mailbox import Mailbox, Verdict
@@ -24,19 +26,23 @@ PATIENCE = 8
 _PARSED = (Kind.HELLO, Kind.WAITING, Kind.OBITUARY, Kind.ABORT)
 
 
-class Lines:
+class Session(ABC):
     """Links of one process to its neighbours.
 
     Parameters
     ----------
-    network, rank, settings, keys, deadlines, parent
-        As of ``ZmqWorld``.
-    names : mapping
-        What to call every process.
-    obey : callable
-        Gets every frame that is to be acted upon, with its JSON value where it is for the links themselves.
-    give_up : callable
-        Gets a neighbour that sends what cannot be read, and what is wrong.
+    network : Network
+        Addresses, public keys and edges; a process a peer.
+    rank : int
+        Which peer this process is, by its place in ``network.peers``.
+    settings : mapping
+        Public JSON values that must be the same at every process.
+    keys : Keys or None
+        Key pair of this process; None where the network is without CURVE.
+    deadlines : Deadlines
+        How long to wait.
+    parent : int, optional
+        A pipe's file descriptor: its end of file means that the starter has died.
 
     Attributes
     ----------
@@ -44,10 +50,13 @@ class Lines:
         Neighbours.
     mailbox : Mailbox
         What has arrived.
-    closed : set of int
-        Neighbours to which nothing is sent any more.
     fault : str or None
         What a neighbour has otherwise than this process: settings, or the network file.
+
+    Raises
+    ------
+    RequestError
+        If the keys are not those of the network file, or the address cannot be listened at.
     """
 
     def __init__(
@@ -58,32 +67,42 @@ class Lines:
         settings: Mapping[str, Any],
         keys: Keys | None,
         deadlines: Deadlines,
-        parent: int | None,
-        names: Mapping[int, str],
-        obey: Callable[[Frame, Any], None],
-        give_up: Callable[[int, str], None],
+        parent: int | None = None,
     ) -> None:
-        self.rank, self._names, self._obey, self._give_up = rank, names, obey, give_up
-        process = {peer.agent: place for place, peer in enumerate(network.peers)}
-        around = [process[agent] for agent in network.neighbours(network.peers[rank].agent)]
-        self.peers = {place: network.peers[place] for place in around}
-        self.links = {place: Link() for place in around}
-        identities = {place: self.peers[place].public_key if keys else None for place in around}
+        own = network.peers[rank]
+        if network.curve != (keys is not None) or (keys is not None and keys.public != own.public_key):
+            raise RequestError(
+                f"agent {own.agent}: its key file and the network file, curve = {str(network.curve).lower()}, do not "
+                "belong together; copy network file and key of one `admmnet network init`"
+            )
+        self.network, self.rank, self.deadlines = network, rank, deadlines
+        self.names = {place: f"agent {peer.agent}" for place, peer in enumerate(network.peers)}
+        self.peers = {place: network.peers[place] for place in network.neighbours(rank)}
+        self.links = {place: Link() for place in self.peers}
+        identities = {place: peer.public_key if keys else None for place, peer in self.peers.items()}
         self._by_key = {key: place for place, key in identities.items() if key is not None}
         self.mailbox = Mailbox(identities)
-        self.closed: set[int] = set()
+        self._closed: set[int] = set()  # neighbours to which nothing is sent any more
         self.fault: str | None = None
         plain = json.loads(json.dumps(dict(settings)))
         self._greeting = Greeting(fresh_nonce(), "", False, facts(network), plain)
-        self._pulse, self._next_look = deadlines.pulse, 0.0
-        self.sockets = Sockets(network.peers[rank], self.peers, keys, deadlines, parent)
+        self._next_look = 0.0
+        self.sockets = Sockets(own, self.peers, keys, deadlines, parent)
+
+    @abstractmethod
+    def obey(self, frame: Frame, value: Any) -> None:
+        """Act upon a good frame; ``value`` is its JSON content where it is for the links themselves."""
+
+    @abstractmethod
+    def lose(self, process: int, reason: str) -> None:
+        """Give up a neighbour."""
 
     # out
 
     def send(self, peer: int, kind: Kind, *, numbered: bool = True, **fields: Any) -> None:
         """Send a frame to a neighbour; a numbered one again when its line was cut meanwhile."""
         link = self.links[peer]
-        if peer in self.closed:
+        if peer in self._closed:
             return
         if not link.ready:
             if numbered:
@@ -98,22 +117,16 @@ class Lines:
         if link.up:
             self.sockets.send(peer, data)
 
-    def spread(self, kind: Kind, *, besides: int | None = None, numbered: bool = True, **fields: Any) -> None:
+    def spread(self, kind: Kind, *, besides: int | None = None, **fields: Any) -> None:
         """Send a frame to all neighbours, or all but one."""
         for peer in self.links:
             if peer != besides:
-                self.send(peer, kind, numbered=numbered, **fields)
+                self.send(peer, kind, **fields)
 
     def pass_on(self, frame: Frame) -> None:
         """Send to all other neighbours what one has sent."""
-        self.spread(
-            frame.kind,
-            besides=frame.sender,
-            channel=frame.channel,
-            origin=frame.origin,
-            round=frame.round,
-            payload=frame.payload,
-        )
+        place = {"channel": frame.channel, "origin": frame.origin, "round": frame.round}
+        self.spread(frame.kind, besides=frame.sender, **place, payload=frame.payload)
 
     def greet(self, peer: int) -> None:
         """Introduce this process to a neighbour."""
@@ -127,10 +140,6 @@ class Lines:
             if number > after:
                 self.sockets.send(peer, data)
 
-    def ask_again(self, peer: int) -> None:
-        """Ask a neighbour for what is missing."""
-        self.send(peer, Kind.AGAIN, numbered=False)
-
     def say_waiting(self, absent: list[int]) -> None:
         """Tell the neighbours whom this process waits for, and how much it has sent them: they see what is missing."""
         for peer, link in self.links.items():
@@ -139,7 +148,7 @@ class Lines:
 
     # in
 
-    def serve(self, seconds: float) -> None:
+    def take(self, seconds: float) -> None:
         """Take what has arrived; if nothing has, wait until something does or the time is over."""
         for _ in range(BURST):
             arrived = self.sockets.receive()
@@ -148,7 +157,7 @@ class Lines:
             self._arrive(*arrived)
             seconds = 0.0
         if seconds > 0.0 or time.monotonic() >= self._next_look:
-            self._next_look = time.monotonic() + self._pulse
+            self._next_look = time.monotonic() + self.deadlines.pulse
             for peer, line in self.sockets.wait(seconds):
                 self._happened(peer, line)
 
@@ -177,45 +186,45 @@ class Lines:
             self._garbled(identity, bad.reason)
 
     def _judge(self, frame: Frame, value: Any, identity: str | None) -> None:
-        verdict = self.mailbox.judge(frame, identity)
+        verdict, peer = self.mailbox.judge(frame, identity), frame.sender
         if verdict in (Verdict.FOREIGN, Verdict.REFUSED):
             return
-        link = self.links[frame.sender]
+        link = self.links[peer]
         link.acknowledge(min(frame.acknowledged, link.sent))
         if frame.kind is Kind.WAITING:
             sent = value.get("sent") if isinstance(value, dict) else None
             if not isinstance(sent, int) or not isinstance(value.get("for"), list):
                 raise BadFrame("payload")
-            link.gap = sent > self.mailbox.received[frame.sender]
+            link.gap = sent > self.mailbox.received[peer]
             if link.gap:
-                self.ask_again(frame.sender)
+                self.send(peer, Kind.AGAIN, numbered=False)
         if verdict is Verdict.GAP:
             if not link.gap:  # else it has been asked already
-                self.ask_again(frame.sender)
+                self.send(peer, Kind.AGAIN, numbered=False)
             link.gap = True
         elif verdict in (Verdict.NOW, Verdict.EARLY):
             link.gap = link.gap and not frame.sequence
-            self._obey(frame, value)
+            self.obey(frame, value)
 
     def _greeted(self, frame: Frame, theirs: Greeting, identity: str | None) -> None:
         peer = frame.sender
-        if not self.mailbox.belongs(frame, identity) or peer in self.closed:
+        if not self.mailbox.belongs(frame, identity) or peer in self._closed:
             self.mailbox.count(Verdict.FOREIGN)
             return
         link, mine = self.links[peer], self._greeting.nonce
         if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
             self.mailbox.count(Verdict.FOREIGN)
             if theirs.echo == mine:  # no recording: the process that was here is dead
-                self._give_up(peer, "its process has ended and was started anew")
+                self.lose(peer, "its process has ended and was started anew")
             else:
                 self.greet(peer)
             return
         news = theirs.nonce != link.theirs
         link.theirs = theirs.nonce
-        if theirs.echo == mine and not link.ready:  # it has heard this very run: no recording can have
+        if theirs.echo == mine and not link.ready:  # it has received this very run: no recording can have
             link.id = link_id(mine, theirs.nonce)
             self.mailbox.open(peer, link.id)
-            self.fault = self.fault or difference(self._greeting, theirs, self._names[peer])
+            self.fault = self.fault or difference(self._greeting, theirs, self.names[peer])
         if news or not theirs.ready:
             self.greet(peer)
         if link.ready and link.held:
@@ -226,20 +235,21 @@ class Lines:
     def _garbled(self, identity: str | None, reason: str) -> None:
         self.mailbox.count(Verdict.REFUSED)
         peer = None if identity is None else self._by_key.get(identity)
-        if peer is None or peer in self.closed:  # anybody could have sent it
+        if peer is None or peer in self._closed:  # anybody could have sent it
             return
         link = self.links[peer]
         link.garbled += 1
         if link.garbled >= PATIENCE:
-            self._give_up(peer, f"{link.garbled} frames from it could not be read (the last one: {reason})")
+            self.lose(peer, f"{link.garbled} frames from it could not be read (the last one: {reason})")
         else:
-            self.ask_again(peer)
+            self.send(peer, Kind.AGAIN, numbered=False)
 
     def shut(self, peer: int) -> None:
         """Neither take anything more of a neighbour nor send it anything."""
-        self.closed.add(peer)
+        self._closed.add(peer)
         self.mailbox.shut(peer)
 
-    def close(self, linger: float) -> None:
-        """Close the sockets; what was sent may still leave for some seconds."""
-        self.sockets.close(linger, frozenset(peer for peer, link in self.links.items() if not link.up))
+    def close_sockets(self) -> None:
+        """Close the sockets; what was sent may still leave within the shutdown deadline."""
+        hopeless = frozenset(peer for peer, link in self.links.items() if not link.up)
+        self.sockets.close(self.deadlines.shutdown, hopeless)

@@ -35,24 +35,16 @@ _EVENTS = (
 
 @dataclass(frozen=True)
 class Deadlines:
-    """How long a process waits before it gives something up, in seconds.
-
-    Attributes
-    ----------
-    connect : float
-        For all neighbours to answer, at the start.
-    heartbeat : float
-        Without a sign of life of a neighbour's process or host.
-    round : float
-        For a neighbour that lives to do its part.
-    shutdown : float
-        For last frames to leave, at the end or after an error.
-    """
+    """How long a process waits before it gives something up, in seconds."""
 
     connect: float
+    """For all neighbours to answer, at the start."""
     heartbeat: float
+    """Without a sign of life of a neighbour's process or host."""
     round: float
+    """For a neighbour that lives to do its part."""
     shutdown: float
+    """For last frames to leave, at the end or after an error."""
 
     # what a dead neighbour costs at most adds up to less than the heartbeat deadline: one beat until ZeroMQ asks,
     # its time to answer, the time to connect again, and one pulse until this is looked at
@@ -91,15 +83,10 @@ class Door:
     """Answers ZeroMQ's question whether a key may come in (RFC 27), in a thread that does nothing else.
 
     A thread, because a neighbour whose line was cut must be let in again while this process computes.
-
-    Attributes
-    ----------
-    turned_away : int
-        How often somebody was not let in.
     """
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], admitted: frozenset[str]) -> None:
-        self.turned_away = 0
+        self.turned_away = 0  # how often somebody was not let in
         self._admitted = admitted
         self._socket = context.socket(zmq.REP)
         self._socket.linger = 0
@@ -131,25 +118,9 @@ class Door:
 
 
 class Sockets:
-    """All sockets of one process.
+    """All sockets of one process, which listens at its own peer's address and is connected to its neighbours'.
 
-    Parameters
-    ----------
-    own : Peer
-        This process; it listens at this address.
-    neighbours : mapping
-        Process to peer.
-    keys : Keys or None
-        This process's key pair; None on lines without CURVE.
-    deadlines : Deadlines
-        How long lines may be silent.
-    parent : int, optional
-        A pipe whose end of file means that the starter has died.
-
-    Raises
-    ------
-    RequestError
-        If the address cannot be listened at.
+    ``keys`` is None on lines without CURVE; ``orphaned`` is set at the end of file of the pipe ``parent``.
     """
 
     def __init__(

@@ -32,151 +32,76 @@ HEADER = _FIELDS.size + _CHECKSUM.size
 class Kind(IntEnum):
     """What a frame is for."""
 
-    HELLO = 1
-    """Nonces, settings and network of a process that connects."""
-    VECTOR = 2
-    """What an agent broadcasts in a round."""
-    SILENCE = 3
-    """An agent broadcasts nothing in this round."""
-    SHARE = 4
-    """One process's value of a gather; it travels on from neighbour to neighbour."""
-    ROWS = 5
-    """One process's rows of a collect; it travels on likewise."""
-    WAITING = 6
-    """The sender lives, and waits for the processes listed."""
-    ACKNOWLEDGE = 7
-    """Nothing but how far the sender has heard."""
-    AGAIN = 8
-    """Likewise, and the receiver shall send what comes after that once more."""
-    OBITUARY = 9
-    """A process is lost; travels on."""
-    ABORT = 10
-    """All shall end with an exit code; travels on."""
-    BYE = 11
-    """The sender needs nothing more and leaves."""
+    HELLO = 1  # nonces, settings and network of a process that connects
+    VECTOR = 2  # what an agent broadcasts in a round
+    SILENCE = 3  # an agent broadcasts nothing in this round
+    SHARE = 4  # one process's value of a gather; it travels on from neighbour to neighbour
+    ROWS = 5  # one process's rows of a collect; they travel on likewise
+    WAITING = 6  # the sender lives, and waits for the processes listed
+    ACKNOWLEDGE = 7  # nothing but how far the sender has received
+    AGAIN = 8  # likewise, and the receiver shall send what comes after that once more
+    OBITUARY = 9  # a process is lost; travels on
+    ABORT = 10  # all shall end with an exit code; travels on
+    BYE = 11  # the sender needs nothing more and leaves
 
 
 NOTHING, FLOAT64, JSON = 0, 1, 2
-_DTYPE = {
-    Kind.HELLO: JSON,
-    Kind.VECTOR: FLOAT64,
-    Kind.SILENCE: NOTHING,
-    Kind.SHARE: JSON,
-    Kind.ROWS: FLOAT64,
-    Kind.WAITING: JSON,
-    Kind.ACKNOWLEDGE: NOTHING,
-    Kind.AGAIN: NOTHING,
-    Kind.OBITUARY: JSON,
-    Kind.ABORT: JSON,
-    Kind.BYE: NOTHING,
-}
+_DTYPE = (
+    dict.fromkeys(Kind, NOTHING)
+    | dict.fromkeys((Kind.VECTOR, Kind.ROWS), FLOAT64)
+    | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.OBITUARY, Kind.ABORT), JSON)
+)
 _KINDS = {int(kind): kind for kind in Kind}
+REASONS = (
+    *("truncated", "magic", "version", "oversized", "trailing"),
+    *("checksum", "kind", "dtype", "reserved", "payload"),
+)
+"""Why bytes are refused, in the order of the tests."""
 
 
 class BadFrame(Exception):
-    """Bytes that are no frame.
-
-    Attributes
-    ----------
-    reason : str
-        One of ``REASONS``.
-    """
+    """Bytes that are no frame; ``reason`` is one of ``REASONS``."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-REASONS = (
-    "truncated",
-    "magic",
-    "version",
-    "oversized",
-    "trailing",
-    "checksum",
-    "kind",
-    "dtype",
-    "reserved",
-    "payload",
-)
-"""Why bytes are refused, in the order of the tests."""
-
-
 class Frame(NamedTuple):
-    """One message of a link.
-
-    Attributes
-    ----------
-    kind : Kind
-    link : bytes
-        16 bytes that both ends of this link made from their nonces: no frame of another session has them.
-    channel : int
-        Which network of the world; 0 to 65535.
-    sender : int
-        Process that sends this frame.
-    origin : int
-        Whose content it is: an agent in VECTOR and SILENCE, a process in SHARE, ROWS and OBITUARY.
-    round : int
-        Number of the exchange of its channel (the round, where the first was 0), the gather or the collect; of an
-        OBITUARY the round; below 2^31.
-    sequence : int
-        Place among the frames that must arrive on this link, from 1; 0 for those that need not.
-    acknowledged : int
-        Sequence up to which the sender has heard the receiver.
-    payload : bytes
-        Float64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says.
-    """
+    """One message of a link."""
 
     kind: Kind
     link: bytes
+    """16 bytes that both ends of this link made from their nonces: no frame of another session has them."""
     sender: int
+    """Process that sends this frame."""
     channel: int = 0
+    """Which network of the world; 0 to 65535."""
     origin: int = 0
+    """Whose content it is: an agent in VECTOR and SILENCE, a process in SHARE, ROWS and OBITUARY."""
     round: int = 0
+    """Number of the exchange of its channel, the gather or the collect; of an OBITUARY the round; below 2^31."""
     sequence: int = 0
+    """Place among the frames that must arrive on this link, from 1; 0 for those that need not."""
     acknowledged: int = 0
+    """Sequence up to which the sender has received the receiver's frames."""
     payload: bytes = b""
+    """Float64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says."""
 
 
 def encode(frame: Frame) -> bytes:
-    """Bytes of a frame.
-
-    Raises
-    ------
-    ValueError
-        If a field is out of range; callers check what comes from outside.
-    """
+    """Bytes of a frame; a field out of range is a ValueError, callers check what comes from outside."""
+    place = (frame.link, frame.channel, 0, frame.sender, frame.origin, frame.round)
+    end = (frame.sequence, frame.acknowledged, len(frame.payload))
     try:
-        head = _FIELDS.pack(
-            MAGIC,
-            VERSION,
-            frame.kind,
-            _DTYPE[frame.kind],
-            0,
-            frame.link,
-            frame.channel,
-            0,
-            frame.sender,
-            frame.origin,
-            frame.round,
-            frame.sequence,
-            frame.acknowledged,
-            len(frame.payload),
-        )
+        head = _FIELDS.pack(MAGIC, VERSION, frame.kind, _DTYPE[frame.kind], 0, *place, *end)
     except struct.error as error:
         raise ValueError(f"no frame can carry this: {error}") from None
     return b"".join((head, _CHECKSUM.pack(zlib.crc32(frame.payload, zlib.crc32(head))), frame.payload))
 
 
 def decode(data: bytes, limit: int = LIMIT) -> Frame:
-    """Frame of some bytes: exactly the one that ``encode`` turns into them.
-
-    Parameters
-    ----------
-    data : bytes
-        One message, header and payload.
-    limit : int
-        Most bytes a message may have.
+    """Frame of a message of at most ``limit`` bytes: exactly the one that ``encode`` turns into them.
 
     Raises
     ------
@@ -223,13 +148,7 @@ def payload_of(numbers: Vector) -> bytes:
 
 
 def content(frame: Frame) -> Any:
-    """JSON value of a frame.
-
-    Raises
-    ------
-    BadFrame
-        If its payload is no JSON.
-    """
+    """JSON value of a frame; BadFrame if its payload is none."""
     try:
         return json.loads(frame.payload.decode("utf-8"))
     except (ValueError, RecursionError):

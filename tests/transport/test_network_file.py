@@ -41,7 +41,6 @@ def test_a_network_is_read_as_it_was_written(network: Network, tmp_path: Path) -
     write_network(network, tmp_path / "network.toml")
     again = read_network(tmp_path / "network.toml")
     assert again == network
-    assert again.digest() == network.digest()
 
 
 def test_order_and_comments_do_not_matter(tmp_path: Path) -> None:
@@ -58,17 +57,7 @@ def test_order_and_comments_do_not_matter(tmp_path: Path) -> None:
         + "[[agents]]"
         + "\n[[agents]]".join(agents[::-1])
     )
-    assert read_network(tmp_path / "network.toml").digest() == network.digest()
-
-
-def test_the_digest_sees_every_field() -> None:
-    digests = {plain().digest(), with_keys().digest(), plain(topology="complete:3").digest()}
-    digests.add(
-        make_network("path:3", [[0, 1], [1, 2]], plain().peers, curve=False, topology_seed=1).digest()
-    )
-    moved = [*plain().peers[:2], Peer(2, "tcp://127.0.0.1:9999")]
-    digests.add(make_network("path:3", [[0, 1], [1, 2]], moved, curve=False).digest())
-    assert len(digests) == 5
+    assert read_network(tmp_path / "network.toml") == network
 
 
 GOOD = """

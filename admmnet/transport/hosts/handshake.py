@@ -24,16 +24,8 @@ def public_settings(
     """Return what must be the same at every agent, as JSON values; nothing in it is secret.
 
     Of a file with every agent's records, and of the test file, the content is compared: all must deal the same
-    rows. A file of an agent's own (``{agent}`` in its path) is not looked into.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The settings.
-    schedule : str, optional
-        Digest of the graphs that take turns, where they do.
-    digests : bool
-        Whether to compare files; not needed where all agents read the same disk.
+    rows. A file of an agent's own (``{agent}`` in its path) is not looked into. Where all agents read the same disk
+    (``digests`` false) files need not be compared. ``schedule`` is the digest of the graphs that take turns.
     """
     values = {f.name: getattr(config, f.name) for f in fields(config) if f.name not in OWN}
     data, test = config.data, config.test

@@ -33,27 +33,16 @@ class Keys:
 
 
 def check_key(key: object, where: str) -> str:
-    """Return a Z85 key of 32 bytes.
-
-    Raises
-    ------
-    RequestError
-        Naming `where` but not the key, if it is none.
-    """
+    """Return a Z85 key of 32 bytes; if it is none, the error names `where` but not the key."""
     if isinstance(key, str) and len(key) == 40 and set(key) <= set(Z85):
         words = [key[start : start + 5] for start in range(0, 40, 5)]
-        if all(_z85(word) < 2**32 for word in words):
+        if all(
+            sum(85**k * Z85.index(letter) for k, letter in enumerate(word[::-1])) < 2**32 for word in words
+        ):
             return key
     raise RequestError(
         f"{where} is no key: it must be 40 letters of Z85, as `admmnet network init` writes it"
     )
-
-
-def _z85(word: str) -> int:
-    value = 0
-    for letter in word:
-        value = 85 * value + Z85.index(letter)
-    return value
 
 
 def secret_path(folder: Path, agent: int) -> Path:
@@ -62,13 +51,7 @@ def secret_path(folder: Path, agent: int) -> Path:
 
 
 def write_keys(path: Path, agent: int, keys: Keys) -> None:
-    """Write a key file that its owner alone can read; an existing one is never replaced.
-
-    Raises
-    ------
-    RequestError
-        If it exists or cannot be written.
-    """
+    """Write a key file that its owner alone can read; an existing one is never replaced."""
     content = (
         f"# Key pair of agent {agent}. Keep this file on the host of agent {agent} alone, readable by its user alone.\n"
         f"[key]\nagent = {agent}\npublic = {as_toml(keys.public)}\nsecret = {as_toml(keys.secret)}\n"
@@ -84,10 +67,7 @@ def write_keys(path: Path, agent: int, keys: Keys) -> None:
 def read_keys(path: str | os.PathLike[str], agent: int) -> Keys:
     """Key pair of an agent from its key file.
 
-    Raises
-    ------
-    RequestError
-        If the file is missing, open to other users, of another agent, or its two keys do not belong together.
+    One that is missing, open to other users, of another agent, or whose keys do not belong together is refused.
     """
     import zmq
 
@@ -116,13 +96,7 @@ def read_keys(path: str | os.PathLike[str], agent: int) -> Keys:
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """Content of a TOML file.
-
-    Raises
-    ------
-    RequestError
-        If it cannot be read.
-    """
+    """Content of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

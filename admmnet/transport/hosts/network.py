@@ -6,37 +6,23 @@ lies in a file of its own, on its agent's host alone.
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
-import json
 import os
 import re
+import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from admmnet.errors import RequestError
-from admmnet.transport.hosts.keys import Keys, as_toml, check_key, read_toml
+from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
 
 if TYPE_CHECKING:
     import networkx as nx
 
-__all__ = [
-    "FIRST_PORT",
-    "Keys",
-    "Network",
-    "Peer",
-    "check_address",
-    "is_loopback",
-    "make_network",
-    "read_network",
-    "write_network",
-]
-
-FIRST_PORT = 5570
-
 _TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+_ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
 _TABLES = ("network", "agents")
 _NETWORK_KEYS = ("topology", "topology_seed", "curve", "edges")
 _AGENT_KEYS = ("agent", "address", "public_key")
@@ -44,21 +30,13 @@ _AGENT_KEYS = ("agent", "address", "public_key")
 
 @dataclass(frozen=True)
 class Peer:
-    """One agent as the others see it.
-
-    Attributes
-    ----------
-    agent : int
-        Its number.
-    address : str
-        Where its neighbours reach it: ``tcp://HOST:PORT`` or ``ipc://PATH``.
-    public_key : str or None
-        Z85, 40 letters; None without CURVE.
-    """
+    """One agent as the others see it."""
 
     agent: int
     address: str
+    """Where its neighbours reach it: ``tcp://HOST:PORT`` or ``ipc://PATH``."""
     public_key: str | None = None
+    """Z85, 40 letters; None without CURVE."""
 
     @property
     def exposed(self) -> bool:
@@ -69,14 +47,7 @@ class Peer:
         """Address to bind: a host name becomes its IPv4 number, because ZeroMQ binds to numbers alone.
 
         The neighbours' sockets look a name up in IPv4 alone, too; an IPv6 number is written as one.
-
-        Raises
-        ------
-        RequestError
-            If the name cannot be resolved.
         """
-        import socket
-
         if self.address.startswith("ipc://"):
             return self.address
         host, port = host_of(self.address), self.address.rpartition(":")[2]
@@ -94,26 +65,16 @@ class Peer:
 
 @dataclass(frozen=True)
 class Network:
-    """A graph of agents with their addresses and public keys.
-
-    Attributes
-    ----------
-    topology : str
-        The spec or the file's name that the edges came from.
-    edges : tuple of (int, int)
-        Smaller number first, in order.
-    peers : tuple of Peer
-        In the order of their numbers, 0 to N-1.
-    curve : bool
-        Whether links are encrypted and authenticated.
-    topology_seed : int
-        Seed of a random graph.
-    """
+    """A graph of agents with their addresses and public keys."""
 
     topology: str
+    """The spec or the file's name that the edges came from."""
     edges: tuple[tuple[int, int], ...]
+    """Smaller number first, in order."""
     peers: tuple[Peer, ...]
+    """In the order of their numbers, 0 to N-1."""
     curve: bool
+    """Whether links are encrypted and authenticated."""
     topology_seed: int = 0
 
     def neighbours(self, agent: int) -> tuple[int, ...]:
@@ -133,12 +94,6 @@ class Network:
         graph.add_nodes_from(range(len(self.peers)))
         graph.add_edges_from(self.edges)
         return graph
-
-    def digest(self) -> str:
-        """sha256 of everything in it, in hexadecimal; comments and order in the file do not matter."""
-        peers = [[peer.agent, peer.address, peer.public_key] for peer in self.peers]
-        content = [self.topology, self.topology_seed, self.curve, self.edges, peers]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def host_of(address: str) -> str:
@@ -160,13 +115,7 @@ def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def check_address(address: object, where: str) -> str:
-    """Return an address that others can connect to.
-
-    Raises
-    ------
-    RequestError
-        Naming `where`, if it is none.
-    """
+    """Return an address that others can connect to; if it is none, the error names `where`."""
     if isinstance(address, str):
         if address.startswith("ipc://") and len(address) > len("ipc://") and address.isprintable():
             return address
@@ -182,9 +131,6 @@ def check_address(address: object, where: str) -> str:
     )
 
 
-_ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
-
-
 # network.toml
 
 
@@ -197,34 +143,29 @@ def make_network(
     topology_seed: int = 0,
     source: str = "network",
 ) -> Network:
-    """Network of checked parts.
+    """Network of checked parts: edges are a topology, and agents, addresses and keys belong together.
 
-    Raises
-    ------
-    RequestError
-        Naming `source`, if the edges are no topology, or agents, addresses and keys do not belong together.
+    If not, the error names `source`.
     """
     from admmnet.graph.checks import Collector
 
     listed = list(peers)
-    collector = Collector(source)
-    seen: dict[str, int] = {}
+    collector, seen, known = Collector(source), dict[str, int](), set[int]()
     for peer in listed:
-        if peer.agent in (other.agent for other in listed if other is not peer):
+        if peer.agent in known:
             raise collector.fault(f"agent {peer.agent} is listed twice under [[agents]]")
-        collector.agent(peer.agent)
+        known.add(collector.agent(peer.agent))
+        _check_peer(peer, curve, source)
         for what, value in (("address", peer.address), ("public_key", peer.public_key)):
             if value is not None and seen.setdefault(value, peer.agent) != peer.agent:
                 raise collector.fault(
                     f"agents {seen[value]} and {peer.agent} have the same {what}: {value}; give each its own"
                 )
-        _check_peer(peer, curve, source)
-    numbers = {peer.agent for peer in listed}
     for edge in edges:
         if len(edge) != 2:
             raise collector.fault(f"edges: expected two agents such as [0, 1], got {list(edge)}")
         for end in edge:
-            if collector.agent(end) not in numbers:
+            if collector.agent(end) not in known:
                 raise collector.fault(
                     f"edge {edge[0]}-{edge[1]}: agent {end} has no address under [[agents]]"
                 )
@@ -251,13 +192,7 @@ def _check_peer(peer: Peer, curve: bool, source: str) -> None:
 
 
 def read_network(path: str | os.PathLike[str]) -> Network:
-    """Network in a TOML file.
-
-    Raises
-    ------
-    RequestError
-        If the file is missing, no TOML, or not a network: keys, addresses, agents and edges are all checked.
-    """
+    """Network in a TOML file; keys, addresses, agents and edges are all checked."""
     source = os.fspath(path)
     tables = read_toml(Path(path), "network file")
     _known(source, "", tables, _TABLES)
@@ -290,10 +225,6 @@ def _peer(source: str, place: int, entry: object) -> Peer:
         )
     if address is None:
         raise RequestError(f"{source}: agent {agent} has no address")
-    where = f"{source}: agent {agent}"
-    check_address(address, f"{where}: address")
-    if key is not None:
-        check_key(key, f"{where}: public_key {key!r}")
     return Peer(agent, address, key)
 
 
@@ -304,13 +235,7 @@ def _known(source: str, where: str, table: Mapping[str, Any], keys: Sequence[str
 
 
 def write_network(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network so that ``read_network`` gives it back.
-
-    Raises
-    ------
-    RequestError
-        If the file cannot be written.
-    """
+    """Write a network so that ``read_network`` gives it back."""
     edges = [f"[{i}, {j}]" for i, j in network.edges]
     rows = [", ".join(edges[start : start + 8]) for start in range(0, len(edges), 8)]
     parts = [

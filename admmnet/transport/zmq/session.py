@@ -13,7 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from admmnet.errors import RequestError
-from admmnet.transport.hosts.network import Keys, Network
+from admmnet.transport.hosts.keys import Keys
+from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
 from admmnet.transport.zmq.mailbox import Mailbox, Verdict
 from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets

@@ -18,7 +18,8 @@ from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.errors import RequestError
-from admmnet.transport.hosts.network import Keys, Peer
+from admmnet.transport.hosts.keys import Keys
+from admmnet.transport.hosts.network import Peer
 from admmnet.transport.zmq.wire import LIMIT
 
 QUEUE = 200_000

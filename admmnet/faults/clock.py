@@ -25,14 +25,7 @@ def _factors(seed: int, kind: int, round: int, size: int, jitter: float) -> Vect
 
 
 class VirtualClock:
-    """When every agent may start its next round, eq. (38).
-
-    Parameters
-    ----------
-    model : FaultModel
-        With delays.
-    payload : int
-        Bytes of a vector.
+    """When every agent may start its next round, eq. (38), where vectors have ``payload`` bytes.
 
     Attributes
     ----------
@@ -54,13 +47,7 @@ class VirtualClock:
     def advance(self, round: int, faults: RoundFaults, spoke: NDArray[np.bool_]) -> float:
         """Go through one round; return the network's time after it.
 
-        Parameters
-        ----------
-        round : int
-        faults : RoundFaults
-            Of this round.
-        spoke : ndarray of bool, shape (N,)
-            Agents that broadcast a vector; the others' silence takes the latency alone.
+        ``spoke``, of shape (N,), has the agents that broadcast a vector; the others' silence takes the latency alone.
         """
         links, delays, seed = self._model.links, self._delays, self._model.seed
         slow = np.ones(links.agents)

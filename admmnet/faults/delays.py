@@ -24,27 +24,18 @@ def fault_stream(seed: int, kind: int, round: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Delays:
-    """What takes how long.
-
-    Attributes
-    ----------
-    compute : float
-        Mean seconds an agent computes a round.
-    latency : float
-        Mean seconds that a message, or the sign that there is none, is on its way.
-    jitter : float
-        Standard deviation of both, as a share of their means; they are lognormal.
-    bandwidth : float
-        Bytes a second over a link, added to the latency.
-    slow : float
-        Factor of a straggler's computing.
-    """
+    """What takes how long."""
 
     compute: float = 0.0
+    """Mean seconds an agent computes a round."""
     latency: float = 0.0
+    """Mean seconds that a message, or the sign that there is none, is on its way."""
     jitter: float = 0.0
+    """Standard deviation of both, as a share of their means; they are lognormal."""
     bandwidth: float = math.inf
+    """Bytes a second over a link, added to the latency."""
     slow: float = 10.0
+    """Factor of a straggler's computing."""
 
     def words(self) -> str:
         """The settings in words, for a note."""
@@ -66,17 +57,7 @@ _MOST = 1e12
 def parse_delay(text: str, *, straggle: float) -> Delays:
     """Delays such as ``compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6,slow=10``.
 
-    Parameters
-    ----------
-    text : str
-        Keys and values, each key at most once; those left out keep the defaults of ``Delays``.
-    straggle : float
-        Probability of a straggler, without which ``slow`` means nothing.
-
-    Raises
-    ------
-    RequestError
-        Naming key, value and bound.
+    Each key at most once; those left out keep the defaults of ``Delays``. ``slow`` means nothing without ``straggle``.
     """
     values: dict[str, float] = {}
     for entry in text.split(","):

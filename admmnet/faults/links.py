@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 
 class Links:
-    """Directed edges of a graph.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Connected, nodes 0..N-1.
+    """Directed edges of a connected graph with nodes 0..N-1.
 
     Attributes
     ----------

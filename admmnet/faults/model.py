@@ -37,24 +37,20 @@ class Absence:
 
 @dataclass(frozen=True)
 class RoundFaults:
-    """FaultModel of one round.
-
-    Attributes
-    ----------
-    online : ndarray of bool, shape (N,)
-        Agents that take part: the others neither propose nor hear nor charge.
-    present, arrives : ndarray of bool, shape (links,)
-        Whether a link is there, and whether what is sent over it arrives.
-    """
+    """Faults of one round."""
 
     online: Mask
+    """Agents that take part, shape (N,): the others neither propose nor hear nor charge."""
     present: Mask
+    """Whether a link is there, shape (links,)."""
     arrives: Mask
+    """Whether what is sent over a link arrives, shape (links,)."""
     links: Links
     whole: Mask
+    """Agents without faults around them, shape (N,)."""
 
     def contact(self, agent: int) -> Contact | None:
-        """FaultModel around one agent, None if there is none."""
+        """Faults around one agent, None if there is none."""
         if self.whole[agent]:
             return None
         own = self.links.of(agent)
@@ -65,18 +61,9 @@ class MessageLoss:
     """Gilbert-Elliott chains, one a link, docs/algorithms.md eq. (37); independent losses if ``burst`` is 1.
 
     A round's uniform number u makes a link lossy if u < enter, clears it if u >= stay, and leaves it alone in
-    between. So the state of any round follows from the last few rounds, and nothing needs to be stored.
-
-    Parameters
-    ----------
-    size : int
-        Number of links.
-    drop : float
-        Stationary probability P of loss, below 1.
-    burst : float
-        Mean number L of rounds that a burst lasts: 1, or at least 1/(1 - P).
-    seed : int
-        Of the trouble.
+    between. So the state of any round follows from the last few rounds, and nothing needs to be stored. ``drop`` is
+    the stationary probability P of loss, below 1, ``burst`` the mean number L of rounds that a burst lasts: 1, or
+    at least 1/(1 - P).
     """
 
     def __init__(self, size: int, drop: float, burst: float, seed: int) -> None:
@@ -105,20 +92,10 @@ class MessageLoss:
 
 
 class FaultModel:
-    """All that is simulated in a run.
+    """All that is simulated in a run, on its graph: with a schedule, the union of its graphs.
 
-    Parameters
-    ----------
-    graph : networkx.Graph
-        The run's graph: with a schedule, the union of its graphs.
-    drop, burst, seed
-        As for ``MessageLoss``.
-    absences : sequence of Absence
-    schedule : GraphSchedule, optional
-    straggle : float
-        Probability that an agent is slow in a round; it shows on the clock alone.
-    delays : Delays, optional
-        Of the virtual clock; None for no clock.
+    ``straggle`` is the probability that an agent is slow in a round, which shows on the clock alone; without
+    ``delays`` there is no virtual clock.
     """
 
     def __init__(
@@ -149,7 +126,7 @@ class FaultModel:
         return bool(self.drop or self.absences or self.schedule is not None)
 
     def at(self, round: int) -> RoundFaults:
-        """FaultModel of a round, the same whenever and wherever it is asked for."""
+        """Faults of a round, the same whenever and wherever it is asked for."""
         links = self.links
         agent, first, last = self._away.T
         online = np.ones(links.agents, dtype=bool)
@@ -193,13 +170,7 @@ def _words(absence: Absence) -> str:
 
 
 def schedule_of(config: RunConfig) -> GraphSchedule | None:
-    """Read the graphs of a run that take turns; their union is the run's graph. None without a schedule.
-
-    Raises
-    ------
-    RequestError
-        Naming file and line.
-    """
+    """Read the graphs of a run that take turns; their union is the run's graph. None without a schedule."""
     if config.topology_schedule is None:
         return None
     seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
@@ -207,20 +178,7 @@ def schedule_of(config: RunConfig) -> GraphSchedule | None:
 
 
 def faults_of(config: RunConfig, graph: nx.Graph) -> FaultModel | None:
-    """Return what a run's settings ask for, None for no trouble.
-
-    Parameters
-    ----------
-    config : RunConfig
-        With a number of rounds.
-    graph : networkx.Graph
-        The run's graph.
-
-    Raises
-    ------
-    RequestError
-        Naming the setting, its bound and the remedy.
-    """
+    """Return what a run's settings, with a number of rounds, ask for; None for no trouble."""
     rounds, schedule = int(config.rounds), schedule_of(config)
     _check_burst(config.drop, config.drop_burst)
     absences = parse_offline(config.offline, len(graph), rounds) if config.offline is not None else ()
@@ -260,20 +218,7 @@ def _check_burst(drop: float, burst: float) -> None:
 
 
 def parse_offline(text: str, agents: int, rounds: int) -> tuple[Absence, ...]:
-    """Absences such as ``3:10-19,4:25-``: agent, first and last round, an open end, or one round.
-
-    Parameters
-    ----------
-    text : str
-        Entries apart by commas.
-    agents, rounds : int
-        Of the run.
-
-    Raises
-    ------
-    RequestError
-        Naming the entry.
-    """
+    """Absences such as ``3:10-19,4:25-``: agent, first and last round, an open end, or one round."""
     absences = []
     for entry in text.split(","):
         match = re.fullmatch(r"\s*([0-9]{1,9}):([0-9]{1,9})(?:(-)([0-9]{1,9})?)?\s*", entry, re.ASCII)

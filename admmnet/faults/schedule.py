@@ -33,27 +33,18 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class GraphSchedule:
-    """Which graph is there when.
-
-    Attributes
-    ----------
-    source : str
-        Name of the file.
-    spans : tuple of Span
-        Ascending, without gaps from round 0 on.
-    edges : tuple
-        Of the graph of each span, (lower, higher) ends in sorted order.
-    repeat : int or None
-        Rounds after which the schedule starts anew.
-    graph : networkx.Graph
-        Union of all graphs: what the run calls its graph.
-    """
+    """Which graph is there when."""
 
     source: str
+    """Name of the file."""
     spans: tuple[Span, ...]
+    """Ascending, without gaps from round 0 on."""
     edges: tuple[Edges, ...]
+    """Of the graph of each span, (lower, higher) ends in sorted order."""
     repeat: int | None
+    """Rounds after which the schedule starts anew."""
     graph: nx.Graph
+    """Union of all graphs: what the run calls its graph."""
 
     @property
     def digest(self) -> str:
@@ -67,13 +58,7 @@ class GraphSchedule:
         return bisect_right(self.spans, turn, key=lambda span: span.first) - 1
 
     def check_rounds(self, rounds: int) -> None:
-        """Refuse a run that is longer than the schedule.
-
-        Raises
-        ------
-        RequestError
-            Saying how to make it longer.
-        """
+        """Refuse a run that is longer than the schedule."""
         last = self.spans[-1].last
         if self.repeat is None and last is not None and last < rounds - 1:
             raise RequestError(
@@ -83,23 +68,11 @@ class GraphSchedule:
 
 
 def read_schedule(path: Path, *, agents: int | None = None, seed: int = 0) -> GraphSchedule:
-    """Schedule in a file.
+    """Schedule in a file, for a network of ``agents`` if given.
 
-    Parameters
-    ----------
-    path : Path
-        Lines ``FIRST-LAST GRAPH``, rounds inclusive, ``FIRST-`` with an open end, ``FIRST`` for one round; a
-        graph is a spec, a file (relative to the schedule's folder), ``edges 0-1 2-3 ...`` or ``none``; at most one
-        line ``repeat ROUNDS``; ``#`` comments.
-    agents : int, optional
-        Number of agents the network must have.
-    seed : int
-        Of random specs: the k-th graph is tried with seed + 1000 k first.
-
-    Raises
-    ------
-    RequestError
-        Naming file and line.
+    Lines are ``FIRST-LAST GRAPH``, rounds inclusive, ``FIRST-`` with an open end, ``FIRST`` for one round; a graph is
+    a spec, a file (relative to the schedule's folder), ``edges 0-1 2-3 ...`` or ``none``; at most one line ``repeat
+    ROUNDS``; ``#`` comments. The k-th graph, if random, is tried with seed + 1000 k first.
     """
     lines, repeat = _lines(path)
     spans = _checked_spans(path, [(number, span) for number, span, _ in lines], repeat)

@@ -60,32 +60,10 @@ def run_spawned(
     debug: bool = False,
     loader: Loader | None = None,
 ) -> RunResult:
-    """Run every agent of a network in a process of its own on this machine.
+    """Run every agent of a network in a process of its own on this machine; the result is read from the run folder.
 
-    Parameters
-    ----------
-    config : RunConfig
-        The settings.
-    on_start : callable, optional
-        Called before the first round with a ``Started``.
-    on_round : callable, optional
-        Called after every round with its number and the test error of the consensus.
-    debug : bool
-        Whether an agent's error comes with its traceback.
-    loader : callable, optional
-        Refused: records in this process's memory cannot be handed to others.
-
-    Returns
-    -------
-    RunResult
-        Read back from the run folder.
-
-    Raises
-    ------
-    RequestError, RunError, BudgetError
-        What ended the agents; every distinct message once.
-    KeyboardInterrupt
-        On Ctrl-C or SIGTERM, once all agents have ended.
+    Arguments are those of ``run``; ``on_start`` gets a ``Started``. What ended the agents is raised, every distinct
+    message once; on Ctrl-C or SIGTERM KeyboardInterrupt, once all agents have ended.
     """
     from admmnet.running.folder import default_folder
     from admmnet.running.loading import located
@@ -162,20 +140,13 @@ def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool)
 
 @dataclass
 class End:
-    """How an agent's process ended.
-
-    Attributes
-    ----------
-    agent : int
-    code : int
-        Its exit code, minus the number of the signal that ended it.
-    text : str
-        What it wrote to standard error; nothing if it had to be ended from here.
-    """
+    """How an agent's process ended."""
 
     agent: int
     code: int
+    """Its exit code, minus the number of the signal that ended it."""
     text: str
+    """What it wrote to standard error; nothing if it had to be ended from here."""
 
 
 @dataclass
@@ -187,24 +158,16 @@ class _Child:
 
 @dataclass
 class Starter:
-    """Runs some commands with one end: what they report, how they end, and when they must have ended.
-
-    Attributes
-    ----------
-    commands : list of list of str
-        One an agent; ``--parent`` and ``--report`` are added.
-    config : RunConfig
-        Deadlines, and what a loss means.
-    start : callable
-        Called when the first agent starts its first round.
-    on_round : callable or None
-        Called once a round, when the first agent has it behind it.
-    """
+    """Runs some commands with one end: what they report, how they end, and when they must have ended."""
 
     commands: Sequence[Sequence[str]]
+    """One an agent; ``--parent`` and ``--report`` are added."""
     config: RunConfig
+    """Deadlines, and what a loss means."""
     start: Callable[[], None]
+    """Called when the first agent starts its first round."""
     on_round: Callable[[int, float], None] | None
+    """Called once a round, when the first agent has it behind it."""
     _living: list[_Child] = field(default_factory=list)
     _ends: list[End] = field(default_factory=list)
     _deadline: float | None = None
@@ -222,7 +185,7 @@ class Starter:
             try:
                 selector.register(reports, selectors.EVENT_READ)
                 for agent, words in enumerate(self.commands):
-                    self._launch(agent, [*words, "--parent", str(parent), "--report", str(report)], selector)
+                    self._launch(agent, words, (parent, report), selector)
                 self._watch(selector, reports)
             except BaseException as error:
                 number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
@@ -233,10 +196,11 @@ class Starter:
                     os.close(handle)
         return self._ends
 
-    def _launch(self, agent: int, words: Sequence[str], selector: selectors.BaseSelector) -> None:
-        pipes = tuple(int(words[words.index(name) + 1]) for name in ("--parent", "--report"))
+    def _launch(
+        self, agent: int, words: Sequence[str], pipes: tuple[int, int], selector: selectors.BaseSelector
+    ) -> None:
         process = subprocess.Popen(
-            words,
+            [*words, "--parent", str(pipes[0]), "--report", str(pipes[1])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

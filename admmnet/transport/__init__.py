@@ -27,25 +27,17 @@ _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
 
 class World(Protocol):
-    """The processes of a run before they are connected.
-
-    Attributes
-    ----------
-    rank, size : int
-        Number of this process, and of all.
-    name : str
-        As the summary calls the transport.
-    shared_folder : bool
-        Whether all processes write one run folder; else each has a folder of its own.
-    graph : networkx.Graph or None
-        The network that the processes were started for, where they know of one.
-    """
+    """The processes of a run before they are connected."""
 
     rank: int
     size: int
+    """Number of this process, and of all."""
     name: str
+    """As the summary calls the transport."""
     shared_folder: bool
+    """Whether all processes write one run folder; else each has a folder of its own."""
     graph: nx.Graph | None
+    """The network that the processes were started for, where they know of one."""
 
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
@@ -58,23 +50,15 @@ class World(Protocol):
 
 
 class Transport(Protocol):
-    """Rounds of messages between neighbours, and what the records need to know of all agents.
-
-    Attributes
-    ----------
-    world : World
-    layout : Layout
-        Agents of every block and process.
-    agents : tuple of int
-        Those of this process, ascending.
-    lost : dict of int to int
-        Agents that died or hung, and the round in which they were missed; empty where one loss ends all.
-    """
+    """Rounds of messages between neighbours, and what the run folder needs to know of all agents."""
 
     world: World
     layout: Layout
+    """Agents of every block and process."""
     agents: tuple[int, ...]
+    """Those of this process, ascending."""
     lost: dict[int, int]
+    """Agents that died or hung, and the round in which they were missed; empty where one loss ends all."""
 
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """Send the vectors of this process's agents to their neighbours and return what arrives from these.
@@ -88,13 +72,7 @@ class Transport(Protocol):
         """
 
     def reject(self, agent: int, fault: str) -> None:
-        """Do without an agent from now on, because of what it sent, where the transport goes on after a loss.
-
-        Raises
-        ------
-        RunError
-            With the fault, where it does not.
-        """
+        """Do without an agent from now on, because of what it sent; a RunError where one loss ends all."""
 
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
@@ -119,18 +97,14 @@ def launched_size() -> int:
     """Return the number of processes that an MPI launcher says it started, 1 without a launcher."""
     if "PMIX_RANK" in os.environ and not any(name in os.environ for name in _SIZE_VARIABLES):
         return 2  # such launchers give no size: let MPI itself say
-    return max(
-        (int(os.environ[name]) for name in _SIZE_VARIABLES if os.environ.get(name, "").isdecimal()), default=1
-    )
+    sizes = (os.environ.get(name, "") for name in _SIZE_VARIABLES)
+    return max((int(size) for size in sizes if size.isdecimal()), default=1)
 
 
 def open_world(transport: str = "auto") -> World:
     """Processes of this run: MPI under a launcher or on request, else this process alone.
 
-    Raises
-    ------
-    RequestError
-        If the launcher's processes do not find each other.
+    A launcher whose processes do not find each other is refused.
     """
     from admmnet.transport.local import LocalWorld
 

@@ -28,17 +28,8 @@ _KINDS = {kind.exit_code: kind for kind in (CheckFailed, RequestError, RunError,
 def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False) -> T:
     """Run a step on every process; if it fails anywhere, raise the first rank's error everywhere.
 
-    Parameters
-    ----------
-    world : World
-    step : callable
-    quoting : bool
-        Whether errors may quote records: in simulations. Else ``AdmmnetError.public`` is all that is told, here too.
-
-    Raises
-    ------
-    AdmmnetError
-        Marked ``shared``: every process raises it, so that one of them reports it.
+    The error is marked ``shared``: every process raises it, so that one of them reports it. With ``quoting``, in
+    simulations, it may quote records; else ``AdmmnetError.public`` is all that is told, here too.
     """
     failure: tuple[int, str] | None = None
     try:
@@ -70,31 +61,10 @@ def gather_owned(
     valid: Callable[[int, Any], bool],
     what: str,
 ) -> dict[int, T]:
-    """Tell all processes a fact about each of one's own agents.
+    """Every agent's value of a fact, called ``what``, taken from the process that owns the agent.
 
-    Parameters
-    ----------
-    world : World
-    owners : sequence of sequence of int
-        Agents of every process.
-    mine : mapping
-        This process's agents to a JSON value. For these the result has the values given here, whatever comes back.
-    valid : callable
-        Whether an agent can have such a value.
-    what : str
-        Name of the fact, for the message.
-
-    Returns
-    -------
-    dict
-        Every agent to its value, taken from its owner; what a process says of other agents is ignored.
-
-    Raises
-    ------
-    RequestError
-        On every process, if an agent's owner does not give it a valid value.
-    RunError
-        If an owner was lost.
+    ``mine`` maps this process's agents to JSON values, which the result has whatever comes back. What a process
+    tells of other agents is ignored; an owner that was lost, or whose value is not ``valid``, ends the run.
     """
     answers = world.gather([[agent, value] for agent, value in mine.items()])
 
@@ -103,9 +73,9 @@ def gather_owned(
         for agents, answer in zip(owners, answers, strict=True):
             if answer is None:
                 raise RunError(f"agent {agents[0]} was lost before the first round: start the run again")
-            said = dict(_pairs(answer))
+            told = dict(_pairs(answer))
             for agent in agents:
-                value = mine[agent] if agent in mine else said.get(agent)
+                value = mine[agent] if agent in mine else told.get(agent)
                 if not valid(agent, value):
                     raise RequestError(
                         f"agent {agent} says that its {what} is {printable(repr(value), 60)}, which cannot be: "
@@ -130,7 +100,8 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     An error that this process alone has met ends all the others at once: they would wait for it for ever.
     """
     shared = getattr(error, "shared", False)
-    code = _code(error)
+    interrupted = isinstance(error, KeyboardInterrupt)
+    code = error.exit_code if isinstance(error, AdmmnetError) else 130 if interrupted else 3
     if not shared and world.size > 1 and world.name == "mpi":
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
@@ -144,12 +115,6 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
         time.sleep(GRACE)
         world.abort(code)
     return code
-
-
-def _code(error: BaseException) -> int:
-    if isinstance(error, AdmmnetError):
-        return error.exit_code
-    return 130 if isinstance(error, KeyboardInterrupt) else 3
 
 
 def describe_error(error: BaseException) -> str:
@@ -168,9 +133,7 @@ def describe_error(error: BaseException) -> str:
 
 
 def _trace(error: BaseException) -> None:
-    if getattr(
-        error, "withheld", False
-    ):  # where it happened; texts, those of its causes too, may quote records
+    if getattr(error, "withheld", False):  # where it happened; texts, also of its causes, may quote records
         lines = traceback.format_tb(error.__traceback__)
         sys.stderr.write("".join(["Traceback (most recent call last):\n", *lines]))
     else:

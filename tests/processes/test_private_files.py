@@ -11,8 +11,8 @@ import pytest
 
 from admmnet import read_run
 
-from .launch import admmnet
-from .test_zmq_run import free_ports, together
+from .launch import Ended, admmnet
+from .test_zmq_run import network_of, start_all
 
 pytestmark = pytest.mark.processes
 SCHEMA = """
@@ -72,41 +72,42 @@ def assert_private(folder: Path, *, tested: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_pooled_file(transport: str, tmp_path: Path) -> None:
     data = ["--data", str(write_table(tmp_path / "mine.csv", 1))]
-    words, ranks = words_of(tmp_path, transport), TRANSPORTS[transport]
+    account, words = ["--account", str(tmp_path / "account")], words_of(tmp_path, transport)
 
-    refused = admmnet(ranks, *words, *data, "-o", str(tmp_path / "refused"))
+    def start(name: str, *more: str) -> Ended:
+        return admmnet(TRANSPORTS[transport], *words, *data, *more, "-o", str(tmp_path / name))
+
+    refused = start("refused")
     assert (refused.code, refused.out) == (2, "")
     (message,) = refused.messages
-    for word in ("mine.csv' is not declared public", "--test FILE", "--no-test", "--account DIR", "--no-account",
-                 "--simulate"):  # fmt: skip
+    for word in ("mine.csv", "--test", "--no-test", "--account", "--no-account", "--simulate"):
         assert word in message
     assert not (tmp_path / "refused").exists()
 
-    alone = admmnet(ranks, *words, *data, "--no-test", "--no-account", "-o", str(tmp_path / "alone"))
+    test = ["--test", str(write_table(tmp_path / "test.csv", 2, 40))]
+    tested = start("tested", *test, *account)
+    assert tested.code == 0, tested.err
+    assert tested.out.splitlines()[-1].startswith("mode:       private: ")
+    summary = assert_private(tmp_path / "tested", tested=True)
+    assert (summary["data"]["train"], summary["data"]["test"]) == (90, 40)
+    if transport != "local":
+        return  # what follows is decided before anything is sent
+
+    alone = start("alone", "--no-test", "--no-account")
     assert alone.code == 0, alone.err
     assert "test error: none, there are no test records" in alone.out
-    assert alone.out.splitlines()[-1].startswith("mode:       private: ")
     summary = assert_private(tmp_path / "alone", tested=False)
     assert summary["data"]["train"] == 90
     assert summary["privacy"]["account"] is None
-
-    test = ["--test", str(write_table(tmp_path / "test.csv", 2, 40))]
-    account = ["--account", str(tmp_path / "account")]
-    tested = admmnet(ranks, *words, *data, *test, *account, "-o", str(tmp_path / "tested"))
-    assert tested.code == 0, tested.err
-    summary = assert_private(tmp_path / "tested", tested=True)
-    assert (summary["data"]["train"], summary["data"]["test"]) == (90, 40)
     # the account holds for other test records, or none: the training records are the same
-    again = admmnet(
-        ranks, *words, *data, "--no-test", *account, "--epsilon", "40", "-o", str(tmp_path / "again")
-    )
+    again = start("again", "--no-test", *account, "--epsilon", "40")
     assert again.code == 0, again.err
     first, second = (
         json.loads((tmp_path / name / "summary.json").read_text())["privacy"] for name in ("tested", "again")
     )
     assert first["account_epsilon_spent"] < second["account_epsilon_spent"] <= 40.0
 
-    simulated = admmnet(ranks, *words, *data, "--simulate", "-o", str(tmp_path / "simulated"))
+    simulated = start("simulated", "--simulate")
     assert simulated.code == 0, simulated.err
     assert simulated.out.splitlines()[-1].startswith("mode:       simulation: the records count as public")
     summary = json.loads((tmp_path / "simulated" / "summary.json").read_text())
@@ -117,51 +118,42 @@ def test_a_pooled_file(transport: str, tmp_path: Path) -> None:
 def test_agents_with_files_and_accounts_of_their_own(tmp_path: Path) -> None:
     """Each host chooses its account, or none; all go without test records, so that the schema alone says the width."""
     (tmp_path / "settings.toml").write_text(SCHEMA)
-    (tmp_path / "hosts").write_text("127.0.0.1\n" * 3)
-    init = ("network", "init", "path:3", "--hosts", str(tmp_path / "hosts"), "-o", str(tmp_path / "net"))
-    assert admmnet(0, *init, "--port", str(free_ports(3))).code == 0
-    # agent 2's file has one colour and one class only
+    network = network_of(tmp_path, 3)
     for i in range(3):
         (tmp_path / f"host-{i}").mkdir()
         write_table(tmp_path / f"host-{i}" / f"{i}.csv", i, 40 + i)
+    # agent 2's file has one colour and one class only
     (tmp_path / "host-2" / "2.csv").write_text("size,colour,y\n" + "0.5,red,yes\n" * 42)
+    words = (*network, "--algorithm", "pp-admm", "--rounds", "3", "--epsilon", "20", "--quiet")
 
-    def start(name: str, *accounts: tuple[str, ...], more: tuple[str, ...] = ()) -> list[tuple[int, str]]:
-        words = [
-            "--network",
-            str(tmp_path / "net" / "network.toml"),
-            "--algorithm",
-            "pp-admm",
-            "--rounds",
-            "3",
-        ]
-        words += ["--epsilon", "20", "--quiet", "--heartbeat-deadline", "20", *more]
-        return together(
+    def start(name: str, *own: tuple[str, ...]) -> list[tuple[int, str]]:
+        return start_all(
             [
                 [
-                    *(str(tmp_path / "settings.toml"), "--id", str(i), *words, *account),
-                    *("--data", str(tmp_path / f"host-{i}" / "{agent}.csv")),
+                    *(str(tmp_path / "settings.toml"), "--id", str(i), *words, *flags),
+                    *("--heartbeat-deadline", "20", "--data", str(tmp_path / f"host-{i}" / "{agent}.csv")),
                     *("-o", str(tmp_path / f"{name}-{i}")),
                 ]
-                for i, account in enumerate(accounts)
+                for i, flags in enumerate(own)
             ]
         )
 
-    own = [("--account", str(tmp_path / "host-0" / "account")), ("--no-account",), ("--no-account",)]
-    assert start("run", *own, more=("--no-test",)) == [(0, "")] * 3
+    plain = ("--no-account", "--no-test")
+    assert start("run", ("--account", str(tmp_path / "account"), "--no-test"), plain, plain) == [(0, "")] * 3
     for i in range(3):
         summary = assert_private(tmp_path / f"run-{i}", tested=False)
         assert summary["data"]["features"] == 4
         assert [entry["records"] for entry in summary["per_agent"]] == [40, 41, 42]
-    assert (tmp_path / "host-0" / "account" / "agent-000.jsonl").is_file()
+    assert (tmp_path / "account" / "agent-000.jsonl").is_file()
 
-    ends = start("refused", *[("--no-account",)] * 3)
-    assert [code for code, _ in ends] == [2] * 3
-    for i, (_, error) in enumerate(ends):  # each by itself, before it connects
-        assert "it needs --test FILE (records that are somebody's to publish) or --no-test; if" in error
-        assert not (tmp_path / f"refused-{i}").exists()
+    # without a word on test records an agent refuses by itself, before it connects
+    ((code, error),) = start("refused", ("--no-account",))
+    assert code == 2
+    assert "--test" in error
+    assert "--no-test" in error
+    assert not (tmp_path / "refused-0").exists()
 
-    test = ("--test", str(write_table(tmp_path / "test.csv", 9)))
-    ends = start("mixed", ("--no-account", *test), *[("--no-account", "--no-test")] * 2)
+    test = ("--no-account", "--test", str(write_table(tmp_path / "test.csv", 9)))
+    ends = start("mixed", test, plain, plain)
     assert [code for code, _ in ends] == [2] * 3
     assert "no_test" in ends[0][1]

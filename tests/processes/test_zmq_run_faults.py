@@ -21,7 +21,7 @@ import pytest
 from admmnet import read_run
 
 from .launch import ROOT, Ended, admmnet, start
-from .test_same_everywhere import assert_same
+from .test_everywhere import assert_same
 from .test_spawn import children_of, wait_for
 
 pytestmark = pytest.mark.processes

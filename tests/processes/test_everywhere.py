@@ -1,0 +1,169 @@
+"""Same seed, same data: the same run on every transport and for every number of ranks, bit for bit."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, load_config, read_run, run
+from tests.mode_runs import write_people
+
+from .launch import mpirun
+from .many_runs import run_all
+
+pytestmark = pytest.mark.processes
+TURNS = "0 edges 0-1 2-3\n1 edges 1-2 3-4\n2 ring:5\nrepeat 3\n"
+PUBLISHED: dict[str, Any] = {"method": "published"}
+STORM: dict[str, Any] = {"drop": 0.3, "drop_burst": 3.0, "offline": "3:2-4,1:5-", "rounds": 8}
+CLOCK: dict[str, Any] = {
+    "delay": "compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6",
+    "straggle": 0.2,
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "admm": {"algorithm": "admm", "answer": "tail"},
+    "pp-admm": {"algorithm": "pp-admm"},
+    "published pp-admm": {"algorithm": "pp-admm", "answer": "gossip", **PUBLISHED},
+    "dvp": {"algorithm": "dvp"},
+    "published dvp": {"algorithm": "dvp", **PUBLISHED},
+    "m-admm": {"algorithm": "m-admm"},
+    "published m-admm": {"algorithm": "m-admm", **PUBLISHED},
+    "r-admm": {"algorithm": "r-admm"},
+    "published r-admm": {"algorithm": "r-admm", **PUBLISHED},
+    # the gate lets some vectors pass and holds others back: silence is a message, too
+    "ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3},
+    "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
+    **{
+        f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **STORM, **CLOCK, **turns}
+        for algorithm in ("pp-admm", "ipp-admm", "r-admm")
+        for network, turns in (("ring", {}), ("turns", {"topology": None, "topology_schedule": "turns.txt"}))
+    },
+}
+GATED = ("ipp-admm", "published ipp-admm")
+
+
+def settings_of(folder: Path, **others: Any) -> dict[str, dict[str, Any]]:
+    """All settings, with records and graphs in this folder."""
+    people, turns = write_people(folder / "people.npz"), folder / "turns.txt"
+    turns.write_text(TURNS, encoding="utf-8")
+    common = {"data": people, "agents": 5, "topology": "ring:5", "rounds": 4, "epsilon": 20.0, "seed": 3}
+    found = {name: common | values | others for name, values in SETTINGS.items()}
+    for values in found.values():
+        values |= {"topology_schedule": str(turns)} if values.get("topology_schedule") else {}
+    return found
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("local")
+    run_all(settings_of(folder), folder)
+    return folder
+
+
+def model(folder: Path) -> dict[str, Any]:
+    with np.load(folder / "model.npz", allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def ledgers(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((folder / "ledger").iterdir())}
+
+
+def summary(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return found
+
+
+def assert_same(one: Path, two: Path) -> None:
+    first, second = model(one), model(two)
+    assert sorted(first) == sorted(second) == ["consensus", "feature_names", "theta"]
+    for name, values in first.items():
+        assert values.dtype == second[name].dtype
+        assert values.tobytes() == second[name].tobytes(), name
+    assert ledgers(one) == ledgers(two)
+    assert (one / "metrics.csv").read_bytes() == (two / "metrics.csv").read_bytes()
+    summaries = [summary(folder) for folder in (one, two)]
+    for each in summaries:
+        for varies in ("transport", "seconds", "frames"):
+            each.pop(varies, None)
+    assert summaries[0] == summaries[1]
+
+
+def test_the_runs_are_no_trivial_ones(local: Path) -> None:
+    for name in SETTINGS:
+        assert np.abs(model(local / name)["theta"]).max() > 0.0, name
+        assert len(ledgers(local / name)) == 5
+    for name in GATED:
+        releases = [entry["releases"] for entry in summary(local / name)["per_agent"]]
+        assert 0 < sum(releases) < 5 * 4, name
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_ranks_equal_one_process(ranks: int, local: Path, tmp_path: Path) -> None:
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps(settings_of(local)), encoding="utf-8")
+    ended = mpirun(ranks, "-m", "tests.processes.many_runs", str(file), str(tmp_path), deadline=120.0)
+    assert ended.code == 0, ended.err
+    for name in SETTINGS:
+        assert summary(tmp_path / name)["transport"] == "mpi"
+        assert_same(local / name, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["published ipp-admm", "r-admm in a storm, turns"])
+def test_zmq_equals_one_process(name: str, local: Path, tmp_path: Path) -> None:
+    rounds: list[int] = []
+    started: list[Any] = []
+    values = settings_of(local)[name] | {"transport": "zmq", "heartbeat_deadline": 20.0}
+    result = run(
+        RunConfig(**values, out=str(tmp_path / "run")),
+        on_start=started.append,
+        on_round=lambda round, error: rounds.append(round),
+    )
+    assert_same(local / name, tmp_path / "run")
+    assert result.theta.tobytes() == model(local / name)["theta"].tobytes()
+    (plan,) = started
+    assert (plan.config.algorithm, len(plan.graph)) == (values["algorithm"], 5)
+    assert rounds == list(range(values["rounds"]))
+    assert result.summary["transport"] == "zmq"
+    frames = result.summary["frames"]
+    assert set(frames) == {"early", "late", "duplicate", "gap", "foreign", "refused", "turned away"}
+    assert frames["foreign"] == frames["refused"] == frames["turned away"] == 0
+    configs = [load_config(folder / "config.toml") for folder in (local / name, tmp_path / "run")]
+    assert configs[0].topology == configs[1].topology
+    read_run(tmp_path / "run")
+
+
+def test_seed_order_of_records_and_storm_matter(local: Path, tmp_path: Path) -> None:
+    storm = "pp-admm in a storm, ring"
+    base = settings_of(local)
+    changes: dict[str, dict[str, Any]] = {
+        "seed": base["pp-admm"] | {"seed": 4},
+        "order": base["pp-admm"] | {"data_seed": 1},
+        "timed": base["pp-admm"] | CLOCK,
+        "calm": base["pp-admm"] | {"rounds": STORM["rounds"]},
+    }
+    run_all(changes, tmp_path)
+    for name in ("seed", "order"):
+        assert (model(local / "pp-admm")["theta"] != model(tmp_path / name)["theta"]).all()
+    assert (model(local / storm)["consensus"] != model(tmp_path / "calm")["consensus"]).any()
+    # the clock changes no number but its own
+    plain, timed = local / "pp-admm", tmp_path / "timed"
+    assert model(plain)["theta"].tobytes() == model(timed)["theta"].tobytes()
+    assert ledgers(plain) == ledgers(timed)
+    before, after = ((folder / "metrics.csv").read_text().splitlines() for folder in (plain, timed))
+    assert [line.rsplit(",", 1)[0] for line in after] == before
+    assert "virtual_seconds" not in summary(plain)
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if "storm" in name])
+def test_virtual_seconds_of_a_storm(name: str, local: Path) -> None:
+    with (local / name / "metrics.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[-1] == "virtual_seconds"
+    network = [float(row["virtual_seconds"]) for row in rows if row["agent"] == "-1"]
+    assert network == sorted(network)
+    assert network[-1] == summary(local / name)["virtual_seconds"]["total"] > 0.0

@@ -22,7 +22,7 @@ from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error
 from tests.attacks.launched import records_of
 
-LIAR = 4
+LIAR = 2
 """Process, and its one agent."""
 MANY = 10**9
 SECRET = "HIV-positive"

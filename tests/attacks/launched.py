@@ -11,7 +11,7 @@ import pytest
 from tests.processes.launch import Ended, mpirun, start
 
 MODULE = "tests.attacks.attacked_run"
-AGENTS = 5
+AGENTS = 3
 
 
 def attacked(

@@ -170,6 +170,7 @@ def environment(folder: Path) -> dict[str, str]:
     data = data_folder()
     return {
         **kept,
+        "RANKS": "2",
         "PATH": f"{folder / 'bin'}:{BIN}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
         "HOSTS": str(folder / "hosts"),

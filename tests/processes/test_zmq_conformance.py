@@ -11,8 +11,7 @@ from .zmq_crew import Crew, complete
 pytestmark = pytest.mark.processes
 
 
-@pytest.mark.parametrize("curve", [False, True], ids=["ipc", "curve"])
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize(("size", "curve"), [(1, False), (2, True), (3, False), (4, True)])
 def test_zmq_conforms(size: int, curve: bool, tmp_path: Path) -> None:
     with Crew(tmp_path, complete(size), size, curve=curve, job="conformance") as crew:
         codes = crew.start().finish()

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ def agent(
         raise RequestError(f"--id {number}: {network_file} has the agents 0 to {len(network.peers) - 1}")
     settings = agent_settings(config, flags, network)
     if settings.out is None and settings.resume is None:
-        settings = _with_out(settings, default_folder(part_name(settings.algorithm, number)))
+        settings = replace(settings, out=str(default_folder(part_name(settings.algorithm, number))))
     if parent is not None:
         private, seconds = Path(network_file).parent, settings.shutdown_deadline
         threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()
@@ -95,7 +96,9 @@ def agent(
                 debug=debug,
             )
     except RunError as error:
-        if report is not None and _is_echo(error):
+        from admmnet.transport.zmq.membership import RunEnded
+
+        if report is not None and isinstance(error, RunEnded):
             sys.exit(error.exit_code)  # the starter hears why from its source
         raise
     if quiet:
@@ -109,13 +112,7 @@ def agent(
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:
-    """Settings of an agent: as for ``run``, with the graph of the network file.
-
-    Raises
-    ------
-    RequestError
-        If a setting is wrong, or says something else than the network file.
-    """
+    """Settings of an agent: as for ``run``, with the graph of the network file, which no setting may contradict."""
     if flags.get("transport") is not None:
         raise RequestError(
             "--transport does not go with `admmnet agent`: its neighbours are reached by ZeroMQ"
@@ -169,21 +166,9 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
 
 
 def open_agent(
-    network: Network,
-    number: int,
-    settings: RunConfig,
-    secret: Path | None,
-    parent: int | None,
+    network: Network, number: int, settings: RunConfig, secret: Path | None, parent: int | None
 ) -> ZmqWorld:
-    """Connect an agent to its neighbours.
-
-    Raises
-    ------
-    RequestError
-        If its key file is wrong, or a neighbour has other settings.
-    RunError
-        If a neighbour does not answer.
-    """
+    """Connect an agent to its neighbours."""
     from admmnet.transport.hosts.handshake import public_settings
     from admmnet.transport.hosts.keys import read_keys
 
@@ -219,12 +204,6 @@ def open_agent(
     return ZmqWorld(member)
 
 
-def _with_out(settings: RunConfig, out: Path) -> RunConfig:
-    from dataclasses import replace
-
-    return replace(settings, out=str(out))
-
-
 def _check_plain(network: Network, *, plain: bool) -> None:
     if not network.exposed:
         return
@@ -248,13 +227,6 @@ def _secret(network: Network, network_file: str, number: int, secret: str | None
             raise RequestError("--secret would not be used: the network file has curve = false")
         return None
     return secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
-
-
-def _is_echo(error: RunError) -> bool:
-    """Whether another agent has ended the run, and says why itself."""
-    from admmnet.transport.zmq.membership import RunEnded
-
-    return isinstance(error, RunEnded)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -71,13 +71,7 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
 
 
 def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
-    """Address of every agent from a hosts file: a line without a port gets the host's next free one.
-
-    Raises
-    ------
-    RequestError
-        If the file cannot be read, a line is no host, or there are not as many lines as agents.
-    """
+    """Address of every agent from a hosts file: a line without a port gets the host's next free one."""
     try:
         text = hosts.read_text(encoding="utf-8")
     except OSError as error:
@@ -87,15 +81,9 @@ def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
     lines = [(number, line.partition("#")[0].strip()) for number, line in enumerate(text.splitlines(), 1)]
     lines = [(number, line) for number, line in lines if line]
     if len(lines) != agents:
-        few = len(lines) < agents
-        raise RequestError(
-            f"{hosts} has {len(lines)} hosts for {agents} agents: "
-            + (
-                "repeat the line of a host that runs several agents"
-                if few
-                else "leave out the hosts without one"
-            )
-        )
+        few = "repeat the line of a host that runs several agents"
+        remedy = few if len(lines) < agents else "leave out the hosts without one"
+        raise RequestError(f"{hosts} has {len(lines)} hosts for {agents} agents: {remedy}")
     parsed = [_parse(hosts, number, line) for number, line in lines]
     taken = {(host, given) for host, given in parsed if given is not None}
     addresses, following = [], dict.fromkeys((host for host, _ in parsed), port)
@@ -123,13 +111,7 @@ def _parse(hosts: Path, number: int, line: str) -> tuple[str, int | None]:
 
 
 def write_folder(network: Network, keys: list[Keys], out: Path) -> None:
-    """Write network.toml and the key files into a new or empty folder.
-
-    Raises
-    ------
-    RequestError
-        If the folder is not empty or cannot be written: keys are never replaced.
-    """
+    """Write network.toml and the key files into a new or empty folder: keys are never replaced."""
     from admmnet.transport.hosts.keys import secret_path, write_keys
     from admmnet.transport.hosts.network import write_network
 
@@ -149,7 +131,7 @@ def write_folder(network: Network, keys: list[Keys], out: Path) -> None:
 def _tell(network: Network, out: Path) -> None:
     from admmnet.transport.hosts.keys import secret_path
 
-    width = max(len(peer.address) for peer in network.peers)
+    curve, width = network.curve, max(len(peer.address) for peer in network.peers)
     print(f"{out / 'network.toml'}: {len(network.peers)} agents, {len(network.edges)} edges")
     print(f"  agent  {'address':<{width}}  neighbours{'' if not network.curve else '  secret key'}")
     for peer in network.peers:
@@ -157,11 +139,9 @@ def _tell(network: Network, out: Path) -> None:
         key = str(secret_path(out, peer.agent)) if network.curve else ""
         print(f"  {peer.agent:<5}  {peer.address:<{width}}  {around:<10}  {key}".rstrip())
     print("next:")
-    print(
-        "  copy network.toml to every host"
-        + (", and to each host its own agents' secret keys" if network.curve else "")
-    )
-    if network.curve:
+    secrets = ", and to each host its own agents' secret keys" if curve else ""
+    print(f"  copy network.toml to every host{secrets}")
+    if curve:
         print("  never copy the others' secrets; delete them here when they are where they belong")
     secret = " --secret agent-00I.secret.toml" if network.curve else ""
     print(f"  on the host of agent I: admmnet agent --id I --network network.toml{secret} --data ... -o DIR")

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -125,16 +125,14 @@ def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool)
     from admmnet.transport.hosts.network import Peer, make_network, write_network
 
     peers = [Peer(i, f"ipc://{private / f'agent-{i}'}") for i in graph]
-    topology = config.topology or "schedule"
-    seed = config.topology_seed or 0
+    topology, seed = config.topology or "schedule", config.topology_seed or 0
     network = make_network(topology, graph.edges(), peers, curve=False, topology_seed=seed)
     write_network(network, private / "network.toml")
     (private / "config.toml").write_text(to_toml(config), encoding="utf-8")
     words = [sys.executable, "-P", "-m", MODULE, "agent", str(private / "config.toml"), "--quiet"]
-    words += ["--network", str(private / "network.toml")]
+    words += ["--network", str(private / "network.toml"), *(["--debug"] if debug else [])]
     words += ["--out", config.out] if config.out is not None else []
     words += ["--resume", config.resume] if config.resume is not None else []
-    words += ["--debug"] if debug else []
     return [[*words, "--id", str(i)] for i in graph]
 
 
@@ -318,10 +316,9 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _how(end: End) -> str:
-    by_signal = end.code < 0
-    how = (
-        f"was ended by {signal.Signals(-end.code).name}" if by_signal else f"ended with exit code {end.code}"
-    )
+    how = f"ended with exit code {end.code}"
+    if end.code < 0:
+        how = f"was ended by {signal.Signals(-end.code).name}"
     return f"the process of agent {end.agent} {how}; the ledgers hold everything that was sent"
 
 
@@ -331,7 +328,5 @@ def _read(folder: Path) -> RunResult:
 
     from admmnet.running.result import RunResult
 
-    summary: Mapping[str, Any] = json.loads((folder / "summary.json").read_bytes())
     with np.load(folder / "model.npz", allow_pickle=False) as model:
-        theta = model["theta"]
-    return RunResult.of(folder, summary, theta)
+        return RunResult.of(folder, json.loads((folder / "summary.json").read_bytes()), model["theta"])

@@ -67,6 +67,7 @@ def arm(how: str, round: int) -> None:
 
     def commit_or_fail(self: Ledger) -> None:
         if next(commits) == round:
+            threading.Event().wait(0.2)  # what was sent before has left ZeroMQ's thread
             FAULTS[how]()
         commit(self)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbati
 from admmnet.rng import Purpose, agent_streams
 from admmnet.solvers.newton import LocalSolver, Solution
 from admmnet.types import Vector
-from tests.processes.launch import admmnet
 
 from .proven import BETA, GATED, RADIUS, SEED, SIZE, ProvenNetwork, Replay, charges, play
 from .recording import write_problem
@@ -181,44 +179,3 @@ def test_only_released_vectors_reach_the_linear_term(
 
 
 # several processes
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--algorithm", "pp-admm", "--release", "output"),
-        ("--gate", "above-threshold", "--gate-threshold", "0.01"),
-    ],
-    ids=["pp-admm", "ipp-admm"],
-)
-def test_five_ranks_equal_one_process(words: tuple[str, ...], tmp_path: Path) -> None:
-    common = (
-        "run",
-        "--method",
-        "proven",
-        "--rounds",
-        "4",
-        "--seed",
-        "3",
-        "--epsilon",
-        "40",
-        "--quiet",
-        *words,
-    )
-    folders = [tmp_path / "one", tmp_path / "five"]
-    for ranks, folder in zip((0, 5), folders, strict=True):
-        ended = admmnet(ranks, *common, "-o", str(folder))
-        assert ended.code == 0, ended.err
-    one, five = ({p.name: p.read_bytes() for p in sorted((f / "ledger").iterdir())} for f in folders)
-    assert one == five
-    assert len(one) == 5
-    models = []
-    for folder in folders:
-        with np.load(folder / "model.npz", allow_pickle=False) as archive:
-            models.append(archive["theta"])
-    assert models[0].tobytes() == models[1].tobytes()
-    assert np.abs(models[0]).max() > 0.0
-    assert (folders[0] / "metrics.csv").read_bytes() == (folders[1] / "metrics.csv").read_bytes()
-    releases = {e["releases"] for e in json.loads((folders[0] / "summary.json").read_text())["per_agent"]}
-    assert releases == {4} if "pp-admm" in words else len(releases) > 1

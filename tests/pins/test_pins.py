@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.processes.launch import admmnet
+from tests.processes.launch import mpirun
 
-from .fingerprint import STORED, Fingerprint, changes, fingerprint, machine, placed, run_setting
+from .fingerprint import STORED, changes, fingerprint, machine, placed, run_setting
 from .settings import ELSEWHERE, SETTINGS, Setting
 
 TOLERANCE = 1e-5
@@ -55,20 +55,15 @@ def test_a_changed_run_is_seen(name: str, changed: dict[str, Any], seen: list[st
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_processes_give_the_same(name: str, tmp_path: Path) -> None:
-    local = run_setting(SETTINGS[name], tmp_path)
-    for transport, ranks in (("mpi", 2), ("mpi", 3), ("zmq", 0)):
-        assert _run_elsewhere(name, transport, ranks, tmp_path) == local, (transport, ranks)
-
-
-def _run_elsewhere(name: str, transport: str, ranks: int, folder: Path) -> Fingerprint:
-    """Fingerprint of a setting that the command line runs."""
-    values = placed(SETTINGS[name].values, folder) | {"transport": transport}
-    flags = [f"--{key.replace('_', '-')}={value}" for key, value in values.items()]
-    if transport == "zmq":
-        flags.append("--heartbeat-deadline=20")
-    out = folder / f"{transport}-{ranks}"
-    ended = admmnet(ranks, "run", *flags, "--quiet", f"--out={out}")
+def test_ranks_give_the_same(tmp_path: Path) -> None:
+    expected, settings = {}, {}
+    for name in ELSEWHERE:
+        (tmp_path / name).mkdir()
+        expected[name] = run_setting(SETTINGS[name], tmp_path / name)
+        settings[name] = placed(SETTINGS[name].values, tmp_path / name)
+    file = tmp_path / "settings.json"
+    file.write_text(json.dumps(settings), encoding="utf-8")
+    ended = mpirun(3, "-m", "tests.processes.many_runs", str(file), str(tmp_path / "ranks"))
     assert ended.code == 0, ended.err
-    return fingerprint(out)
+    for name in ELSEWHERE:
+        assert fingerprint(tmp_path / "ranks" / name) == expected[name], name

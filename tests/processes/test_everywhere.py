@@ -36,6 +36,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "published r-admm": {"algorithm": "r-admm", **PUBLISHED},
     # the gate lets some vectors pass and holds others back: silence is a message, too
     "ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3},
+    "output pp-admm": {"algorithm": "pp-admm", "release": "output"},
+    "held ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.01},
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
     **{
         f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **STORM, **CLOCK, **turns}

@@ -44,7 +44,21 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
 
     Agents are taken in their own order, or in the reverse Cuthill-McKee order where that makes the sum over
     edges of the distance between their places shorter. The blocks do not depend on the number of processes. With
-    as many processes as agents, agent i is at process i. More processes than agents or blocks are refused.
+    as many processes as agents, agent i is at process i.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Nodes 0 to N - 1.
+    block : int
+        Agents a block; the last one may have fewer.
+    size : int
+        Number of processes.
+
+    Raises
+    ------
+    RequestError
+        If there are more processes than agents or than blocks.
     """
     agents = graph.number_of_nodes()
     if size > agents:

@@ -50,25 +50,11 @@ class RunEnded(RunError):
 
 
 class Membership(Session):
-    """What one process owes to, and is owed by, the others.
+    """What one process owes to, and is owed by, the others; arguments are those of ``Session`` and two more.
 
-    Parameters
-    ----------
-    on_loss : str
-        "stop" or "continue".
-    shared_folder : bool
-        Whether all processes write one run folder, for one user: then one of them reports an error of all.
-    session
-        As of ``Session``.
-
-    Attributes
-    ----------
-    lost : dict of int to int
-        Lost processes, and the round in which they were missed.
-    round : int
-        Round that this process is in, for the news of losses.
-    watchers : list of callable
-        Called with every lost process and its round.
+    ``on_loss`` is "stop" or "continue". With ``shared_folder`` all processes write one run folder, for one user: then
+    one of them reports an error of all. ``lost`` maps lost processes to the round in which they were missed,
+    ``watchers`` are called with both, and ``round`` is the one that this process is in, for the news of losses.
     """
 
     def __init__(self, *session: Any, on_loss: str, shared_folder: bool = False, **more: Any) -> None:
@@ -82,15 +68,7 @@ class Membership(Session):
     # waiting
 
     def connect(self) -> None:
-        """Wait until all neighbours have answered.
-
-        Raises
-        ------
-        RequestError
-            If a neighbour runs with other settings or another network file.
-        RunError
-            If one does not answer within the connection deadline, or another process has ended the run.
-        """
+        """Wait until all neighbours have answered, with the same settings and network file, within the deadline."""
         pulse = self.deadlines.pulse
         until = time.monotonic() + self.deadlines.connect
         greeted, refused = time.monotonic(), False
@@ -131,13 +109,7 @@ class Membership(Session):
         return f"{where}: it does not hear this process"
 
     def wait(self, missing: Callable[[], Set[int]]) -> None:
-        """Serve the links until nothing is missing from processes that live.
-
-        Raises
-        ------
-        RunError
-            If the run has ended here or elsewhere.
-        """
+        """Serve the links until nothing is missing from processes that live; raise what has ended the run."""
         if self.ended is not None:
             raise self.ended
         begun = time.monotonic()

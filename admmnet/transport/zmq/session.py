@@ -28,36 +28,11 @@ _PARSED = (Kind.HELLO, Kind.WAITING, Kind.OBITUARY, Kind.ABORT)
 
 
 class Session(ABC):
-    """Links of one process to its neighbours.
+    """Links of one process, peer ``rank`` of a network, to its neighbours.
 
-    Parameters
-    ----------
-    network : Network
-        Addresses, public keys and edges; a process a peer.
-    rank : int
-        Which peer this process is, by its place in ``network.peers``.
-    settings : mapping
-        Public JSON values that must be the same at every process.
-    keys : Keys or None
-        Key pair of this process; None where the network is without CURVE.
-    deadlines : Deadlines
-        How long to wait.
-    parent : int, optional
-        A pipe's file descriptor: its end of file means that the starter has died.
-
-    Attributes
-    ----------
-    links : dict of int to Link
-        Neighbours.
-    mailbox : Mailbox
-        What has arrived.
-    fault : str or None
-        What a neighbour has otherwise than this process: settings, or the network file.
-
-    Raises
-    ------
-    RequestError
-        If the keys are not those of the network file, or the address cannot be listened at.
+    ``settings`` are public JSON values that must be the same at every process; ``fault`` is what a neighbour has
+    otherwise than this one. ``parent`` is a pipe's file descriptor, whose end of file means that the starter has died.
+    ``keys`` are None where the network is without CURVE; keys that are not those of the network file are refused.
     """
 
     def __init__(

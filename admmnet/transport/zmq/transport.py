@@ -26,15 +26,7 @@ if TYPE_CHECKING:
 
 
 class ZmqWorld:
-    """One process of a network of ZeroMQ processes; it connects to its neighbours when it is made.
-
-    Raises
-    ------
-    RequestError
-        If a neighbour has other settings or another network file.
-    RunError
-        If a neighbour does not answer within the connection deadline.
-    """
+    """One process of a network of ZeroMQ processes; it connects to its neighbours when it is made."""
 
     name = "zmq"
 

@@ -8,4 +8,4 @@ export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1  # the machine's cores go t
 ruff check .
 ruff format --check .
 mypy
-exec python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile "$@"
+exec python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder "$@"

@@ -97,8 +97,8 @@ CHANGES = (
     Change(
         "",
         r"(admmnet compare .*)",
-        _to(r"\1 --seeds 0:1 --epsilons 1"),
-        "a grid of hours, at its first point",
+        _to(r"\1 --seeds 0:1 --epsilons 1 --jobs 1"),
+        "a grid of hours, at its first point, in one process",
     ),
     Change(
         "docs/reproduction.md",

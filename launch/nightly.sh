@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What is too long for every change: the figures of all papers with --quick, timed, attacks and audits of privacy with
-# many trials, and killed runs by the hundred.
+# many trials, the commands of all pages, and killed runs by the hundred.
 # launch/nightly.sh [options of `admmnet reproduce`, such as --data-dir DIR]
 # OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs (default 200, 0 for none),
 # AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none).
@@ -24,5 +24,6 @@ cd "$root"
 if [ "$audits" != 0 ]; then
     ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages,whole_runs}.py
 fi
+ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
 [ "$kills" = 0 ] && exit
 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, load_config, read_run, run
-from tests.mode_runs import write_people
+from tests.people_runs import write_people
 
 from .launch import mpirun
 from .many_runs import run_all

@@ -20,7 +20,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from tests.mode_runs import write_people
+from tests.people_runs import write_people
 
 from .launch import ROOT, Ended, admmnet, start
 from .test_everywhere import assert_same

@@ -50,7 +50,7 @@ SIMULATED = {
     ("admmnet/papers/single_pass.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
-GROUND = ("errors", "privacy", "rng", "solvers", "types")
+GROUND = ("errors", "privacy", "registry", "rng", "settings", "solvers", "types")
 MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (
@@ -61,6 +61,8 @@ MAY_IMPORT = {
         "holder.series",
         "errors",
         "privacy",
+        "registry",
+        "settings",
         "solvers.losses",
         "solvers.radius",
         "types",

@@ -24,13 +24,7 @@ def mode_words(mode: str, *, seeded: bool) -> str:
 
 
 def check_mode(config: RunConfig) -> None:
-    """Refuse a private run that leaves open what it must say; simulations need say nothing.
-
-    Raises
-    ------
-    RequestError
-        Naming everything that is missing, and everything that a private run cannot have.
-    """
+    """Refuse a private run that leaves open what it must say; simulations need say nothing."""
     if config.simulation:
         return
     parts = []
@@ -52,13 +46,7 @@ def check_mode(config: RunConfig) -> None:
 
 
 def check_loaded(config: RunConfig, name: str) -> None:
-    """Refuse records of another name where that of a public set alone makes a simulation: a loader brought them.
-
-    Raises
-    ------
-    RequestError
-        It names the ways to say what they are.
-    """
+    """Refuse records of another name where that of a public set alone makes a simulation: a loader brought them."""
     if config.simulation and not (config.simulate or config.seeded) and name != config.data:
         raise RequestError(
             f"the loader brings records called {name!r}, and data = {config.data!r} is declared public: name their "
@@ -67,13 +55,7 @@ def check_loaded(config: RunConfig, name: str) -> None:
 
 
 def check_comparable(config: RunConfig, what: str) -> None:
-    """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all.
-
-    Raises
-    ------
-    RequestError
-        Unless the data are declared public, or ``simulate`` is given.
-    """
+    """Refuse to compare methods on records that nobody has said to be public: tuning and references read them all."""
     if config.private:
         raise RequestError(
             f"private does not go with {what}, which is a simulation: it shows what depends on records"

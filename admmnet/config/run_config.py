@@ -121,13 +121,7 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         return kind(**{name: getattr(self, name) for name in settings_in(kind)})
 
     def check(self) -> None:
-        """Check the mode, and what one holder of all records cannot have.
-
-        Raises
-        ------
-        RequestError
-            Naming the settings.
-        """
+        """Check the mode, and what one holder of all records cannot have."""
         for other in ("simulate", "seed"):
             value = getattr(self, other)
             if self.private and value is not None and value is not False:  # a seed may be 0
@@ -216,13 +210,7 @@ def has_setting(algorithm: str, name: str) -> bool:
 
 
 def find_setting(name: str) -> Setting:
-    """The setting of a name: a common one, or of the first method that declares it.
-
-    Raises
-    ------
-    RequestError
-        If there is none.
-    """
+    """The setting of a name: a common one, or of the first method that declares it."""
     common = settings_in(RunConfig)
     for _, own in () if name in common else owners_of(name):
         return own

@@ -37,13 +37,7 @@ def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Content of a TOML file.
-
-    Raises
-    ------
-    RequestError
-        If it is missing or not TOML.
-    """
+    """Content of a TOML file."""
     try:
         with path.open("rb") as file:
             return tomllib.load(file)
@@ -63,13 +57,7 @@ def algorithm_in(path: Path) -> str | None:
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """Return the settings of a TOML file by name, unchecked but for their tables and keys.
-
-    Raises
-    ------
-    RequestError
-        If the file is missing or not TOML, or a key is unknown or in the wrong table.
-    """
+    """Return the settings of a TOML file by name, unchecked but for their tables and keys."""
     tables = read_toml(path)
     known, installed = dict(common_settings()), True
     with suppress(KeyError, TypeError):  # it names no method

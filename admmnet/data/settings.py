@@ -105,13 +105,7 @@ class DataSettings:
     )
 
     def check(self) -> None:
-        """Check where test records come from.
-
-        Raises
-        ------
-        RequestError
-            Naming the settings.
-        """
+        """Check where test records come from."""
         given = [
             name for name in ("no_test", "test", "test_fraction") if getattr(self, name) not in (None, False)
         ]
@@ -136,17 +130,7 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class Split:
-    """A parsed `--split`: how the training records are dealt to the agents.
-
-    Attributes
-    ----------
-    kind : {"iid", "dirichlet", "by-column"}
-        Way of dealing.
-    concentration : float
-        A of `dirichlet:A`, else 0.
-    column : str
-        NAME of `by-column:NAME`, else "".
-    """
+    """A parsed `--split`: how the training records are dealt to the agents."""
 
     kind: Literal["iid", "dirichlet", "by-column"]
     concentration: float = 0.0
@@ -154,23 +138,7 @@ class Split:
 
 
 def parse_split(text: str) -> Split:
-    """Parse `iid`, `dirichlet:A` or `by-column:NAME`.
-
-    Parameters
-    ----------
-    text : str
-        The value of `--split`.
-
-    Returns
-    -------
-    Split
-        Its parts.
-
-    Raises
-    ------
-    RequestError
-        If the form is another one, or A is no finite number above 0.
-    """
+    """Parse `iid`, `dirichlet:A` or `by-column:NAME`."""
     kind, _, rest = text.partition(":")
     if text == "iid":
         return Split("iid")
@@ -210,13 +178,7 @@ def path_for(pattern: str, agent: int) -> Path:
 
 
 def check_settings(settings: DataSettings) -> None:
-    """Check names, ranges and combinations; looks at no file.
-
-    Raises
-    ------
-    RequestError
-        Naming the setting, its value, what is allowed and the remedy.
-    """
+    """Check names, ranges and combinations; looks at no file."""
     for name, known in settings_in(DataSettings).items():
         if name != "centre":  # also a number
             known.check(getattr(settings, name))
@@ -256,13 +218,7 @@ def _check_named(settings: DataSettings) -> None:
 
 
 def parse_centre(value: float | str | None) -> float | Literal["mean"] | None:
-    """Parse `--centre`: a finite number, also as text, or `mean`.
-
-    Raises
-    ------
-    RequestError
-        If it is neither.
-    """
+    """Parse `--centre`: a finite number, also as text, or `mean`."""
     if value is None or value == "mean":
         return "mean" if value else None
     try:

@@ -50,13 +50,7 @@ class FaultSettings:
     )
 
     def check(self) -> None:
-        """Check faults against each other.
-
-        Raises
-        ------
-        RequestError
-            Naming the setting and the remedy.
-        """
+        """Check faults against each other."""
         if self.drop_burst != 1.0 and self.drop == 0.0:
             raise RequestError(
                 f"drop_burst = {self.drop_burst:g} goes with drop > 0: it is the length of bursts of lost messages"

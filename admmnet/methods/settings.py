@@ -69,13 +69,7 @@ class MethodSettings(ProblemSettings, PrivacySettings):
         raise AttributeError(f"algorithm = {self.algorithm!r} has no setting {name!r}")
 
     def check(self) -> None:
-        """Fill in form and accountant, and check them.
-
-        Raises
-        ------
-        RequestError
-            Naming the setting and the remedy.
-        """
+        """Fill in form and accountant, and check them."""
         if self.method is None:
             object.__setattr__(self, "method", "proven" if self.budgeted else "published")
         if self.accountant is None:

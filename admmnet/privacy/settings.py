@@ -67,13 +67,7 @@ class PrivacySettings:
         return float(own.get("epsilon", self.epsilon)), float(own.get("delta", self.delta))
 
     def check(self) -> None:
-        """Check the budgets of single agents.
-
-        Raises
-        ------
-        RequestError
-            Naming the table.
-        """
+        """Check the budgets of single agents."""
         if self.account is not None and self.no_account:
             raise RequestError("no_account and account exclude each other: give one of them")
         known = settings_in(PrivacySettings)

@@ -14,13 +14,7 @@ from admmnet.faults.schedule import GraphSchedule, read_schedule
 
 
 def schedule_of(config: RunConfig) -> GraphSchedule | None:
-    """Read the graphs of a run that take turns; their union is the run's graph. None without a schedule.
-
-    Raises
-    ------
-    RequestError
-        Naming file and line.
-    """
+    """Read the graphs of a run that take turns; their union is the run's graph. None without a schedule."""
     if config.topology_schedule is None:
         return None
     seed = config.topology_seed if config.topology_seed is not None else config.seed or 0

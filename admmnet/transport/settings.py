@@ -62,13 +62,7 @@ class NetworkSettings:
     shutdown_deadline: float = _deadline(10.0, help="seconds in which zmq agents must end after an error")
 
     def check(self) -> None:
-        """Check what goes with the transport, and with the graph.
-
-        Raises
-        ------
-        RequestError
-            Naming the setting and the remedy.
-        """
+        """Check what goes with the transport, and with the graph."""
         if self.on_loss == "continue" and self.transport != "zmq":
             raise RequestError(
                 f"on_loss = 'continue' goes with transport = 'zmq', not {self.transport!r}, where one loss ends all"

@@ -65,6 +65,7 @@ MAY_IMPORT = {
         "settings",
         "solvers.losses",
         "solvers.radius",
+        "solvers.settings",
         "types",
     ),
 }

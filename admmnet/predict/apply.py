@@ -59,22 +59,6 @@ class NewData:
 def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
     """Load rows encoded exactly as the model's features.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    new : NewData
-        Which rows.
-    part : {"test", "train", "all"}
-        Rows of the run's own data by its draw; other files are taken whole, so that it must be "all".
-    labelled : bool
-        Whether labels are needed.
-
-    Returns
-    -------
-    NewRows
-        The rows, d wide.
-
     Raises
     ------
     RequestError

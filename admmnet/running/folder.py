@@ -126,19 +126,7 @@ def ledger_path(folder: Path, agent: int, agents: int) -> Path:
 
 
 class MetricsFile:
-    """metrics.csv: a row an agent and round, agent -1 being the network.
-
-    Parameters
-    ----------
-    path : Path
-        File to write.
-    training : bool
-        Whether the training figures are told.
-    start : int
-        First round to come: of a file that exists, what belongs to earlier rounds is kept.
-    clock : bool
-        Whether there are virtual times.
-    """
+    """metrics.csv: a row an agent and round, agent -1 being the network."""
 
     def __init__(self, path: Path, *, training: bool, start: int = 0, clock: bool = False) -> None:
         self._columns = len(PUBLIC_COLUMNS + TRAINING_COLUMNS if training else PUBLIC_COLUMNS)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.series.song_sgd import learning_rates
 from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
 from admmnet.types import Vector
+from tests.test_imports import loaded_by
 
 from .records import KINDS, duality_gap, feasible, make_problem, problem, records, rng
 from .runs import (
@@ -31,7 +30,7 @@ from .runs import (
     run_song_sgd,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SCD: dict[str, Any] = {"batch": 4, "clip": 0.5, "noise_multiplier": 1.0, "steps": 3}
 RNGS: dict[str, Any] = {"batch_rng": rng(1), "noise_rng": rng(2)}
 
@@ -271,15 +270,6 @@ def test_refusals_of_primal_dp_scd() -> None:
 def test_gradient_steps_that_run_away_end_in_an_error(batch: int) -> None:
     with pytest.raises(RunError, match="learning_rate = 1e"):
         run_sgd(problem("squared", 8, 2, 0.1), batch=batch, learning_rate=1e30, steps=100, rng=rng(1))
-
-
-def loaded_by(code: str) -> set[str]:
-    script = f"import sys\n{code}\nsys.stderr.write(' '.join({{n.partition('.')[0] for n in sys.modules}}))"
-    ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return set(ended.stderr.split())
 
 
 def test_numba_and_scipy_stay_off_everybody_elses_path() -> None:

@@ -12,8 +12,7 @@ from admmnet.errors import RequestError
 from admmnet.estimators.fit import fit, prepare_rows
 from admmnet.holder import Holder
 from admmnet.types import Matrix, Vector
-
-from .records import rng
+from tests.holder.series.records import rng
 
 PRIVATE: list[dict[str, Any]] = [
     {"algorithm": "dp-scd"},

@@ -72,7 +72,7 @@ def _no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         raise AssertionError("a data set was touched")
 
     monkeypatch.setattr(loading, "load", touched)
-    monkeypatch.setattr("admmnet.running.plan.load", touched)
+    monkeypatch.setattr("admmnet.running.loading.load", touched)
     monkeypatch.chdir(tmp_path)
 
 

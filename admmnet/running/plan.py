@@ -68,6 +68,11 @@ class Plan:
     notes: tuple[str, ...]
 
     @property
+    def rounds(self) -> int:
+        """Rounds that are planned."""
+        return self.method.rounds
+
+    @property
     def worst_cases(self) -> dict[int, Totals]:
         """All that this process's agents can be charged."""
         return {i: own.worst_case for i, own in self.agents.items() if own.worst_case is not None}

@@ -246,13 +246,17 @@ def _declared(path: Path) -> int:
         return 0
 
 
-def _read_part(path: Path) -> tuple[int, int] | None:
+def _read_json(path: Path) -> Any:
     try:
-        part = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
+        return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
+
+
+def _read_part(path: Path) -> tuple[int, int] | None:
+    if not path.exists():
+        return None
+    part = _read_json(path)
     keys = ("agent", "agents")
     if (
         not isinstance(part, dict)
@@ -266,12 +270,9 @@ def _read_part(path: Path) -> tuple[int, int] | None:
 
 
 def _read_summary(path: Path) -> dict[str, Any] | None:
-    try:
-        summary = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError) as error:
-        raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
+    summary = _read_json(path)
     if not isinstance(summary, dict) or not isinstance(summary.get("ledgers"), dict):
         raise CheckFailed(f"{path}: has no digests of the ledgers")
     return summary

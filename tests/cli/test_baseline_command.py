@@ -244,3 +244,15 @@ def test_a_missing_library_is_named(
     assert printed.code == 2
     assert "pip install 'admmnet[baselines]'" in printed.err
     assert not (tmp_path / "run").exists()
+
+
+def test_an_account_spans_runs_until_nothing_is_left(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
+    words = ("dp-sgd", "--data", people, "--no-test", "--epochs", "1", "--account", tmp_path / "account")
+    admmnet.ok("baseline", *words, "-o", tmp_path / "one")
+    printed = admmnet("baseline", *words, "-o", tmp_path / "two")
+    assert (printed.code, len(printed.err.splitlines())) == (4, 1)
+    assert "--epsilon" in printed.err
+    assert not (tmp_path / "two").exists()
+    admmnet.ok("baseline", *words, "--epsilon", "2", "-o", tmp_path / "three")
+    assert "zero-out" in (tmp_path / "account/agent-000.jsonl").read_text()
+    assert "agent" in admmnet.ok("account", "show", tmp_path / "account")

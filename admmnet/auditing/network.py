@@ -37,15 +37,7 @@ Side = Literal["objective", "output"]
 
 @dataclass(frozen=True)
 class MinimiserRelease:
-    """One release of pp-admm, its linear term chosen by the neighbours.
-
-    Parameters
-    ----------
-    release : {"objective", "output"}
-        Where its noise is.
-    epsilon, delta : float
-        What it is calibrated to.
-    """
+    """One release of pp-admm, its linear term chosen by the neighbours."""
 
     release: Side
     epsilon: float = 4.0
@@ -72,15 +64,7 @@ class MinimiserRelease:
 
 @dataclass(frozen=True)
 class AgentRounds:
-    """All rounds of one pp-admm agent whose neighbour sends what keeps its minimiser where the canary counts.
-
-    Parameters
-    ----------
-    rounds : int
-        T.
-    release, epsilon, delta
-        As of ``MinimiserRelease``.
-    """
+    """All rounds of one pp-admm agent whose neighbour sends what keeps its minimiser where the canary counts."""
 
     rounds: int = 12
     release: Side = "objective"
@@ -131,15 +115,7 @@ def steering(agent: Agent, linear: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class NoisyQuestion:
-    """Questions of the Gaussian gate, all at one centre.
-
-    Parameters
-    ----------
-    rounds : int
-        How many are asked.
-    epsilon, delta : float
-        What all of them are calibrated to.
-    """
+    """Questions of the Gaussian gate, all at one centre."""
 
     rounds: int = 1
     epsilon: float = 4.0
@@ -174,15 +150,7 @@ class NoisyQuestion:
 
 @dataclass(frozen=True)
 class HeldQuestions:
-    """Questions of the gate with a held threshold: noes at a centre where the canary lowers the fall, then a yes.
-
-    Parameters
-    ----------
-    noes : int
-        Questions before the last.
-    epsilon, delta : float
-        What a start is calibrated to.
-    """
+    """Questions of the gate with a held threshold: noes at a centre where the canary lowers the fall, then a yes."""
 
     noes: int = 3
     epsilon: float = 4.0
@@ -227,13 +195,7 @@ class HeldQuestions:
 
 @dataclass(frozen=True)
 class GammaRelease:
-    """One release of dvp, its linear term chosen by the neighbours.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        What it is calibrated to.
-    """
+    """One release of dvp, its linear term chosen by the neighbours."""
 
     epsilon: float = 4.0
     delta: float = 1e-5

@@ -30,19 +30,7 @@ RECORDS, CLIP, LEARNING_RATE = 40, 0.02, 0.1
 
 @dataclass(frozen=True)
 class SampledSteps:
-    """A run of dp-sgd or dp-scd.
-
-    Parameters
-    ----------
-    algorithm : {"dp-sgd", "dp-scd"}
-        Which of them.
-    rate : float
-        L/N. With 1 every batch holds all records, and the scores are normal.
-    steps : int
-        T.
-    epsilon, delta : float
-        What the run is calibrated to.
-    """
+    """A run of dp-sgd or dp-scd."""
 
     algorithm: Literal["dp-sgd", "dp-scd"]
     rate: float = 0.5

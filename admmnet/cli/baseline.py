@@ -28,6 +28,7 @@ _WORDS = {
     "regularisation": "weight lambda of ||theta||^2/2 beside the mean loss; auto: 1e-4, 1e-5 for hinge",
     "epsilon": "privacy budget epsilon",
     "delta": "privacy budget delta; auto: 0.1 over the records, at most 1e-5",
+    "checkpoint_every": "epochs between checkpoints, from which --resume goes on; needs --seed",
     "group_size": "also report what a person with this many records is promised",
 }
 """Help where that of `run` speaks of a network."""

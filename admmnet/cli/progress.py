@@ -37,7 +37,7 @@ class Progress:
             transient=True,
         )
         self._bar.start()
-        self._task = self._bar.add_task("rounds", total=plan.method.rounds, error="")
+        self._task = self._bar.add_task("rounds", total=plan.rounds, error="")
 
     def advance(self, round: int, error: float) -> None:
         """Count a round."""

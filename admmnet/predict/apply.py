@@ -24,7 +24,6 @@ from admmnet.data.sets import public_schema
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
 from admmnet.errors import RequestError
 from admmnet.predict.model import Model, read_model
-from admmnet.running.observer import test_error
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Vector
 
@@ -58,22 +57,6 @@ class NewData:
 
 def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
     """Load rows encoded exactly as the model's features.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    new : NewData
-        Which rows.
-    part : {"test", "train", "all"}
-        Rows of the run's own data by its draw; other files are taken whole, so that it must be "all".
-    labelled : bool
-        Whether labels are needed.
-
-    Returns
-    -------
-    NewRows
-        The rows, d wide.
 
     Raises
     ------
@@ -198,14 +181,48 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
     assert rows.y is not None  # labels were asked for
-    if _real(model, rows):
-        return _evaluate_real(model, rows, chosen)
-    require_classes(rows, "evaluate")
+    real = _real(model, rows)
+    if not real:
+        require_classes(rows, "evaluate")
     with _one_thread():
-        errors = np.array([test_error(rows.X, rows.y, model.vector(i)) for i in range(len(model.theta))])
-        consensus = test_error(rows.X, rows.y, model.consensus)
-        score = rows.X @ model.consensus
-    ahead, positive = score > 0.0, rows.y > 0.0
+        scores = [rows.X @ theta for theta in (model.consensus, *map(model.vector, range(len(model.theta))))]
+    figure = _mean_square if real else _share_wrong
+    consensus, *errors = (figure(score, rows.y) for score in scores)
+    facts: dict[str, Any] = {
+        "run": str(model.folder),
+        "data": {
+            "name": rows.name,
+            "part": chosen,
+            "rows": len(rows.y),
+            "negative": None if real else rows.labels[0],
+            "positive": None if real else rows.labels[1],
+        },
+        "error": {
+            "consensus": consensus,
+            "mean": float(np.mean(errors)),
+            "std": float(np.std(errors)),
+        },
+    }
+    per_agent = {"per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)]}
+    if real:
+        assert rows.target is not None  # `_real` has looked
+        facts["error"]["root_in_units"] = math.sqrt(consensus) * rows.target.reach
+        facts |= {"metric": "mean-squared-error", "variance": float(np.var(rows.y))}
+        return facts | dict.fromkeys(("majority_error", "log_loss", "confusion")) | per_agent
+    return facts | _of_classes(scores[0], rows.y, logistic=model.config.loss == "logistic") | per_agent
+
+
+def _mean_square(score: Vector, y: Vector) -> float:
+    return float(np.mean(np.square(score - y)))
+
+
+def _share_wrong(score: Vector, y: Vector) -> float:
+    return float(np.mean((score > 0.0) != (y > 0.0)))
+
+
+def _of_classes(score: Vector, y: Vector, *, logistic: bool) -> dict[str, Any]:
+    """What classes have besides errors; scores of losses that are not logistic are no log-odds."""
+    ahead, positive = score > 0.0, y > 0.0
     share = float(np.mean(positive))
     counts = {
         "true_positive": ahead & positive,
@@ -214,57 +231,15 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         "false_negative": ~ahead & positive,
     }
     return {
-        "run": str(model.folder),
-        "data": {
-            "name": rows.name,
-            "part": chosen,
-            "rows": len(rows.y),
-            "negative": rows.labels[0],
-            "positive": rows.labels[1],
-        },
-        "error": {
-            "consensus": consensus,
-            "mean": float(errors.mean()),
-            "std": float(errors.std()),
-        },
         "majority_error": min(share, 1.0 - share),
-        # scores of other losses are no log-odds
-        "log_loss": float(np.mean(get_loss("logistic").value(score, rows.y)))
-        if model.config.loss == "logistic"
-        else None,
+        "log_loss": float(np.mean(get_loss("logistic").value(score, y))) if logistic else None,
         "confusion": {name: int(np.sum(which)) for name, which in counts.items()},
-        "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors.tolist())],
     }
 
 
 def _real(model: Model, rows: NewRows) -> bool:
     """Whether rows have real targets, and the model was trained on such."""
     return rows.task == "regression" and model.config.baseline and model.config.loss == "squared"
-
-
-def _evaluate_real(model: Model, rows: NewRows, part: Part) -> dict[str, Any]:
-    """Mean squared errors of scaled targets, and what that is in the target's own unit."""
-    assert rows.y is not None
-    assert rows.target is not None  # `_real` has looked
-    with _one_thread():
-        vectors = [model.consensus, *(model.vector(i) for i in range(len(model.theta)))]
-        consensus, *errors = (float(np.mean(np.square(rows.X @ theta - rows.y))) for theta in vectors)
-    return {
-        "run": str(model.folder),
-        "data": {"name": rows.name, "part": part, "rows": len(rows.y), "negative": None, "positive": None},
-        "metric": "mean-squared-error",
-        "error": {
-            "consensus": consensus,
-            "mean": float(np.mean(errors)),
-            "std": float(np.std(errors)),
-            "root_in_units": math.sqrt(consensus) * rows.target.reach,
-        },
-        "variance": float(np.var(rows.y)),
-        "majority_error": None,
-        "log_loss": None,
-        "confusion": None,
-        "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)],
-    }
 
 
 def _one_thread() -> AbstractContextManager[Any]:

@@ -126,19 +126,7 @@ def ledger_path(folder: Path, agent: int, agents: int) -> Path:
 
 
 class MetricsFile:
-    """metrics.csv: a row an agent and round, agent -1 being the network.
-
-    Parameters
-    ----------
-    path : Path
-        File to write.
-    training : bool
-        Whether the training figures are told.
-    start : int
-        First round to come: of a file that exists, what belongs to earlier rounds is kept.
-    clock : bool
-        Whether there are virtual times.
-    """
+    """metrics.csv: a row an agent and round, agent -1 being the network."""
 
     def __init__(self, path: Path, *, training: bool, start: int = 0, clock: bool = False) -> None:
         self._columns = len(PUBLIC_COLUMNS + TRAINING_COLUMNS if training else PUBLIC_COLUMNS)
@@ -258,13 +246,17 @@ def _declared(path: Path) -> int:
         return 0
 
 
-def _read_part(path: Path) -> tuple[int, int] | None:
+def _read_json(path: Path) -> Any:
     try:
-        part = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
+        return json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
+
+
+def _read_part(path: Path) -> tuple[int, int] | None:
+    if not path.exists():
+        return None
+    part = _read_json(path)
     keys = ("agent", "agents")
     if (
         not isinstance(part, dict)
@@ -278,12 +270,9 @@ def _read_part(path: Path) -> tuple[int, int] | None:
 
 
 def _read_summary(path: Path) -> dict[str, Any] | None:
-    try:
-        summary = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except (OSError, ValueError) as error:
-        raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
+    summary = _read_json(path)
     if not isinstance(summary, dict) or not isinstance(summary.get("ledgers"), dict):
         raise CheckFailed(f"{path}: has no digests of the ledgers")
     return summary

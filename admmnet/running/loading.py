@@ -113,8 +113,8 @@ def _check_checkpoints(config: RunConfig) -> None:
     if asked and not config.seeded and not METHODS[config.algorithm].goes_on:
         raise RequestError(
             f"checkpoints do not go with {config.algorithm} without a seed: its steps go on from what stays with the "
-            "holder (dual variables, batches, noise), which no checkpoint of such a run keeps; run anew, with "
-            "--account so that what is spent counts"
+            "holder (dual variables, batches, noise), which no checkpoint of such a run keeps; leave out "
+            "--checkpoint-every, or give --seed for a simulation"
         )
 
 

@@ -20,7 +20,7 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.privacy.ledger.file import Ledger, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
-from admmnet.running import folder as records
+from admmnet.running import folder as run_folder
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.loading import Loader, block_of
@@ -186,9 +186,9 @@ def _run(
         )
         if is_writer(transport):
             if plan.data.encoding is not None:
-                records.write_json(folder / ENCODING, plan.data.encoding)
-            records.write_model(folder / "model.npz", theta, plan.data.feature_names)
-            records.write_json(folder / "summary.json", summary)
+                run_folder.write_json(folder / ENCODING, plan.data.encoding)
+            run_folder.write_model(folder / "model.npz", theta, plan.data.feature_names)
+            run_folder.write_json(folder / "summary.json", summary)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)
 
@@ -230,24 +230,24 @@ def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
     """Run folder, made if the run is new; no other run can have it until ``opened`` is closed."""
     out = plan.config.out
     if out is None:
-        out = str(records.agreed_folder(world, plan.config.algorithm))
+        out = str(run_folder.agreed_folder(world, plan.config.algorithm))
     folder, first = Path(out), world.rank == 0 or not world.shared_folder
 
     def create() -> None:
         if plan.config.resume is None:
             if first:
-                records.create_folder(folder)
+                run_folder.create_folder(folder)
                 (folder / "config.toml").write_text(to_toml(plan.config), encoding="utf-8")
             if not world.shared_folder:
-                records.write_part(folder, world.rank, world.size)
+                run_folder.write_part(folder, world.rank, world.size)
         if first:
-            opened.enter_context(records.hold(folder, first=True))
+            opened.enter_context(run_folder.hold(folder, first=True))
             if (folder / "summary.json").exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
 
     run_on_all(world, create)
     if not first:
-        opened.enter_context(records.hold(folder, first=False))
+        opened.enter_context(run_folder.hold(folder, first=False))
     return folder
 
 
@@ -286,6 +286,6 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         version=__version__,
         adjacency=own.adjacency,
     )
-    path = records.ledger_path(folder, agent, len(plan.graph))
+    path = run_folder.ledger_path(folder, agent, len(plan.graph))
     durable, account = not config.simulation, plan.accounts.get(agent)
     return Ledger(path, header, budget, durable=durable, account=account, since=since)

@@ -69,6 +69,11 @@ class Plan:
     notes: tuple[str, ...]
 
     @property
+    def rounds(self) -> int:
+        """Rounds that are planned."""
+        return self.method.rounds
+
+    @property
     def worst_cases(self) -> dict[int, Totals]:
         """All that this process's agents can be charged."""
         return {i: own.worst_case for i, own in self.agents.items() if own.worst_case is not None}
@@ -76,15 +81,6 @@ class Plan:
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
     """Decide everything that precedes the first round; errors are raised on every process alike.
-
-    Parameters
-    ----------
-    config : RunConfig
-        The settings.
-    world : World
-        The processes of the run.
-    loader : callable, optional
-        Where the records come from; one that keeps what it has loaded saves reading it again.
 
     Raises
     ------
@@ -145,25 +141,6 @@ def decide(
     accounts: Mapping[int, AccountFile] = MappingProxyType({}),
 ) -> tuple[Method, dict[int, AgentPlan]]:
     """Choose and calibrate from public facts; errors are raised on every process alike.
-
-    Parameters
-    ----------
-    config : RunConfig
-        From ``fixed``, delta a number.
-    graph : networkx.Graph
-    world : World
-    owners : sequence of sequence of int
-        Agents of every process.
-    public : Public
-    accounts : mapping
-        Open accounts of this process's agents.
-
-    Returns
-    -------
-    Method
-        Its ``settings`` have no ``auto`` that is one for all agents.
-    dict
-        Plans of this process's agents.
 
     Raises
     ------

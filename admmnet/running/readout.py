@@ -39,22 +39,7 @@ class TailAverage:
 
 
 def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:
-    """Average released vectors over the graph with Metropolis weights until the agents nearly agree.
-
-    Parameters
-    ----------
-    transport : Transport
-        Messages start at this ``round``.
-    theta : ndarray of shape (N, d)
-        Last released vectors; of these, an agent uses its own and what it hears.
-
-    Returns
-    -------
-    ndarray of shape (N, d)
-        Every agent's vector after gossip; their mean is unchanged.
-    int
-        Number of gossip rounds, docs/algorithms.md eq. (24).
-    """
+    """Average released vectors over the graph with Metropolis weights until the agents nearly agree."""
     steps = gossip_rounds(graph)
     own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
     for step in range(steps):

@@ -51,6 +51,11 @@ class Started:
     config: RunConfig
     graph: nx.Graph
 
+    @property
+    def rounds(self) -> int:
+        """Rounds that are planned."""
+        return int(self.config.rounds)
+
 
 def run_spawned(
     config: RunConfig,

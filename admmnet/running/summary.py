@@ -21,7 +21,7 @@ from admmnet.data import Records
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger.form import finite
-from admmnet.running import folder as records
+from admmnet.running import folder as run_folder
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.transport import Transport
@@ -61,7 +61,7 @@ def summarise(
     mine = {
         "agents": [_agent_entry(agent, observer) for agent in agents],
         "digests": [
-            [f"ledger/{agent.ledger.path.name}", records.sha256(agent.ledger.path)] for agent in agents
+            [f"ledger/{agent.ledger.path.name}", run_folder.sha256(agent.ledger.path)] for agent in agents
         ],
         "seconds": [round(value, digits) for value in times],
         "frames": getattr(transport.world, "counts", {}),
@@ -155,7 +155,7 @@ class Said:
         """Take in the word of a process whose agents are ``own``; this process's own comes first."""
         if not isinstance(answer, dict):
             return
-        mine, names = set(own), {f"ledger/{records.ledger_path(folder, i, agents).name}" for i in own}
+        mine, names = set(own), {f"ledger/{run_folder.ledger_path(folder, i, agents).name}" for i in own}
         for entry in _items(answer.get("agents")):
             if self._is_entry(entry) and entry["agent"] in mine:
                 self.entries[entry["agent"]] = entry

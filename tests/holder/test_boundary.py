@@ -250,7 +250,7 @@ RULES: dict[str, tuple[Rule, set[tuple[str, str]]]] = {
     "secrets": (secrets, SECRETS),
     "shards": (shards, SHARDS),
     "simulated": (simulated, SIMULATED),
-    "imports": (imports, {("admmnet/methods/__init__.py", "__getitem__")}),  # our own methods by name
+    "imports": (imports, set()),
 }
 
 

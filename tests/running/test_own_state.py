@@ -104,7 +104,7 @@ def site(place: Place) -> OneSite:
 
 
 @pytest.mark.usefixtures("strangers")
-@pytest.mark.parametrize("after", [0, 3, 5])
+@pytest.mark.parametrize("after", [0, 4])
 def test_an_outside_method_of_the_network_goes_on(after: int, place: Place) -> None:
     whole = place.whole("whole", algorithm="heavy-ball")
     cut = place.interrupted("cut", after, algorithm="heavy-ball", checkpoint_every=1)
@@ -135,9 +135,8 @@ SITES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", SITES)
 def test_single_site_methods_go_on_with_what_a_seeded_checkpoint_keeps(name: str, site: OneSite) -> None:
     whole = site.whole("whole", **SITES[name])
-    for after in (0, 3):
-        cut = site.interrupted(f"cut{after}", after, checkpoint_every=1, **SITES[name])
-        assert_same(whole, site.resume(cut))
+    cut = site.interrupted("cut", 2, checkpoint_every=1, **SITES[name])
+    assert_same(whole, site.resume(cut))
 
 
 def test_without_a_seed_they_are_refused_before_anything_is_written(site: OneSite) -> None:

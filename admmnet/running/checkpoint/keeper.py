@@ -58,17 +58,6 @@ def settings_digest(config: RunConfig) -> str:
 class Keeper:
     """Writes a run's checkpoints and restores from the newest one that all processes have whole.
 
-    Parameters
-    ----------
-    config : RunConfig
-        Resolved settings; ``resume`` says whether to go on, ``checkpoint_every`` how often to save.
-    method : Method
-    holders : mapping
-        Holders of this process's agents; seeded checkpoints keep fingerprints of their records.
-    transport : Transport
-    folder : Path
-        Run folder.
-
     Attributes
     ----------
     start : int

@@ -17,20 +17,7 @@ from admmnet.running.checkpoint.state import Array, State
 
 
 def pack(states: Mapping[str, State]) -> tuple[list[list[Any]], dict[str, Array]]:
-    """Stack arrays of one name, type, shape and order; return their index and the stacks.
-
-    Parameters
-    ----------
-    states : mapping
-        Owner to its arrays.
-
-    Returns
-    -------
-    list
-        Of every stack: the array's name, whether it is in Fortran order, the owners in order.
-    dict
-        The stacks, ``"0"``, ``"1"``, ... in the order of the list.
-    """
+    """Stack arrays of one name, type, shape and order; return their index and the stacks."""
     piles: dict[tuple[str, str, tuple[int, ...], bool], list[str]] = {}
     for owner, state in states.items():
         for name, value in state.items():

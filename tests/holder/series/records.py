@@ -13,7 +13,7 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
 from admmnet.types import Matrix, Vector
 
 KINDS = ("squared", "logistic", "hinge")
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 def rng(*seed: int) -> np.random.Generator:

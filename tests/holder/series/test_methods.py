@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +16,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.holder.series.song_sgd import learning_rates
 from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
 from admmnet.types import Vector
+from tests.test_imports import loaded_by
 
 from .records import KINDS, duality_gap, feasible, make_problem, problem, records, rng
 from .runs import (
@@ -31,7 +30,7 @@ from .runs import (
     run_song_sgd,
 )
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SCD: dict[str, Any] = {"batch": 4, "clip": 0.5, "noise_multiplier": 1.0, "steps": 3}
 RNGS: dict[str, Any] = {"batch_rng": rng(1), "noise_rng": rng(2)}
 
@@ -198,37 +197,49 @@ def test_song_projects_onto_the_ball() -> None:
     assert min(norms) < 0.499
 
 
-@pytest.mark.parametrize("run", [run_dp_scd, run_seq_dp_scd, run_dp_sgd])
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"noise_multiplier": -1.0}, "noise_multiplier = -1.0"),
-        ({"noise_multiplier": math.nan}, "noise_multiplier = nan"),
-        ({"clip": 0.0}, "clip = 0.0 .*positive"),
-        ({"clip": math.inf}, "clip = inf bounds nothing"),
-        ({"batch": 9}, "batch = 9 .* 1 to 8"),
-        ({"sampling": "all"}, "sampling = 'all'"),
-        ({"steps": 0}, "steps = 0"),
-    ],
+GRADIENT = run_dp_sgd, {"learning_rate": 0.1}
+PRIVATE: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
+    (run_dp_scd, {}),
+    (run_seq_dp_scd, {}),
+    GRADIENT,
 )
-def test_refusals_of_private_methods(run: Callable[..., Any], change: dict[str, Any], words: str) -> None:
-    extra = {"learning_rate": 0.1} if run is run_dp_sgd else {}
-    with pytest.raises(RequestError, match=words):
-        run(problem("hinge", 8, 2, 0.1), **{**SCD, **RNGS, **extra, **change})
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"noise_multiplier": -1.0}, "noise_multiplier"),
+    ({"noise_multiplier": math.nan}, "noise_multiplier"),
+    ({"clip": 0.0}, "clip"),
+    ({"clip": math.inf}, "bounds nothing"),
+    ({"batch": 9}, "1 to 8"),
+    ({"sampling": "all"}, "sampling"),
+    ({"steps": 0}, "steps"),
+]
+SONG: dict[str, Any] = {"batch": 2, "epsilon": 1.0}
+REFUSED: list[tuple[Callable[..., Any], str, dict[str, Any], str]] = [
+    *((run, "hinge", SCD | RNGS | own | change, word) for run, own in PRIVATE for change, word in WRONG),
+    (run_seq_dp_scd, "hinge", SCD | RNGS | {"sampling": "poisson"}, "poisson"),
+    (run_seq_dp_scd, "hinge", SCD | RNGS | {"bound": "contraction"}, "rows of norm 1"),
+    (run_seq_dp_scd, "hinge", SCD | RNGS | {"bound": "tight"}, "contraction"),
+    (run_seq_dp_scd, "hinge", SCD | RNGS | {"tiny": 0.5}, "tiny"),
+    (run_primal_dp_scd, "hinge", SCD | RNGS, "hinge loss"),
+    (run_primal_dp_scd, "squared", SCD | RNGS, "number of features"),
+    *(
+        (run_song_sgd, kind, SONG | change | {"order_rng": rng(1), "noise_rng": rng(2)}, word)
+        for kind, change, word in (
+            ("squared", {}, "squared loss"),
+            ("hinge", {"epsilon": 0.0}, "epsilon"),
+            ("hinge", {"epsilon": np.ones(7)}, "each of the 8 records"),
+            ("hinge", {"batch": 9}, "batch"),
+            ("hinge", {"scale": 0.0}, "scale"),
+            ("hinge", {"schedule": "log"}, "schedule"),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"sampling": "poisson"}, "poisson.*can have more"),
-        ({"bound": "contraction"}, "rows of norm 1"),
-        ({"bound": "tight"}, "choose one of published, contraction"),
-        ({"tiny": 0.5}, "tiny = 0.5"),
-    ],
-)
-def test_refusals_of_seq_dp_scd(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError, match=words):
-        run_seq_dp_scd(problem("hinge", 8, 2, 0.1), **{**SCD, **RNGS, **change})
+@pytest.mark.parametrize("case", range(len(REFUSED)))
+def test_what_is_out_of_range_is_named(case: int) -> None:
+    run, kind, settings, word = REFUSED[case]
+    with pytest.raises(RequestError, match=word):
+        run(problem(kind, 8, 2, 0.1), **settings)
 
 
 def test_seq_dp_scd_with_the_contraction_bound_has_the_noise_of_independent_steps() -> None:
@@ -242,44 +253,10 @@ def test_seq_dp_scd_with_the_contraction_bound_has_the_noise_of_independent_step
     assert done.sigma == pytest.approx(math.sqrt(2.0) * 0.5)
 
 
-@pytest.mark.parametrize(
-    ("run", "settings", "words"),
-    [
-        (run_song_sgd, {"batch": 2, "epsilon": 1.0}, "squared loss.*logistic or hinge"),
-        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": 0.0}, "epsilon must be one positive"),
-        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": np.ones(7)}, "each of the 8 records"),
-        (run_song_sgd, {"kind": "hinge", "batch": 9, "epsilon": 1.0}, "batch = 9"),
-        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": 1.0, "scale": 0.0}, "scale = 0"),
-        (run_song_sgd, {"kind": "hinge", "batch": 2, "epsilon": 1.0, "schedule": "log"}, "schedule = 'log'"),
-    ],
-)
-def test_refusals_of_song_sgd(run: Callable[..., Any], settings: dict[str, Any], words: str) -> None:
-    p = problem(settings.pop("kind", "squared"), 8, 2, 0.1)
-    with pytest.raises(RequestError, match=words):
-        run(p, **settings, order_rng=rng(1), noise_rng=rng(2))
-
-
-def test_refusals_of_primal_dp_scd() -> None:
-    X = np.array([[0.6, 0.0], [0.0, 0.5]])
-    with pytest.raises(RequestError, match="does not take the hinge loss"):
-        run_primal_dp_scd(make_problem(X, [1.0, -1.0], "hinge", 0.1), **{**SCD, **RNGS})
-    with pytest.raises(RequestError, match=r"from 1 to 2 \(the number of features"):
-        run_primal_dp_scd(make_problem(X, [1.0, -1.0], "squared", 0.1), **{**SCD, **RNGS})
-
-
 @pytest.mark.parametrize("batch", [1, 4])
 def test_gradient_steps_that_run_away_end_in_an_error(batch: int) -> None:
     with pytest.raises(RunError, match="learning_rate = 1e"):
         run_sgd(problem("squared", 8, 2, 0.1), batch=batch, learning_rate=1e30, steps=100, rng=rng(1))
-
-
-def loaded_by(code: str) -> set[str]:
-    script = f"import sys\n{code}\nsys.stderr.write(' '.join({{n.partition('.')[0] for n in sys.modules}}))"
-    ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == 0, ended.stderr
-    return set(ended.stderr.split())
 
 
 def test_numba_and_scipy_stay_off_everybody_elses_path() -> None:

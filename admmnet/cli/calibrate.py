@@ -114,6 +114,12 @@ def charges_of(plan: AgentPlan, form: str, delta: float) -> list[dict[str, Any]]
     return charges
 
 
+def _decided(config: Any, name: str) -> float | None:
+    """A number among a method's settings; None where it has no such setting, or leaves it open."""
+    value = getattr(config, name, None)
+    return None if value in (None, "auto") else float(value)
+
+
 def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
     from admmnet.privacy.ledger.form import total_line
 
@@ -132,7 +138,7 @@ def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
                 "proximal": plan.proximal,
                 "sigma1": getattr(noise, "sigma1", None),
                 "rate": getattr(noise, "rate", None),
-                "sigma2": noise.sigma2,
+                "sigma2": getattr(noise, "sigma2", None),
                 "order": budget.alpha,
                 "charges": charges_of(plan, str(config.method), budget.delta),
                 "worst_case": total_line(plan.worst_case, budget.delta),
@@ -142,10 +148,8 @@ def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
         "algorithm": config.algorithm,
         "method": config.method,
         "accountant": config.accountant if config.budgeted else None,
-        "rounds": config.rounds,
-        "eta": config.eta,
-        "beta": config.beta,
-        "regularisation": config.regularisation,
+        "rounds": method.rounds,
+        **{name: _decided(config, name) for name in ("eta", "beta", "regularisation")},
         "agents": agents,
     }
 
@@ -156,9 +160,12 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
 
     answer, config = _as_json(method, plans), method.settings
     print(
-        f"{config.algorithm} ({config.method}), {len(plans)} agents, {config.rounds} rounds, "
-        f"eta {number(answer['eta'])}, regularisation {number(answer['regularisation'])}, "
-        f"beta {number(float(config.beta))}"
+        f"{config.algorithm} ({config.method}), {len(plans)} agents, {answer['rounds']} rounds"
+        + "".join(
+            f", {name} {number(answer[name])}"
+            for name in ("eta", "regularisation", "beta")
+            if answer[name] is not None
+        )
     )
     if not config.budgeted:
         print("no privacy: vectors are sent as they are")

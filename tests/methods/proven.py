@@ -105,7 +105,7 @@ class Replay:
             tuple(agent.proximal for agent in agents),
         )
         self.noise = [agent.noise for agent in agents]
-        most = plan.config.max_releases
+        most = getattr(plan.config, "max_releases", plan.config.rounds)
         self.most = int(plan.config.rounds if most == "auto" else most)
         self.threshold = threshold
         self.streams = Streams(5, SEED)

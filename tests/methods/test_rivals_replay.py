@@ -40,7 +40,7 @@ def play(problem: Path, folder: Path, **settings: Any) -> tuple[Plan, Said]:
 
 def strengths_of(plan: Plan) -> Strengths:
     config = plan.config
-    growth, gamma = (0.0 if value == "auto" else value for value in (config.growth, config.gamma))
+    growth, gamma = (getattr(config, name, 0.0) for name in ("growth", "gamma"))
     proximal = tuple(plan.agents[i].proximal for i in range(5))
     return Strengths(plan.agents[0].eta, float(config.regularisation), proximal, float(growth), float(gamma))
 

@@ -62,7 +62,7 @@ def test_ledgers_frame_and_picture(
         result.to_dataframe()
     pytest.importorskip("matplotlib")
     figure = result.plot(tmp_path / "a.png", panels="error, privacy")
-    assert [axes.get_ylabel() for axes in figure.axes[1:]] == ["test error in %", "epsilon spent"]
+    assert [axes.get_ylabel() for axes in figure.axes] == ["test error in %", "epsilon spent"]
     assert (tmp_path / "a.png").is_file()
     with pytest.raises(RequestError, match="panel 'errors' is not one of error,"):
         result.plot(panels="errors")

@@ -5,13 +5,27 @@ and the shards depend on the data seed alone, so that all ranks agree without a 
 further rows for a model that exists.
 """
 
-from admmnet.data.loading import ENCODING, headline, load, load_sparse
-from admmnet.data.records import NewRows, Records, Target, Task, require_classes
-from admmnet.data.scoring import Part, load_new
-from admmnet.data.sets import BUILT_IN
-from admmnet.data.settings import FILE_FORMS, DataSettings
-from admmnet.data.sources import validate
+from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from admmnet.data.loading import ENCODING, headline, load, load_sparse
+    from admmnet.data.records import NewRows, Records, Target, Task, require_classes
+    from admmnet.data.scoring import Part, load_new
+    from admmnet.data.sets import BUILT_IN
+    from admmnet.data.settings import FILE_FORMS, DataSettings
+    from admmnet.data.sources import validate
+
+_HOMES = {
+    **dict.fromkeys(("ENCODING", "headline", "load", "load_sparse"), "loading"),
+    **dict.fromkeys(("NewRows", "Records", "Target", "Task", "require_classes"), "records"),
+    **dict.fromkeys(("Part", "load_new"), "scoring"),
+    **dict.fromkeys(("FILE_FORMS", "DataSettings"), "settings"),
+    "BUILT_IN": "sets",
+    "validate": "sources",
+}
 __all__ = [
     "BUILT_IN",
     "ENCODING",
@@ -29,3 +43,10 @@ __all__ = [
     "require_classes",
     "validate",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name where it is first used: help and the settings do without numpy."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'admmnet.data' has no attribute {name!r}")
+    return getattr(import_module(f"admmnet.data.{_HOMES[name]}"), name)

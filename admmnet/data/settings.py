@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from admmnet.data.sets import BUILT_IN, NAMES, OFFICIAL
 from admmnet.errors import RequestError
+from admmnet.registry import meant
 from admmnet.settings import setting, settings_in
 
 IPUMS = "ipums:"
@@ -115,11 +115,13 @@ class DataSettings:
     @property
     def named(self) -> bool:
         """Whether a known set is meant, not a path."""
-        return self.data in BUILT_IN or self.data.startswith(IPUMS)
+        return self.public_data or self.data.startswith(IPUMS)
 
     @property
     def public_data(self) -> bool:
         """Whether a set is meant that is declared public; files and ``ipums:FILE`` are not."""
+        from admmnet.data.sets import BUILT_IN  # all sets: only where one is asked for
+
         return self.data in BUILT_IN
 
     @property
@@ -165,8 +167,10 @@ def form_of(path: str) -> str:
     """
     match = re.search(r"(\.csv|\.libsvm|\.svm)(\.gz)?$|(\.npz)$", path)
     if match is None:
+        from admmnet.data.sets import BUILT_IN, NAMES
+
         raise RequestError(
-            f"unknown data {path!r}: the names are {NAMES};"
+            f"unknown data {path!r}: {meant(path, BUILT_IN)}the names are {NAMES};"
             f" a file must end with one of {', '.join(FILE_FORMS)}"
         )
     return match[1] or match[3]
@@ -207,6 +211,8 @@ def _check_named(settings: DataSettings) -> None:
             f"{which} goes with a file; {settings.data!r} has a public encoding of its own"
             f" ([data.schema] may hold {' and '.join(sorted(FIXED_KEYS))} alone)"
         )
+    from admmnet.data.sets import OFFICIAL
+
     official = settings.data in OFFICIAL
     if settings.test is not None and not (official and settings.test == "official"):
         allowed = (
@@ -234,8 +240,8 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
     form = form_of(settings.data)
     if settings.test == "official":
         raise RequestError(
-            f"--test official is the own split of a named set such as {OFFICIAL[0]}: with a file give --test the path"
-            " of another file"
+            "--test official is the own split of a named set such as adult: with a file give --test the path of "
+            "another file"
         )
     if settings.test is not None:
         if AGENT in settings.test:

@@ -19,6 +19,8 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.privacy.conversion import gaussian_delta
+
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
@@ -61,6 +63,44 @@ def discrete_gaussian(rng: np.random.Generator, s: float, size: int) -> Integers
         found.append(kept)
         missing -= len(kept)
     return np.concatenate(found)
+
+
+def excess(size: int, s: float, parts: int = 1) -> float:
+    """Bound on the log ratio of the discrete law to that of a rounded Gaussian: docs/privacy.md, eq. (P6).
+
+    Parameters
+    ----------
+    size : int
+        Coordinates d of the integer vector.
+    s : float
+        Standard deviation parameter of the whole noise.
+    parts : int
+        m, where the noise is the sum of m independent N_Z(0, s^2/m).
+
+    Raises
+    ------
+    ValueError
+        If s^2/m is below 1, where no bound is proved.
+    """
+    part = s * s / parts
+    if not part >= 1.0:
+        raise ValueError(
+            f"the noise of each of {parts} parts needs a parameter of at least 1, got {math.sqrt(part):g}"
+        )
+    return size * (1.0 / (24.0 * s * s) + 2.01 * (parts - 1) * math.exp(-(math.pi**2) * part))
+
+
+def discrete_delta(mu: float, kappa: float, epsilon: float) -> float:
+    """Delta of discrete Gaussian releases, docs/privacy.md Theorem 19: e^kappa (P5) + e^epsilon (e^kappa - 1).
+
+    Parameters
+    ----------
+    mu : float
+        Square root of the sum of (sensitivity/s)^2.
+    kappa : float
+        Sum of ``excess``.
+    """
+    return math.exp(kappa) * gaussian_delta(mu, epsilon) + math.exp(epsilon) * math.expm1(kappa)
 
 
 def _exponent(far: Integers, variance: Fraction, t: int, place: int) -> Fraction:

@@ -1,0 +1,193 @@
+"""Discrete Gaussian noise on the integers, drawn exactly.
+
+N_Z(0, s^2) gives the integer j a probability proportional to exp(-j^2/(2 s^2)). The sampler is that of Canonne,
+Kamath, Steinke 2020, "The Discrete Gaussian for Differential Privacy", Algorithms 1 to 3. Each of its decisions "with
+probability exp(-gamma)" compares a uniform number with bounds on exp(-gamma): its first 64 bits with bounds from
+floating point, and where those do not decide, about once in 2^27, further bits with bounds as narrow as it takes. So
+the law is exact.
+"""
+
+from __future__ import annotations
+
+import decimal
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.privacy.conversion import gaussian_delta
+
+Integers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+LARGEST = 2.0**44
+"""Largest s: magnitudes up to 2^5 s are exact in floating point, and all that are ever drawn fit 64 bits."""
+_FAR = 2.0**5
+"""Candidates beyond this many s are decided without floating point, whose exponent is off by at most 2^-40 below it."""
+_SLACK = 2.0**-28
+
+
+def discrete_gaussian(rng: np.random.Generator, s: float, size: int) -> Integers:
+    """Draw N_Z(0, s^2), shape (size,).
+
+    Parameters
+    ----------
+    rng : Generator
+        Its words are taken as independent fair bits.
+    s : float
+        0 < s <= 2^44.
+    size : int
+        How many numbers.
+
+    Raises
+    ------
+    ValueError
+        If s is out of range.
+    """
+    if not 0.0 < s <= LARGEST:
+        raise ValueError(f"s must be above 0 and at most 2^44, got s={s}")
+    bits = max(0, math.frexp(s)[1])
+    variance, t = Fraction(s) ** 2, 2**bits  # t > s, a power of two
+    mean = float(variance / t)
+    found, missing = [np.zeros(0, dtype=np.int64)], size
+    while missing > 0:
+        y = _discrete_laplace(rng, bits, 2 * missing + 16)
+        far = np.abs(y)
+        gamma = np.where(far <= _FAR * s, 0.5 * ((far - mean) / s) ** 2, math.nan)
+        exact = partial(_exponent, far, variance, t)
+        kept = y[_with_probability(rng, gamma, exact)][:missing]
+        found.append(kept)
+        missing -= len(kept)
+    return np.concatenate(found)
+
+
+def excess(size: int, s: float, parts: int = 1) -> float:
+    """Bound on the log ratio of the discrete law to that of a rounded Gaussian: docs/privacy.md, eq. (P6).
+
+    Parameters
+    ----------
+    size : int
+        Coordinates d of the integer vector.
+    s : float
+        Standard deviation parameter of the whole noise.
+    parts : int
+        m, where the noise is the sum of m independent N_Z(0, s^2/m).
+
+    Raises
+    ------
+    ValueError
+        If s^2/m is below 1, where no bound is proved.
+    """
+    part = s * s / parts
+    if not part >= 1.0:
+        raise ValueError(
+            f"the noise of each of {parts} parts needs a parameter of at least 1, got {math.sqrt(part):g}"
+        )
+    return size * (1.0 / (24.0 * s * s) + 2.01 * (parts - 1) * math.exp(-(math.pi**2) * part))
+
+
+def discrete_delta(mu: float, kappa: float, epsilon: float) -> float:
+    """Delta of discrete Gaussian releases, docs/privacy.md Theorem 19: e^kappa (P5) + e^epsilon (e^kappa - 1).
+
+    Parameters
+    ----------
+    mu : float
+        Square root of the sum of (sensitivity/s)^2.
+    kappa : float
+        Sum of ``excess``.
+    """
+    return math.exp(kappa) * gaussian_delta(mu, epsilon) + math.exp(epsilon) * math.expm1(kappa)
+
+
+def _exponent(far: Integers, variance: Fraction, t: int, place: int) -> Fraction:
+    return (int(far[place]) - variance / t) ** 2 / (2 * variance)
+
+
+def _discrete_laplace(rng: np.random.Generator, bits: int, size: int) -> Integers:
+    """Draw at most ``size`` integers of probability ~ exp(-|j|/2^bits)."""
+    low = (_words(rng, size) >> np.uint64(63 - bits) >> np.uint64(1)).astype(np.int64)
+    t = 2**bits
+    low = low[_with_probability(rng, low / t, lambda k: Fraction(int(low[k]), t))]
+    magnitude = low + t * _geometric(rng, len(low))
+    negative = _words(rng, len(low)) >= np.uint64(2**63)
+    kept: Integers = np.where(negative, -magnitude, magnitude)[~(negative & (magnitude == 0))]
+    return kept
+
+
+def _geometric(rng: np.random.Generator, size: int) -> Integers:
+    """Draw j >= 0 of probability ~ exp(-j): the number of e^-k, k = 1, 2, ..., above one uniform number."""
+    words = _words(rng, size)
+    floors = np.array(_powers(), dtype=np.uint64)  # falling; the last is 0
+    count = len(floors) - np.searchsorted(floors[::-1], words, side="right")
+    for place in np.flatnonzero(np.isin(words, floors)):  # 64 bits equal: further bits decide
+        bits = _Uniform(rng, int(words[place]))
+        count[place] = next(k for k in itertools.count() if not bits.below_exp(Fraction(k + 1)))
+    return count.astype(np.int64)
+
+
+def _with_probability(
+    rng: np.random.Generator, gamma: NDArray[np.float64], exact: Callable[[int], Fraction]
+) -> NDArray[np.bool_]:
+    """Whether an event of probability exp(-gamma) happens, for each gamma; nan where only ``exact`` knows it."""
+    words = _words(rng, len(gamma))
+    uniform, p = words * 2.0**-64, np.exp(-gamma)
+    happens = uniform + 2.0**-64 <= p * (1.0 - _SLACK)
+    for place in np.flatnonzero(~happens & ~(uniform >= p * (1.0 + _SLACK))):
+        happens[place] = _Uniform(rng, int(words[place])).below_exp(exact(int(place)))
+    return happens
+
+
+class _Uniform:
+    """A uniform number in [0, 1) whose bits are drawn as they are needed."""
+
+    def __init__(self, rng: np.random.Generator, first: int) -> None:
+        self._rng, self._value, self._bits = rng, first, 64
+
+    def below_exp(self, gamma: Fraction) -> bool:
+        """Whether it is below exp(-gamma); equality has probability zero."""
+        for low, high in exp_bounds(gamma):
+            while True:
+                if Fraction(self._value + 1, 2**self._bits) <= low:
+                    return True
+                if Fraction(self._value, 2**self._bits) >= high:
+                    return False
+                if Fraction(1, 2**self._bits) < high - low:
+                    break  # narrower bounds first
+                self._value = self._value * 2**64 + int(_words(self._rng, 1)[0])
+                self._bits += 64
+        raise AssertionError("bounds end at a point")
+
+
+def exp_bounds(gamma: Fraction) -> Iterator[tuple[Fraction, Fraction]]:
+    """Bounds on exp(-gamma), gamma >= 0, each pair narrower than the last; `decimal` rounds exp correctly."""
+    if not gamma:
+        yield Fraction(1), Fraction(1)
+        return
+    digits = 40
+    while True:
+        context = decimal.Context(prec=digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+        quotient = context.divide(decimal.Decimal(gamma.numerator), decimal.Decimal(gamma.denominator))
+        middle = Fraction(context.exp(-quotient))
+        error = middle * (2 + 2 * math.ceil(gamma)) * Fraction(10) ** (1 - digits)
+        yield max(Fraction(0), middle - error), middle + error
+        digits *= 2
+
+
+@cache
+def _powers() -> tuple[int, ...]:
+    """First 64 bits of e^-1, e^-2, ..., to the first that has none."""
+    found: list[int] = []
+    while not found or found[-1]:
+        low, high = next(exp_bounds(Fraction(len(found) + 1)))
+        floor = math.floor(low * 2**64)
+        assert floor == math.floor(high * 2**64)
+        found.append(floor)
+    return tuple(found)
+
+
+def _words(rng: np.random.Generator, size: int) -> Words:
+    return rng.integers(0, 2**64, size=size, dtype=np.uint64)

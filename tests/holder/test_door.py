@@ -10,9 +10,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released
-from admmnet.privacy.events import (
-    Laplace,
-)
+from admmnet.privacy.events import Laplace
 from admmnet.rng import Purpose, agent_streams
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.newton import LocalSolver

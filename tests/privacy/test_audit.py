@@ -17,19 +17,7 @@ from admmnet.privacy.events import Event, ObjectivePerturbation, Unprotected
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import encode, total_line
 
-from .ledgers import (
-    HEADER,
-    IPP,
-    MASKS,
-    PP,
-    chained,
-    fails,
-    fault,
-    forged,
-    noise_of,
-    parsed,
-    write,
-)
+from .ledgers import HEADER, IPP, MASKS, PP, chained, fails, fault, forged, noise_of, parsed, write
 
 LARGE = bool(os.environ.get("ADMMNET_TEST_LARGE"))
 

@@ -15,19 +15,7 @@ from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
 from admmnet.privacy.ledger.form import encode, event_line
 from admmnet.privacy.ledger.lines import digest
 
-from .ledgers import (
-    HEADER,
-    IPP,
-    PP,
-    Lines,
-    chained,
-    fails,
-    fault,
-    forged,
-    noise_of,
-    parsed,
-    write,
-)
+from .ledgers import HEADER, IPP, PP, Lines, chained, fails, fault, forged, noise_of, parsed, write
 
 
 @pytest.fixture

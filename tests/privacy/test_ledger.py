@@ -21,10 +21,7 @@ from admmnet.privacy.ledger.lines import digest
 HEADER = Header(
     3, (0, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "private", "public-bounds", "0.1.0"
 )
-ROUND = (
-    ObjectivePerturbation(2.0 / 7000, 0.0068, 1.0, 0.25, 1.05, 7000),
-    Gaussian(6e-4, 0.22),
-)
+ROUND = (ObjectivePerturbation(2.0 / 7000, 0.0068, 1.0, 0.25, 1.05, 7000), Gaussian(6e-4, 0.22))
 BUDGET = Budget(1.0, 1e-4, "published")
 HEADER_LINE = (
     '{"kind":"header","schema":1,"agent":3,"neighbours":[0,4],"records":7000,"adjacency":"replace-one",'

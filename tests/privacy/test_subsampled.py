@@ -32,8 +32,7 @@ TWO, ELEVEN = (int(np.argmin(np.abs(ORDERS - order))) for order in (2.0, 11.0))
 
 
 @pytest.mark.parametrize(
-    ("arithmetic", "sigmas"),
-    [("rdp", (7.830, 2.121, 1.299, 0.890)), ("pld", (6.664, 1.886, 1.188, 0.837))],
+    ("arithmetic", "sigmas"), [("rdp", (7.830, 2.121, 1.299, 0.890)), ("pld", (6.664, 1.886, 1.188, 0.837))]
 )
 def test_golden_values(arithmetic: str, sigmas: tuple[float, ...]) -> None:
     """YearPredictionMSD of D21: 50 epochs of 347,786 records in batches of 1,000, delta = 1e-3."""

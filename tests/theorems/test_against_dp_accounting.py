@@ -14,14 +14,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.conversion import (
-    LAMBDAS,
-    ORDERS,
-    epsilon,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-)
+from admmnet.privacy.conversion import LAMBDAS, ORDERS, epsilon, gaussian_delta, gaussian_epsilon, gaussian_mu
 from admmnet.privacy.events import (
     AboveThreshold,
     Event,

@@ -82,13 +82,7 @@ def test_private_duals_differ_from_v_by_its_noise_alone(kind: str) -> None:
     # stronger than Remark 1: on every path, v = X^T alpha + the sum of all noise, up to the released grid
     p = problem(kind, N, D, 0.05, seed=22)
     done = run_dp_scd(
-        p,
-        batch=L,
-        clip=C,
-        noise_multiplier=MULTIPLIER,
-        steps=STEPS,
-        batch_rng=rng(1),
-        noise_rng=rng(2),
+        p, batch=L, clip=C, noise_multiplier=MULTIPLIER, steps=STEPS, batch_rng=rng(1), noise_rng=rng(2)
     )
     noise = rng(2)
     total = sum(MULTIPLIER * C * noise.standard_normal(D) for _ in range(STEPS))

@@ -82,12 +82,6 @@ def test_unequal_agents_stay_within_their_promises(agents: list[PublishedAgent])
         assert max(alone) <= regularisation <= max(alone) * (1.0 + 1e-8)
 
 
-def test_unequal_agents_stay_within_their_promises_at_a_loose_certificate() -> None:
-    agents = [PublishedAgent(7000, 2, 1.0, 1e-4), PublishedAgent(10**6, 1, 1.0, 1e-4)]
-    setting = IPP.changed(beta=1.0, loss_clip=0.5, gate_share=0.9, max_releases=1)
-    assert max(ratios(published(agents, setting)[1], agents)) <= 1.0 + 1e-9
-
-
 @BOTH
 def test_agents_are_calibrated_by_their_facts_alone(setting: RunConfig) -> None:
     a, b = PublishedAgent(7000, 2, 1.0, 1e-4), PublishedAgent(500, 1, 2.0, 1e-4)

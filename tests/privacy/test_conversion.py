@@ -14,7 +14,6 @@ from admmnet.privacy.conversion import (
     LAMBDAS,
     ORDERS,
     allowance,
-    best_order,
     epsilon,
     epsilon_at_orders,
     gaussian_delta,
@@ -80,14 +79,6 @@ def test_epsilon_is_monotone_and_never_negative() -> None:
         assert all(a >= b for a, b in pairwise(values))
     assert epsilon(np.zeros_like(ORDERS), 1e-4) == 0.0
     assert epsilon(np.full_like(ORDERS, np.inf), 1e-4) == math.inf
-
-
-def test_best_order_certifies_the_least_epsilon() -> None:
-    for rho in RHOS:
-        curve = rho * ORDERS
-        order = best_order(curve, 1e-5)
-        assert epsilon_at_orders(curve, 1e-5)[order] == epsilon(curve, 1e-5)
-        assert allowance(order, epsilon(curve, 1e-5) + 1e-9, 1e-5) >= curve[order]
 
 
 @pytest.mark.parametrize("delta", DELTAS)

@@ -164,12 +164,6 @@ def test_another_law_is_found(sampler: Sampler, size: int, tests: list[str]) -> 
         assert found[name] < FALSE, found
 
 
-def test_in_one_dimension_it_is_the_laplace_law() -> None:
-    draws = drawn(gamma_norm_noise, np.random.default_rng(4), 0.5, 1)[:, 0]
-    assert stats.kstest(0.5 * draws, "laplace").pvalue > FALSE
-    assert stats.kstest(0.5 * draws, stats.norm(scale=math.sqrt(2.0)).cdf).pvalue < FALSE
-
-
 def test_noise_is_one_radius_and_one_direction_of_the_stream() -> None:
     for size in DIMENSIONS:
         noise = gamma_norm_noise(np.random.default_rng(5), 40.0, size)

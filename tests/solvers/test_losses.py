@@ -230,16 +230,6 @@ def test_squared_conjugate_has_no_ends() -> None:
     np.testing.assert_allclose(Squared().conjugate(s, y), [5e5 - 1e3, 4.0, 0.0, 6.0, np.inf])
 
 
-@both_labels
-def test_a_wide_huber_is_the_squared_loss(label: float) -> None:
-    u = np.linspace(-40.0, 40.0, 801)
-    y = labels(label, u)
-    for function in ("value", "derivative", "curvature"):
-        np.testing.assert_array_equal(
-            getattr(Huber(50.0), function)(u, y), getattr(Squared(), function)(u, y)
-        )
-
-
 @every_loss
 @both_labels
 def test_smooth_says_whether_the_curvature_jumps(loss: Loss, label: float) -> None:

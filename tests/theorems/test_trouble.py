@@ -130,16 +130,6 @@ def test_graphs_that_take_turns_cost_what_their_union_costs(
     )
 
 
-def test_an_agent_that_is_always_away_charges_nothing(
-    problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played = Played(problem, tmp_path / "run", monkeypatch, algorithm="pp-admm", offline="2:0-")
-    assert played.events[2] == {}
-    entry = played.result.summary["per_agent"][2]
-    assert (entry["releases"], entry["rho"], entry["epsilon_spent"]) == (0, 0.0, 0.0)
-    assert not played.result.theta[2].any()
-
-
 def test_drops_leave_the_ledger_byte_for_byte(
     problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

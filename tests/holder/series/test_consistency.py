@@ -81,9 +81,7 @@ def test_constraints_after_the_noise_break_it() -> None:
 def test_private_duals_differ_from_v_by_its_noise_alone(kind: str) -> None:
     # stronger than Remark 1: on every path, v = X^T alpha + the sum of all noise, up to the released grid
     p = problem(kind, N, D, 0.05, seed=22)
-    done = run_dp_scd(
-        p, batch=L, clip=C, noise_multiplier=MULTIPLIER, steps=STEPS, batch_rng=rng(1), noise_rng=rng(2)
-    )
+    done = run_dp_scd(p, batch=L, clip=C, noise_multiplier=MULTIPLIER, steps=STEPS)
     noise = rng(2)
     total = sum(MULTIPLIER * C * noise.standard_normal(D) for _ in range(STEPS))
     np.testing.assert_allclose(
@@ -94,7 +92,5 @@ def test_private_duals_differ_from_v_by_its_noise_alone(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["squared", "hinge"])
 def test_private_duals_stay_feasible_where_the_step_is_exact(kind: str) -> None:
     p = problem(kind, N, D, 0.05, seed=23)
-    done = run_dp_scd(
-        p, batch=L, clip=0.2, noise_multiplier=2.0, steps=200, batch_rng=rng(1), noise_rng=rng(2)
-    )
+    done = run_dp_scd(p, batch=L, clip=0.2, noise_multiplier=2.0, steps=200)
     np.testing.assert_allclose(feasible(p, done.dual), done.dual, rtol=0, atol=1e-12)

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet.errors import RequestError
 from admmnet.holder.series import Problem
 from admmnet.types import Vector
 
@@ -42,7 +41,7 @@ def optimum(p: Problem) -> Vector:
 @pytest.mark.parametrize("kind", KINDS)
 def test_optimum_on_synthetic_records(kind: str, sparse: bool) -> None:
     p = problem(kind, 400, 8, 0.01, seed=7, sparse=sparse, share=0.5 if sparse else 1.0)
-    found = run_sdca(p, epochs=100_000, gap=1e-13, rng=rng(1))
+    found = run_sdca(p, epochs=100_000, gap=1e-13)
     np.testing.assert_allclose(found.theta, optimum(p), rtol=0, atol=1e-5)
     assert found.gap <= 1e-13
     assert found.gap == pytest.approx(duality_gap(p, found.dual), abs=1e-15)
@@ -51,7 +50,7 @@ def test_optimum_on_synthetic_records(kind: str, sparse: bool) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_optimum_on_adult(kind: str) -> None:
     p = real_problem("adult", kind, 1e-3, 5000)
-    found = run_sdca(p, epochs=20_000, gap=1e-12, rng=rng(1))
+    found = run_sdca(p, epochs=20_000, gap=1e-12)
     best = optimum(p)
     assert found.primal == pytest.approx(p.primal(best), abs=1e-9)
     np.testing.assert_allclose(found.theta, best, rtol=0, atol=1e-5)
@@ -63,22 +62,15 @@ def test_optimum_on_adult(kind: str) -> None:
 )
 def test_gap_on_real_records(name: str, kind: str, regularisation: float) -> None:
     p = real_problem(name, kind, regularisation, 5000)
-    found = run_sdca(p, epochs=5000, gap=1e-6, rng=rng(1))
+    found = run_sdca(p, epochs=5000, gap=1e-6)
     assert 0.0 <= found.gap <= 1e-6
     assert duality_gap(p, found.dual) <= 1e-6
     assert found.primal == pytest.approx(p.primal(found.theta))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_gap_falls_with_the_epochs(kind: str) -> None:
-    p = problem(kind, 300, 6, 0.01, seed=8)
-    gaps = [run_sdca(p, epochs=epochs, rng=rng(1)).gap for epochs in (1, 5, 50)]
-    assert gaps[0] > 3.0 * gaps[1] > 10.0 * gaps[2] >= -1e-14
-
-
 def test_a_gap_out_of_reach_ends_with_the_work_allowed() -> None:
     p = problem("hinge", 300, 6, 1e-4, seed=8)
-    found = run_sdca(p, epochs=3, gap=1e-10, rng=rng(1))
+    found = run_sdca(p, epochs=3, gap=1e-10)
     assert found.gap > 1e-10
     assert 2 * 300 < found.work <= 3 * 300
     assert found.gap == pytest.approx(duality_gap(p, found.dual), abs=1e-15)
@@ -89,13 +81,13 @@ def test_a_record_without_features_does_not_keep_the_gap_open() -> None:
         p = problem(kind, 40, 5, 0.05, seed=9)
         X = p.X.copy()
         X[7] = 0.0
-        assert run_sdca(make_problem(X, p.y, kind, 0.05), epochs=10_000, gap=1e-9, rng=rng(1)).gap <= 1e-9
+        assert run_sdca(make_problem(X, p.y, kind, 0.05), epochs=10_000, gap=1e-9).gap <= 1e-9
 
 
 def test_weak_regularisation_and_long_margins() -> None:
     # logistic steps far into both tails: the safeguards of the root hold
     p = problem("logistic", 200, 4, 1e-4, seed=10)
-    assert run_sdca(p, epochs=20_000, gap=1e-6, rng=rng(1)).gap <= 1e-6
+    assert run_sdca(p, epochs=20_000, gap=1e-6).gap <= 1e-6
 
 
 @pytest.mark.parametrize("weight", [1e-6, 1e-2, 1.0, 1e3, 1e8])
@@ -114,15 +106,6 @@ def test_the_logistic_root_solves_its_equation(weight: float) -> None:
             low, high = (low, middle) if above else (middle, high)
         assert share == pytest.approx(0.5 * (1.0 + np.tanh(0.5 * low)), abs=1e-12)
         assert abs(root - low) <= 1e-11 * (1.0 + abs(low)) + 1e-14 * weight
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [({"epochs": 0}, "epochs = 0"), ({"gap": 0.0}, "gap = 0"), ({"gap": np.nan}, "gap = nan")],
-)
-def test_refusals(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError, match=words):
-        run_sdca(problem("squared", 5, 2, 0.1), **{"epochs": 1, "gap": 0.1, "rng": rng(1), **change})
 
 
 def test_compiled_loops_do_what_their_source_does() -> None:

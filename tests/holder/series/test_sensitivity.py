@@ -215,8 +215,6 @@ def test_clipped_gradients_move_by_C(kind: str) -> None:
                 clip=case.C,
                 noise_multiplier=0.0,
                 steps=1,
-                batch_rng=rng(1),
-                noise_rng=rng(2),
                 sampling="fixed",
                 observe=lambda number, theta, path=path: path.append(theta * p.records),  # noqa: B023
             )
@@ -237,7 +235,7 @@ def test_song_a_record_is_in_one_batch_and_moves_its_sum_by_two() -> None:
             make_problem(rows, y, "hinge", 1e-9),
             batch=3,
             epsilon=np.inf,
-            order_rng=rng(2),
+            batch_rng=rng(2),
             noise_rng=rng(3),
             schedule="constant",
             scale=0.1,

@@ -119,7 +119,6 @@ class Search(Box):
         return Trial(models, G, c1, np.floor(points[:, 3]).astype(int))
 
     def ratios(self, points: Array) -> Array:
-        """Checked ratios; 0 for points outside the box."""
         found, inside = np.zeros(len(points)), self.inside(points)
         found[inside] = self.trial(points[inside]).checked_ratios()
         return found
@@ -145,26 +144,9 @@ def test_records_are_the_losses(kind: str, width: float) -> None:
 
 
 @every_kind
-def test_random_models_stay_below_curve_and_line(kind: str) -> None:
-    search = Search(kind, seed=1)
-    points = search.draw(600 * SCALE)
-    points = points[search.inside(points)]
-    ratios = search.trial(points).checked_ratios()
-    assert len(ratios) > 400 * SCALE
-    assert np.max(ratios) > 0.8
-
-
-@every_kind
 def test_a_search_for_a_violation_finds_none(kind: str) -> None:
     search = Search(kind, seed=2)
-    points = search.draw(800 * SCALE)
-    ratios = search.ratios(points)
-    for _ in range(6):  # climb from the tightest ones
-        best = np.argsort(-ratios)[: 30 * SCALE]
-        points, ratios = points[best], ratios[best]
-        moved = search.vary(points, 4)
-        points, ratios = np.concatenate((points, moved)), np.concatenate((ratios, search.ratios(moved)))
-    assert 0.99 < np.max(ratios) <= 1.0 + TOLERANCE
+    assert 0.99 < search.climb(search.draw(800 * SCALE), 6) <= 1.0 + TOLERANCE
 
 
 def one_pair(kind: str, width: float, kappa: float, ratio: float, lam: float, x: Array, y: Array) -> Trial:
@@ -175,14 +157,6 @@ def one_pair(kind: str, width: float, kappa: float, ratio: float, lam: float, x:
     first, second = of_loss(kind, width * one, one, one), of_loss(kind, width * one, x, y)
     orders = np.full(len(x), int(np.argmin(np.abs(np.log(LAMBDAS / lam)))))
     return Trial(Models(10.0 * one, m, sigma, first, second), G, c1, orders)
-
-
-@every_kind
-def test_without_the_curvature_term_the_bound_would_be_false(kind: str) -> None:
-    trial = one_pair(kind, 0.1, 4.0, 0.2, 3.0, np.array([0.02, 1.0]), np.array([1.0, -1.0]))
-    rho0 = 0.5 * 0.2**2
-    assert np.max(trial.values()) > 1.1 * ORDERS[trial.orders[0]] * rho0
-    trial.checked_ratios()
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,10 @@ class Done:
         return getattr(self.progress, name) if hasattr(self.progress, name) else getattr(self.series, name)
 
 
+def recorded(path: list[Vector]) -> Observer:
+    return lambda number, vector: path.append(vector.copy())
+
+
 def carried_out(
     kind: Callable[..., Series],
     vector: str,
@@ -87,7 +91,7 @@ def replayed(
     Returns the run, what it released, and the second thing that the reference yields with its last step.
     """
     path: list[Vector] = []
-    done = run(p, observe=lambda number, vector: path.append(vector.copy()), **settings)
+    done = run(p, observe=recorded(path), **settings)
     X = p.X if rows is None else rows
     X = X.toarray() if hasattr(X, "toarray") else X
     data = reference.Data(X.tolist(), p.y.tolist(), p.loss.name, p.regularisation)

@@ -35,7 +35,7 @@ DUAL: dict[str, Any] = {"batch": 6, "clip": 0.3, "noise_multiplier": 0.8, "steps
 @every_kind
 def test_dp_scd(kind: str, sampling: str, dual_noise: bool, sparse: bool) -> None:
     p = problem(kind, N, D, LAM, seed=1, sparse=sparse)
-    settings = DUAL | {"sampling": sampling, "dual_noise": dual_noise, "tiny": 0.05}
+    settings: dict[str, Any] = DUAL | {"sampling": sampling, "dual_noise": dual_noise, "tiny": 0.05}
     done, path, dual = replayed(run_dp_scd, reference.dp_scd, p, **settings)
     np.testing.assert_allclose(done.dual, dual, rtol=0, atol=1e-11)
     np.testing.assert_array_equal(done.v, path[-1])
@@ -69,7 +69,7 @@ def test_a_null_row_takes_no_step(kind: str) -> None:
 @every_kind
 def test_seq_dp_scd(kind: str, sampling: str, damped: bool, sparse: bool) -> None:
     p = problem(kind, N, D, LAM, seed=2, sparse=sparse)
-    settings = DUAL | {"noise_multiplier": 0.1, "sampling": sampling, "damped": damped}
+    settings: dict[str, Any] = DUAL | {"noise_multiplier": 0.1, "sampling": sampling, "damped": damped}
     done, _, dual = replayed(run_seq_dp_scd, reference.seq_dp_scd, p, atol=1e-10, **settings)
     np.testing.assert_allclose(done.dual, dual, rtol=0, atol=1e-10)
     assert done.sigma == pytest.approx(0.1 * 2.0 * 0.3 * (6 * (6 + 1)) ** 0.5)
@@ -81,7 +81,7 @@ def test_primal_dp_scd(kind: str, sparse: bool) -> None:
     X, y = records(kind, N, D, 4)
     X *= 0.7
     p, norms = make_problem(csr(X) if sparse else X, y, kind, LAM), np.linalg.norm(X, axis=0)
-    settings = {"batch": 3, "clip": 0.2, "noise_multiplier": 0.1, "steps": STEPS}
+    settings: dict[str, Any] = {"batch": 3, "clip": 0.2, "noise_multiplier": 0.1, "steps": STEPS}
     done, path, v = replayed(
         run_primal_dp_scd, reference.primal_dp_scd, p, rows=X / norms, atol=1e-10, **settings
     )
@@ -103,7 +103,13 @@ def test_sdca(kind: str, share: float) -> None:
 @every_kind
 def test_dp_sgd(kind: str, sampling: str, sparse: bool) -> None:
     p = problem(kind, N, D, 0.05, seed=1, sparse=sparse)
-    settings = {"batch": 6, "learning_rate": 0.5, "clip": 0.4, "noise_multiplier": 0.7, "steps": 30}
+    settings: dict[str, Any] = {
+        "batch": 6,
+        "learning_rate": 0.5,
+        "clip": 0.4,
+        "noise_multiplier": 0.7,
+        "steps": 30,
+    }
     done, path, _ = replayed(run_dp_sgd, reference.dp_sgd, p, sampling=sampling, **settings)
     assert done.steps == 30
     assert done.sigma == pytest.approx(0.28)
@@ -114,7 +120,7 @@ def test_dp_sgd(kind: str, sampling: str, sparse: bool) -> None:
 @every_kind
 def test_sgd_in_batches(kind: str, sampling: str) -> None:
     p = problem(kind, N, D, 0.05, seed=2)
-    settings = {"batch": 4, "learning_rate": 0.5, "steps": 25, "sampling": sampling}
+    settings: dict[str, Any] = {"batch": 4, "learning_rate": 0.5, "steps": 25, "sampling": sampling}
     replayed(run_sgd, reference.dp_sgd, p, atol=1e-12, **settings)
 
 
@@ -129,7 +135,7 @@ def epochs_of_records(data: reference.Data, s: reference.Settings, *rngs: Any) -
 @every_kind
 def test_sgd_record_by_record(kind: str, sampling: str, share: float) -> None:
     p = problem(kind, N, D, 0.05, seed=3, share=share)
-    settings = {"batch": 1, "learning_rate": 0.5, "steps": 60, "sampling": sampling}
+    settings: dict[str, Any] = {"batch": 1, "learning_rate": 0.5, "steps": 60, "sampling": sampling}
     done, path, _ = replayed(run_sgd, epochs_of_records, p, atol=1e-12, **settings)
     np.testing.assert_array_equal(done.theta, path[-1])
 
@@ -138,7 +144,12 @@ def test_sgd_record_by_record(kind: str, sampling: str, share: float) -> None:
 def test_sgd_survives_steps_that_forget_the_model(learning_rate: float) -> None:
     # 1 - eta lambda is 0 or nearly so, and the compiled loop keeps theta as a factor times a vector
     p = problem("hinge", N, D, 0.05, seed=3)
-    settings = {"batch": 1, "learning_rate": learning_rate, "steps": 60, "sampling": "shuffled"}
+    settings: dict[str, Any] = {
+        "batch": 1,
+        "learning_rate": learning_rate,
+        "steps": 60,
+        "sampling": "shuffled",
+    }
     replayed(run_sgd, epochs_of_records, p, rtol=1e-9, atol=1e-12, **settings)
 
 
@@ -147,7 +158,7 @@ def test_sgd_survives_steps_that_forget_the_model(learning_rate: float) -> None:
 @classes
 def test_song_sgd(kind: str, schedule: str, scale: float, sparse: bool) -> None:
     p = problem(kind, N, D, 0.5, seed=4, sparse=sparse)
-    settings = {"epsilon": rng(9).uniform(0.5, 8.0, N), "schedule": schedule, "scale": scale}
+    settings: dict[str, Any] = {"epsilon": rng(9).uniform(0.5, 8.0, N), "schedule": schedule, "scale": scale}
     _, path, _ = replayed(run_song_sgd, reference.song_sgd, p, batch=4, **settings)
     assert len(path) == 6
     if schedule != "constant":
@@ -168,7 +179,7 @@ def test_song_sgd(kind: str, schedule: str, scale: float, sparse: bool) -> None:
 @classes
 def test_banco(kind: str, epsilon: float | None, sigma: float | None, constant: Any, sparse: bool) -> None:
     p = problem(kind, N, D, 0.05, seed=5, sparse=sparse)
-    settings = {"epsilon": epsilon, "sigma": sigma, "constant": constant}
+    settings: dict[str, Any] = {"epsilon": epsilon, "sigma": sigma, "constant": constant}
     done, path, mean = replayed(run_banco, reference.banco, p, rtol=1e-9, atol=1e-15, **settings)
     np.testing.assert_allclose(done.theta, mean, rtol=1e-9, atol=1e-15)
     np.testing.assert_array_equal(done.w, path[-1])

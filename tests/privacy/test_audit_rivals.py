@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
@@ -15,7 +13,7 @@ import pytest
 from admmnet import RunConfig
 from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header, encode
+from admmnet.privacy.ledger.form import Header
 from tests.planned import Planned, calibrated
 
 from .ledgers import HEADER, Change, chained, fails, fault, forged, parsed, put
@@ -169,15 +167,3 @@ def test_costs_beyond_all_numbers_are_found(path: Path) -> None:
         del own["logistic"]
         event = {**line, "parameters": own, "rho": rho, "rho_published": rho, "total": total}
         assert fails(path, chained([header.line(), event])), values
-
-
-def test_a_line_read_back_costs_what_it_cost(path: Path) -> None:
-    for header in (PUBLISHED, PROVEN):
-        for line in parsed(book(header))[1:-1]:
-            assert json.loads(encode(line)) == line
-            if line["mechanism"] == "gamma-norm":
-                values = line["parameters"]
-                kappa = 0.25 / (7000 * values["convexity"])
-                epsilon = values["rate"] * 2 / 7000
-                epsilon += 0.0 if 8 * kappa <= epsilon else math.log(1 + kappa)
-                assert line["rho"] == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-12)

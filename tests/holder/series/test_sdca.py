@@ -10,7 +10,7 @@ import pytest
 from admmnet.holder.series import Problem
 from admmnet.types import Vector
 
-from .records import KINDS, duality_gap, make_problem, problem, real_problem, rng
+from .records import KINDS, duality_gap, make_problem, problem, real_problem
 from .runs import run_sdca
 
 
@@ -76,24 +76,3 @@ def test_weak_regularisation_and_long_margins() -> None:
     # logistic steps far into both tails: the safeguards of the root hold
     p = problem("logistic", 200, 4, 1e-4, seed=10)
     assert run_sdca(p, epochs=20_000, gap=1e-6).gap <= 1e-6
-
-
-def test_compiled_loops_do_what_their_source_does() -> None:
-    from admmnet.holder.series import kernels, plain_kernels
-
-    p = problem("hinge", 60, 4, 0.01, seed=12, share=0.5, sparse=True)
-    rows, c = kernels.store(p.X), p.squared_norms / p.scale
-    results = []
-    for loop in (plain_kernels.hinge_pass, plain_kernels.hinge_pass.py_func):
-        dual, theta, kept, ends = np.zeros(60), np.zeros(4), np.empty(60, dtype=np.int64), []
-        upper, lower = np.inf, -np.inf
-        for number in range(6):
-            order = rng(number).permutation(60)
-            count, most, least = loop(*rows, order, p.y, c, dual, theta, p.scale, upper, lower, kept)
-            ends.append((count, most, least))
-            upper, lower = max(most, 0.0), min(least, 0.0)
-        results.append((theta, dual, ends))
-    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-12)
-    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(results[0][2], results[1][2], rtol=1e-12, atol=1e-15)
-    assert results[0][2][-1][0] < 60  # some were left out

@@ -223,7 +223,8 @@ def test_song_a_record_is_in_one_batch_and_moves_its_sum_by_two() -> None:
     Z[5] = -X[5]
     paths: list[list[Vector]] = [[], []]
     for rows, path in ((X, paths[0]), (Z, paths[1])):
-        p, settings = make_problem(rows, y, "hinge", 1e-9), {"schedule": "constant", "scale": 0.1}
+        p = make_problem(rows, y, "hinge", 1e-9)
+        settings: dict[str, Any] = {"schedule": "constant", "scale": 0.1}
         done = run_song_sgd(p, batch=3, epsilon=np.inf, observe=recorded(path), **settings)
     t = int(np.flatnonzero(done.order == 5)[0]) // 3
     for one, two in zip(paths[0][:t], paths[1][:t], strict=True):

@@ -158,9 +158,9 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     unused = iter(units)
     for center in centers:
         at = len(draws.scales)
-        answer = ask(door, HeldFall(center, 5.0, gap, 3.0, e1, e2))
+        answer = ask(door, HeldFall(center, 5.0, gap, 2.6, e1, e2))
         if held is None:
-            held = 3.0 + event.sensitivity / e1 * next(unused)
+            held = 2.6 + event.sensitivity / e1 * next(unused)
             first.add(draws.scales[at])
         second.add(draws.scales[-1])
         fall = query.fall(center) + 2.0 * event.sensitivity / e2 * next(unused)

@@ -14,17 +14,14 @@ from admmnet.solvers.batch import Steps
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
+from tests.solvers.test_newton import problem as records
 
 LOGISTIC = get_loss("logistic")
 TIGHT = 1e-7  # certified gap of most tests; SLSQP is closer still
 
 
-def problem(n: int = 300, d: int = 5, noise: float = 1.0, seed: int = 3) -> LocalSolver:
-    stream = np.random.default_rng(seed)
-    X = stream.standard_normal((n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = np.where(X @ stream.standard_normal(d) + noise * stream.standard_normal(n) > 0.0, 1.0, -1.0)
-    return LocalSolver(X, y, LOGISTIC)
+def problem(flip: float = 1.0) -> LocalSolver:
+    return LocalSolver(*records(300, 5, seed=3, flip=flip), LOGISTIC)
 
 
 def exact(solver: LocalSolver, center: Vector, radius: float) -> tuple[float, Vector]:
@@ -77,7 +74,7 @@ def test_both_cases_occur() -> None:
 
 
 def test_no_minimum_but_at_the_boundary() -> None:
-    solver = problem(noise=0.0)  # separable: the loss falls for ever
+    solver = problem(flip=0.0)  # separable: the loss falls for ever
     for radius in (1.0, 5.0, 50.0):
         ours, (theirs, theta) = (
             BallQuery(solver, radius, TIGHT).fall(np.zeros(5)),

@@ -109,13 +109,6 @@ def test_texts_are_utf_8_and_lines_stay_lines(path: Path) -> None:
     assert json.loads(data.split(b"\n")[0])["algorithm"] == "a\nb\u2028ü"
 
 
-def test_a_ledger_without_events_ends_at_nothing(ledger: Ledger, path: Path) -> None:
-    ledger.finish()
-    end = json.loads(path.read_bytes().splitlines()[-1])
-    zero = {"rho": 0.0, "xi": 0.0, "epsilon_spent": 0.0, "epsilon_published": 0.0}
-    assert end == {"kind": "end", "events": 0, "total": zero, "previous": sha(HEADER_LINE)}
-
-
 def test_a_charge_beyond_the_budget_raises_and_writes_nothing(ledger: Ledger, path: Path) -> None:
     ledger.charge(0, *ROUND)
     ledger.commit()

@@ -109,7 +109,7 @@ def test_a_restored_block_goes_on_with_the_same_bits(shape: tuple[list[int], int
 
 
 def test_the_stack_is_the_only_copy_of_the_records() -> None:
-    """Handed over block by block, records and state stay within 1.5 times the records; a cache within half."""
+    """Handed over block by block, records and state stay within 1.5 times the records."""
     n = d = 64
     count, blocks = 8, 12
     tracemalloc.start()
@@ -128,12 +128,6 @@ def test_the_stack_is_the_only_copy_of_the_records() -> None:
         peak = tracemalloc.get_traced_memory()[1] - start
         assert held <= 1.2 * size
         assert peak <= 1.5 * size
-        for block in made:
-            group = block._groups[0]
-            rows = StackRows.of(np.arange(count))
-            group.curve.refresh(rows, group.state.theta, fill(count, 0.1), fill(count, 0.0))
-        cached = tracemalloc.get_traced_memory()[0] - start
-        assert 4 * d * d * count * blocks <= cached - held <= 1.02 * 4 * d * d * count * blocks
     finally:
         tracemalloc.stop()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -14,22 +16,14 @@ from .runs import run_dp_scd
 
 N, D, L, STEPS, C, MULTIPLIER = 20, 3, 5, 8, 0.4, 0.5
 RUNS = 1600
+SETTINGS: dict[str, Any] = {"batch": L, "clip": C, "noise_multiplier": MULTIPLIER, "steps": STEPS}
 
 
 def residuals(p: Problem) -> Vector:
     """Final v - X^T alpha of each run, shape (RUNS, D)."""
     found = []
     for run in range(RUNS):
-        done = run_dp_scd(
-            p,
-            batch=L,
-            clip=C,
-            noise_multiplier=MULTIPLIER,
-            steps=STEPS,
-            batch_rng=rng(run, 1),
-            noise_rng=rng(run, 2),
-            dual_noise=True,
-        )
+        done = run_dp_scd(p, batch_rng=rng(run, 1), noise_rng=rng(run, 2), dual_noise=True, **SETTINGS)
         found.append(done.v - done.dual @ p.X)
     return np.array(found)
 
@@ -58,7 +52,7 @@ def test_remark_1(kind: str) -> None:
 def test_private_duals_differ_from_v_by_its_noise_alone(kind: str) -> None:
     # stronger than Remark 1: on every path, v = X^T alpha + the sum of all noise, up to the released grid
     p = problem(kind, N, D, 0.05, seed=22)
-    done = run_dp_scd(p, batch=L, clip=C, noise_multiplier=MULTIPLIER, steps=STEPS)
+    done = run_dp_scd(p, **SETTINGS)
     noise = rng(2)
     total = sum(MULTIPLIER * C * noise.standard_normal(D) for _ in range(STEPS))
     np.testing.assert_allclose(

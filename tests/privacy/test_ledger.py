@@ -139,12 +139,9 @@ def test_a_refusal_is_for_good(ledger: Ledger, path: Path) -> None:
 
 def test_the_budget_guards_to_the_last_charge(path: Path) -> None:
     event = Gaussian(1.0, 10.0)
-    budget, totals = Budget(1.0, 1e-4, "published"), Totals()
-    ledger = Ledger(path, HEADER, budget, durable=False)
-    count = 0
+    ledger, count = Ledger(path, HEADER, BUDGET, durable=False), 0
     while ledger.affords((event,)):
         ledger.charge(count, event)
-        totals.add(event)
         count += 1
     assert count == int(0.02714340512 / (0.25 * 0.005)) == 21
 

@@ -207,14 +207,6 @@ def test_records_that_are_all_in_a_flat_zone(m: float, loss: Loss) -> None:
         np.testing.assert_allclose(found.theta, -(slopes + g) / m, rtol=1e-9)
 
 
-def test_convexity_may_change_between_rounds() -> None:
-    X, y = problem(500, 20, flip=0.2)
-    solver, g = LocalSolver(X, y, LOSS), linear_term(20, 0.01)
-    for m in (1e-3, 1.0, 1e-6, 1e3, 1e-3, 1.05e-3, 1.1e-3):
-        check(X, y, g, m, 1e-8, solver.solve(g, m, 1e-8))
-    assert solver.solve(g, 1.15e-3, 1e-8).refreshes == 0
-
-
 def test_warm_rounds_are_cheap() -> None:
     X, y = problem(4000, 30)
     solver = LocalSolver(X, y, LOSS)

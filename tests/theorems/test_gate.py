@@ -66,11 +66,8 @@ def test_answer_probabilities_add_up(e1: float, e2: float) -> None:
 
 @pytest.mark.parametrize(("e1", "e2"), SHARES)
 def test_no_sequence_of_answers_reveals_more_than_both_shares(e1: float, e2: float) -> None:
-    rng, worst, spread = (
-        np.random.default_rng(1),
-        0.0,
-        math.ceil(2.0 / e2),
-    )  # as wide as the comparisons' noise
+    rng, worst = np.random.default_rng(1), 0.0
+    spread = math.ceil(2.0 / e2)  # as wide as the comparisons' noise
     for length in (1, 2, 3, 4):
         moves = DELTA * np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=length)))
         for _ in range(6):

@@ -89,11 +89,8 @@ class Search(Box):
     def draw(self, count: int) -> Array:
         rng = self.rng
         columns = [
-            rng.uniform(-2.0, 0.0, count),
-            rng.uniform(-2.0, 0.7, count),
-            rng.uniform(-3.0, 2.5, count),
+            rng.uniform(*ends, count) for ends in ((-2.0, 0.0), (-2.0, 0.7), (-3.0, 2.5), (0.0, 340.0))
         ]
-        columns.append(rng.uniform(0.0, 340.0, count))
         for _ in range(3):
             columns += [rng.uniform(0.05, 1.3, count), rng.uniform(-1.0, 1.0, count)]  # a fifth has |x| = 1
         return np.column_stack([*columns, rng.uniform(-1.0, 1.0, count)])
@@ -183,11 +180,8 @@ def test_in_the_plane_the_curve_holds(kind: str) -> None:
     """Two dimensions, where the records' curvatures share no eigenvectors; jumps make the grid coarse: 1 %."""
     rng, ratios = np.random.default_rng([5, KINDS.index(kind)]), []
     for _ in range(6 * SCALE):
-        n, kappa, width = (
-            float(rng.integers(1, 50)),
-            10.0 ** rng.uniform(-0.7, 0.3),
-            10.0 ** rng.uniform(-0.7, 0.0),
-        )
+        n, kappa = float(rng.integers(1, 50)), 10.0 ** rng.uniform(-0.7, 0.3)
+        width = 10.0 ** rng.uniform(-0.7, 0.0)
         ratio, loss = max(10.0 ** rng.uniform(-0.5, 0.3), kappa), get_loss(kind, width)
         m, sigma = loss.curvature_bound() / (n * kappa), 2.0 * loss.lipschitz() / (n * ratio)
         pairs = []

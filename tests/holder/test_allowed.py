@@ -12,15 +12,10 @@ from admmnet import RequestError
 from admmnet.holder import Released
 from admmnet.holder.answers import Cost, Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import (
-    ExactMinimiser,
-    PerturbedMinimiser,
-)
+from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
 from admmnet.holder.measurements.base import KINDS
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import (
-    GammaNorm,
-)
+from admmnet.privacy.events import GammaNorm
 
 from .doors import ASKED, LINEAR, Book, D, ask, door_of
 

@@ -10,9 +10,7 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released
-from admmnet.privacy.events import (
-    Laplace,
-)
+from admmnet.privacy.events import Laplace
 from admmnet.rng import Purpose, agent_streams
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.newton import LocalSolver
@@ -159,19 +157,6 @@ def test_public_inputs_are_scaled_back_to_their_radius(name: str) -> None:
     again = ask(door_of(Book()), answer.used)
     np.testing.assert_allclose(getattr(again.used, field), used, rtol=1e-15)
     assert book.charged == list(COSTS[name]), "the bound costs nothing"
-
-
-def test_the_solver_gets_what_was_scaled_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Vector] = []
-    solve = LocalSolver.solve
-
-    def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Any:
-        given.append(g)
-        return solve(self, g, m, beta)
-
-    monkeypatch.setattr(LocalSolver, "solve", solving)
-    answer = ask(door_of(Book()), replace(ASKED["output"], linear=1e30 * LINEAR))
-    assert np.array_equal(given[0], answer.used.linear)
 
 
 def test_releases_are_bounded_like_messages() -> None:

@@ -146,32 +146,24 @@ def test_a_method_is_sent_the_answers_and_a_fault_names_agent_and_round(
 
 
 @pytest.mark.parametrize("seeded", [False, True])
-def test_a_private_resume_pays_a_new_start(seeded: bool) -> None:
-    """The held threshold of a private run is nowhere but in the process that drew it."""
+@pytest.mark.parametrize("name", ["held gate", "comparison"])
+def test_what_a_resumed_run_pays_again(name: str, seeded: bool) -> None:
+    """The held threshold of a private run is nowhere but in the process that drew it; the paper's gate is paid once."""
     kind = SimulatedHolder if seeded else Holder
-    no = replace(ASKED["held gate"], threshold=1e3)
+    no = replace(ASKED[name], threshold=1e3)
     first, second = Book(), Book()
     before, after = node_of(first, (no,), None, kind), node_of(second, (no,), None, kind)
     before.propose(0)
     state = node_state(before, seeded=seeded)
-    assert any(name.startswith("kept") for name in state) is seeded
-    assert not any("HeldFall" in str(value) for value in state.values()) or seeded
     restore_node(after, state, seeded=seeded)
     after.propose(1)
-    assert first.charged == list(COSTS["held gate"])
-    assert second.charged == ([] if seeded else list(COSTS["held gate"]))
+    if name == "comparison":
+        books = [[e.gate_epsilon for e in book.charged if isinstance(e, Laplace)] for book in (first, second)]
+        assert books == [[0.5], [0.0]]
+        return
+    assert any(key.startswith("kept") for key in state) is seeded
+    assert not any("HeldFall" in str(value) for value in state.values()) or seeded
+    assert first.charged == list(COSTS[name])
+    assert second.charged == ([] if seeded else list(COSTS[name]))
     if seeded:
         assert after.door.secret.kept.keys() == before.door.secret.kept.keys()
-
-
-@pytest.mark.parametrize("seeded", [False, True])
-def test_a_resume_books_the_papers_epsilon_of_the_gate_no_second_time(seeded: bool) -> None:
-    kind = SimulatedHolder if seeded else Holder
-    no = replace(ASKED["comparison"], threshold=1e3)
-    first, second = Book(), Book()
-    before, after = node_of(first, (no,), None, kind), node_of(second, (no,), None, kind)
-    before.propose(0)
-    restore_node(after, node_state(before, seeded=seeded), seeded=seeded)
-    after.propose(1)
-    epsilons = [[e.gate_epsilon for e in book.charged if isinstance(e, Laplace)] for book in (first, second)]
-    assert epsilons == [[0.5], [0.0]]

@@ -82,25 +82,19 @@ def as_csr(X: Any) -> Any:
     return sparse.csr_array(np.asarray(X))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, "sparse"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_theorems_do_not_cover_is_refused(name: str, kind: type[Holder]) -> None:
+def test_what_the_theorems_do_not_cover_is_refused(name: str, kind: Any) -> None:
     X, y, told = REFUSED[name]
+    if kind == "sparse":
+        if name in ("one row", "words", "rows of two lengths"):
+            pytest.skip("no sparse table")
+        X, kind = as_csr(X), Holder
     with pytest.raises(RequestError, match=told) as caught:
         kind(X, y)
     assert_tells_nothing(str(caught.value))
     with pytest.raises(RequestError, match=told):
         kind.of([(rows(), labels()), (X, y)], copy=False)
-
-
-@pytest.mark.parametrize(
-    "name", [name for name in REFUSED if name not in ("one row", "words", "rows of two lengths")]
-)
-def test_sparse_rows_are_checked_alike(name: str) -> None:
-    X, y, told = REFUSED[name]
-    with pytest.raises(RequestError, match=told) as caught:
-        Holder(as_csr(X), y)
-    assert_tells_nothing(str(caught.value))
 
 
 def assert_tells_nothing(message: str) -> None:

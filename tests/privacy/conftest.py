@@ -1,4 +1,4 @@
-"""Records for runs with accounts."""
+"""A ledger's path, and records for runs with accounts."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def place(people: str, tmp_path: Path) -> Place:
     return Place(people, tmp_path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "agent-000.jsonl"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +34,12 @@ HEADER = Header(
 MASKS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80)
 
 Lines = list[dict[str, Any]]
+Change = Callable[[Lines], Any]
+
+
+def put(line: int, *inside: str, **values: Any) -> Change:
+    """Return the change that writes values into a line, or into the table at ``inside`` of it."""
+    return lambda lines: reduce(getitem, inside, lines[line]).update(values)
 
 
 class Asked(NamedTuple):

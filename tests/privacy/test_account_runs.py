@@ -51,26 +51,6 @@ def test_totals_go_on_over_runs(place: Place) -> None:
     assert book.header["budget"]["epsilon"] == 10.0
 
 
-def test_the_budget_spans_the_runs(place: Place) -> None:
-    """Half of the rounds' cost now, and the second run gets what is left, not the whole again."""
-    whole = place.run("alone", epsilon=1.0).summary["per_agent"][0]["rho"]
-    other = replace_account(place)
-    first = other.run("first", epsilon=0.5).summary["per_agent"][0]
-    second = other.run("second", epsilon=1.0).summary["per_agent"][0]
-    assert first["rho"] + second["rho"] <= whole * (1.0 + 1e-9)
-    assert second["rho"] < 0.9 * whole
-    (total, *_) = other.totals()
-    # at the one order of the account the budget is used to the end
-    order = opened_order(other)
-    assert float(total.curve[order]) == pytest.approx(allowance(order, 1.0, 1e-4), rel=1e-9)
-    assert float(total.curve[order]) <= allowance(order, 1.0, 1e-4)
-
-
-def replace_account(place: Place) -> Place:
-    (place.folder / "other").mkdir()
-    return Place(place.data, place.folder / "other")
-
-
 def test_the_order_is_fixed_at_the_first_opening(place: Place) -> None:
     place.run("first", epsilon=0.5)
     order = opened_order(place)
@@ -108,24 +88,18 @@ def test_agents_have_accounts_with_budgets_of_their_own(place: Place) -> None:
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        (("--delta", "1e-5"), "is for delta = 0.0001, this run has 1e-05: it belongs to other records"),
-        (
-            ("--test-fraction", "0.5"),
-            "was opened with test_fraction = None, this run has 0.5: a record's cost",
-        ),
-        (("--data-seed", "1"), "was opened with data_seed = 0, this run has 1: a record's cost"),
-        (
-            ("--split", "dirichlet:5"),
-            "was opened with split = 'iid', this run has 'dirichlet:5': a record's cost",
-        ),
+        ("--delta 1e-5", "is for delta = 0.0001, this run has 1e-05: it belongs to other records"),
+        ("--test-fraction 0.5", "was opened with test_fraction = None, this run has 0.5"),
+        ("--data-seed 1", "was opened with data_seed = 0, this run has 1"),
+        ("--split dirichlet:5", "was opened with split = 'iid', this run has 'dirichlet:5'"),
     ],
 )
 def test_other_records_or_another_delta_are_refused(
-    words: tuple[str, ...], name: str, place: Place, capsys: pytest.CaptureFixture[str]
+    words: str, name: str, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.run("first")
     before = place.file().read_bytes()
-    assert run_command_line(place.words("second", "--epsilon", "3", *words)) == 2
+    assert run_command_line(place.words("second", "--epsilon", "3", *words.split())) == 2
     message = told(capsys)
     assert name in message
     assert "name another folder with --account" in message

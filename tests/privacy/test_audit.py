@@ -13,30 +13,13 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
-from admmnet.privacy.events import Event, ObjectivePerturbation, Unprotected
+from admmnet.privacy.events import Event, Unprotected
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import encode, total_line
 
-from .ledgers import (
-    HEADER,
-    IPP,
-    MASKS,
-    PP,
-    chained,
-    fails,
-    fault,
-    forged,
-    noise_of,
-    parsed,
-    write,
-)
+from .ledgers import HEADER, IPP, MASKS, PP, chained, fails, fault, forged, noise_of, parsed, write
 
 LARGE = bool(os.environ.get("ADMMNET_TEST_LARGE"))
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "agent-000.jsonl"
 
 
 @pytest.mark.parametrize("setting", [PP, IPP], ids=["pp-admm", "ipp-admm"])
@@ -271,8 +254,3 @@ def test_recomputation_on_another_machine_may_differ_in_the_last_bits(path: Path
     lines[3]["total"] = lines[2]["total"]
     path.write_bytes(chained(lines))
     assert audit.read(path).finished
-
-
-def test_an_objective_event_of_another_size_is_not_this_agents(path: Path) -> None:
-    event = ObjectivePerturbation(2.0 / 50, 1.0, 1.0, 0.25, 1.0, 50)
-    assert "records is 50, the header's is 7000" in fault(path, forged(HEADER, [(0, event)]))

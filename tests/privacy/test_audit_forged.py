@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from .ledgers import (
     HEADER,
     IPP,
     PP,
+    Change,
     Lines,
     chained,
     fails,
@@ -26,16 +28,9 @@ from .ledgers import (
     forged,
     noise_of,
     parsed,
+    put,
     write,
 )
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "agent-000.jsonl"
-
-
-Change = Callable[[Lines], Any]
 
 
 @pytest.mark.parametrize(
@@ -43,55 +38,40 @@ Change = Callable[[Lines], Any]
     [
         (lambda lines: lines[1].update(rho=0.5 * lines[1]["rho"]), "line 2: rho is "),
         (lambda lines: lines[1].update(rho=lines[1]["rho"] * (1 + 1e-8)), "line 2: rho is "),
-        (lambda lines: lines[1].update(rho=None), "line 2: rho is None"),
-        (lambda lines: lines[1].update(xi=0), "line 2: xi is 0"),
-        (lambda lines: lines[1].update(xi=False), "line 2: xi is False"),
-        (lambda lines: lines[1].update(rho_published=0.0), "line 2: rho_published is 0.0"),
-        (lambda lines: lines[2]["total"].update(rho=0.0), "line 3: total.rho is 0.0"),
-        (lambda lines: lines[2]["total"].update(epsilon_spent=0.1), "line 3: total.epsilon_spent is 0.1"),
-        (lambda lines: lines[2]["total"].update(more=1.0), "line 3: total. has the keys"),
+        (put(1, rho=None), "line 2: rho is None"),
+        (put(1, xi=0), "line 2: xi is 0"),
+        (put(1, xi=False), "line 2: xi is False"),
+        (put(1, rho_published=0.0), "line 2: rho_published is 0.0"),
+        (put(2, "total", rho=0.0), "line 3: total.rho is 0.0"),
+        (put(2, "total", epsilon_spent=0.1), "line 3: total.epsilon_spent is 0.1"),
+        (put(2, "total", more=1.0), "line 3: total. has the keys"),
         (lambda lines: lines[2]["total"].pop("xi"), "line 3: total. has the keys"),
-        (lambda lines: lines[1].update(more=1), "line 2: line has the keys"),
+        (put(1, more=1), "line 2: line has the keys"),
         (lambda lines: lines[1].update(round=lines[1].pop("round")), "line 2: line has the keys"),
-        (lambda lines: lines[1]["parameters"].update(sigma=1.0), "line 2: rho is "),
-        (
-            lambda lines: lines[1]["parameters"].update(sigma=0),
-            "sigma must be a positive finite number, got 0",
-        ),
-        (
-            lambda lines: lines[1]["parameters"].update(sigma=-1.0),
-            "sigma must be a positive finite number, got -1.0",
-        ),
-        (
-            lambda lines: lines[1]["parameters"].update(lipschitz=1),
-            "line 2: parameters are not in the canonical",
-        ),
-        (
-            lambda lines: lines[1]["parameters"].update(gated=False),
-            "line 2: parameters are not in the canonical",
-        ),
+        (put(1, "parameters", sigma=1.0), "line 2: rho is "),
+        (put(1, "parameters", sigma=0), "sigma must be a positive finite number, got 0"),
+        (put(1, "parameters", sigma=-1.0), "sigma must be a positive finite number, got -1.0"),
+        (put(1, "parameters", lipschitz=1), "line 2: parameters are not in the canonical"),
+        (put(1, "parameters", gated=False), "line 2: parameters are not in the canonical"),
         (
             lambda lines: lines[1]["parameters"].update(sigma=lines[1]["parameters"].pop("sigma")),
             "line 2: parameters are not in the canonical",
         ),
-        (
-            lambda lines: lines[1]["parameters"].update(records=7001),
-            "line 2: records is 7001, the header's is 7000",
-        ),
-        (lambda lines: lines[1]["parameters"].update(sensitivity=1.0 / 7000), "under replace-one"),
-        (lambda lines: lines[1]["parameters"].update(logistic=True, curvature=0.2), "for a logistic loss"),
+        (put(1, "parameters", records=7001), "line 2: records is 7001, the header's is 7000"),
+        (put(1, "parameters", sensitivity=1.0 / 7000), "under replace-one"),
+        (put(1, "parameters", logistic=True, curvature=0.2), "for a logistic loss"),
         (lambda lines: lines[1]["parameters"].pop("sigma"), "missing: sigma"),
-        (lambda lines: lines[1].update(mechanism="laplace"), "line 2: laplace has the parameters"),
-        (lambda lines: lines[1].update(mechanism="magic"), "line 2: unknown mechanism 'magic'"),
-        (lambda lines: lines[1].update(mechanism=["gaussian"]), "line 2: is neither an event nor the end"),
-        (lambda lines: lines[1].update(round=True), "line 2: is neither an event nor the end"),
-        (lambda lines: lines[1].update(round=0.0), "line 2: is neither an event nor the end"),
-        (lambda lines: lines[1].update(round=-1), "line 2: is neither an event nor the end"),
-        (lambda lines: lines[1].update(round=7), "line 3: round 0 stands behind round 7"),
-        (lambda lines: lines[1].update(kind="header"), "line 2: is neither an event nor the end"),
-        (lambda lines: lines[1].update(kind="end"), "line 2: is not the end of the 0 events"),
-        (lambda lines: lines[3].update(events=1), "line 4: is not the end of the 2 events"),
-        (lambda lines: lines[3].update(events=2.0), "line 4: is not the end of the 2 events"),
+        (put(1, mechanism="laplace"), "line 2: laplace has the parameters"),
+        (put(1, mechanism="magic"), "line 2: unknown mechanism 'magic'"),
+        (put(1, mechanism=["gaussian"]), "line 2: is neither an event nor the end"),
+        (put(1, round=True), "line 2: is neither an event nor the end"),
+        (put(1, round=0.0), "line 2: is neither an event nor the end"),
+        (put(1, round=-1), "line 2: is neither an event nor the end"),
+        (put(1, round=7), "line 3: round 0 stands behind round 7"),
+        (put(1, kind="header"), "line 2: is neither an event nor the end"),
+        (put(1, kind="end"), "line 2: is not the end of the 0 events"),
+        (put(3, events=1), "line 4: is not the end of the 2 events"),
+        (put(3, events=2.0), "line 4: is not the end of the 2 events"),
         (
             lambda lines: lines[3]["total"].update(rho=lines[3]["total"]["rho"] * (1 + 3e-16)),
             "line 4: is not the end",
@@ -101,31 +81,28 @@ Change = Callable[[Lines], Any]
         (lambda lines: lines.append(dict(lines[1])), "line 5: stands behind the end line"),
         (lambda lines: lines.insert(1, dict(lines[1])), "line 3: total.rho is "),
         (lambda lines: lines.pop(1), "line 2: total.rho is "),
-        (lambda lines: lines[0].update(budget={"epsilon": 0.1, "delta": 1e-4}), "above the budget's"),
-        (lambda lines: lines[0].update(budget={"epsilon": True, "delta": 1e-4}), "line 1: budget = "),
-        (lambda lines: lines[0].update(budget={"epsilon": None, "delta": 1e-4}), "line 1: budget = "),
-        (lambda lines: lines[0].update(budget={"epsilon": 1.0, "delta": None}), "line 1: budget = "),
-        (lambda lines: lines[0].update(budget={"epsilon": 1.0, "delta": 1}), "line 1: budget = "),
-        (lambda lines: lines[0].update(budget={"epsilon": 10**400, "delta": 0.1}), "line 1: budget = "),
-        (
-            lambda lines: lines[0].update(budget={"delta": 1e-4, "epsilon": 1.0}),
-            "line 1: is not a replace-one header",
-        ),
-        (lambda lines: lines[0].update(budget=[1.0, 1e-4]), "line 1: budget = "),
-        (lambda lines: lines[0].update(adjacency="zero-out"), "line 1: is not a replace-one header"),
-        (lambda lines: lines[0].update(unit="person"), "line 1: is not a replace-one header"),
-        (lambda lines: lines[0].update(schema=3), "line 1: schema 3 is not one this version reads"),
-        (lambda lines: lines[0].update(records=0), "line 1: records = 0 is out of range"),
-        (lambda lines: lines[0].update(records=8000), "line 2: records is 7000, the header's is 8000"),
-        (lambda lines: lines[0].update(agent=-1), "line 1: agent = -1 is out of range"),
-        (lambda lines: lines[0].update(agent="0"), "line 1: agent = '0' is out of range"),
-        (lambda lines: lines[0].update(neighbours="14"), "line 1: neighbours = '14' is out of range"),
-        (lambda lines: lines[0].update(accountant="mine"), "line 1: accountant = 'mine' is out of range"),
-        (lambda lines: lines[0].update(noise="none"), "line 1: noise = 'none' is out of range"),
-        (lambda lines: lines[0].update(admmnet=1), "line 1: admmnet = 1 is out of range"),
-        (lambda lines: lines[0].update(more=1), "line 1: is not a replace-one header"),
+        (put(0, budget={"epsilon": 0.1, "delta": 1e-4}), "above the budget's"),
+        (put(0, budget={"epsilon": True, "delta": 1e-4}), "line 1: budget = "),
+        (put(0, budget={"epsilon": None, "delta": 1e-4}), "line 1: budget = "),
+        (put(0, budget={"epsilon": 1.0, "delta": None}), "line 1: budget = "),
+        (put(0, budget={"epsilon": 1.0, "delta": 1}), "line 1: budget = "),
+        (put(0, budget={"epsilon": 10**400, "delta": 0.1}), "line 1: budget = "),
+        (put(0, budget={"delta": 1e-4, "epsilon": 1.0}), "line 1: is not a replace-one header"),
+        (put(0, budget=[1.0, 1e-4]), "line 1: budget = "),
+        (put(0, adjacency="zero-out"), "line 1: is not a replace-one header"),
+        (put(0, unit="person"), "line 1: is not a replace-one header"),
+        (put(0, schema=3), "line 1: schema 3 is not one this version reads"),
+        (put(0, records=0), "line 1: records = 0 is out of range"),
+        (put(0, records=8000), "line 2: records is 7000, the header's is 8000"),
+        (put(0, agent=-1), "line 1: agent = -1 is out of range"),
+        (put(0, agent="0"), "line 1: agent = '0' is out of range"),
+        (put(0, neighbours="14"), "line 1: neighbours = '14' is out of range"),
+        (put(0, accountant="mine"), "line 1: accountant = 'mine' is out of range"),
+        (put(0, noise="none"), "line 1: noise = 'none' is out of range"),
+        (put(0, admmnet=1), "line 1: admmnet = 1 is out of range"),
+        (put(0, more=1), "line 1: is not a replace-one header"),
         (lambda lines: lines[0].pop("shards"), "line 1: is not a replace-one header"),
-        (lambda lines: lines[0].update(kind="event"), "line 1: is not a header"),
+        (put(0, kind="event"), "line 1: is not a header"),
     ],
 )
 def test_what_does_not_fit_is_found_though_all_hashes_are_right(
@@ -173,30 +150,11 @@ def test_a_ledger_beyond_its_budget_is_found(path: Path, accountant: str) -> Non
 
 
 NASTY = [
-    *("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e308", "-0.0", "1E5", "01", "1.", "+1"),
-    *(
-        "null",
-        "true",
-        "false",
-        '"x"',
-        '""',
-        "[]",
-        "{}",
-        '"\\ud800"',
-        '"\\u0000\\u001b[2J"',
-        "-1",
-        "-5e-324",
-        "5e-324",
-    ),
-    *(
-        "9" * 400,
-        "9" * 5000,
-        "-" + "9" * 400,
-        "[" * 500 + "]" * 500,
-        "[" * 100_000 + "]" * 100_000,
-        "[" * 100_000,
-    ),
-    *('{"a":' * 900 + "1" + "}" * 900, '"' + "x" * 100_000 + '"', "1" + "0" * 308, "1e-400", "2e308"),
+    *("NaN", "Infinity", "-Infinity", "1e999", "-1e999", "1e308", "-0.0", "1E5", "01", "1.", "+1", "1e-400"),
+    *("null", "true", "false", "[]", "{}", "-1", "-5e-324", "5e-324", "2e308", "1" + "0" * 308, "9" * 400),
+    *('"x"', '""', '"\\ud800"', '"\\u0000\\u001b[2J"', "9" * 5000, "-" + "9" * 400, "[" * 100_000),
+    *("[" * 500 + "]" * 500, "[" * 100_000 + "]" * 100_000),
+    *('{"a":' * 900 + "1" + "}" * 900, '"' + "x" * 100_000 + '"'),
 ]
 
 
@@ -251,47 +209,26 @@ def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) 
 @pytest.mark.parametrize("tiny", [1e-300, 5e-324, 1e-160])
 def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
     line = event_line(0, Gaussian(1.0, 1.0), Totals(), 1e-4, "")
-    for mechanism, parameters in (
-        ("gaussian", {"sensitivity": 1.0, "sigma": tiny}),
-        ("gaussian", {"sensitivity": 1e300, "sigma": tiny}),
-        (
-            "gaussian",
-            {"sensitivity": 1.0, "sigma": 1.0, "objective_sensitivity": 1e300, "objective_sigma": tiny},
-        ),
+    plain = {"sensitivity": 1.0, "sigma": 1.0}
+    objective = {"lipschitz": 1.0, "curvature": 0.25, "convexity": 1.0, "records": 7000, **plain}
+    values = itertools.product((1.0, tiny), (1.0, 1e300), (0.25, 1e300), (1.0, tiny))
+    odd = [dict(zip(("sigma", "lipschitz", "curvature", "convexity"), row, strict=True)) for row in values]
+    events = [
+        ("gaussian", plain | {"sigma": tiny}),
+        ("gaussian", plain | {"sensitivity": 1e300, "sigma": tiny}),
+        ("gaussian", plain | {"objective_sensitivity": 1e300, "objective_sigma": tiny}),
         ("laplace", {"sensitivity": 1e300, "scale": tiny, "gate_epsilon": 1e300}),
         ("above-threshold", {"sensitivity": 1.0, "epsilon_threshold": 1.5e308, "epsilon_query": 1.5e308}),
         *(
-            (
-                "objective-perturbation",
-                {
-                    "sensitivity": 2.0 * lipschitz / 7000,
-                    "sigma": sigma,
-                    "lipschitz": lipschitz,
-                    "curvature": curvature,
-                    "convexity": convexity,
-                    "records": 7000,
-                },
-            )
-            for sigma in (1.0, tiny)
-            for lipschitz in (1.0, 1e300)
-            for curvature in (0.25, 1e300)
-            for convexity in (1.0, tiny)
-            if (sigma, lipschitz, curvature, convexity) != (1.0, 1.0, 0.25, 1.0)
+            ("objective-perturbation", objective | own | {"sensitivity": 2.0 * own["lipschitz"] / 7000})
+            for own in odd[1:]
         ),
-    ):
-        for accountant in ("proven", "published"):
-            header = replace(HEADER, accountant=accountant).line()
-            null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
-            for total in (line["total"], null):
-                event = {
-                    **line,
-                    "mechanism": mechanism,
-                    "parameters": parameters,
-                    "rho": None,
-                    "total": total,
-                }
-                assert fails(path, chained([header, event])), (mechanism, parameters)
-                assert fails(path, chained([header, {**event, "rho_published": None}])), (
-                    mechanism,
-                    parameters,
-                )
+    ]
+    null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
+    cases = itertools.product(
+        events, ("proven", "published"), (line["total"], null), ({}, {"rho_published": None})
+    )
+    for (mechanism, parameters), accountant, total, claim in cases:
+        header = replace(HEADER, accountant=accountant).line()
+        own = {"mechanism": mechanism, "parameters": parameters, "rho": None, "total": total}
+        assert fails(path, chained([header, line | own | claim])), (mechanism, parameters)

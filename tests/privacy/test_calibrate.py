@@ -10,8 +10,6 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.errors import BudgetError, RequestError
-from admmnet.methods.published import PublishedRule
-from admmnet.privacy.events import Gaussian
 from tests.planned import Planned
 
 from .published_agents import PublishedAgent, published
@@ -32,20 +30,9 @@ def ratios(found: list[Planned], agents: list[PublishedAgent]) -> list[float]:
 
 
 @BOTH
-@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1.0, 4.0, 20.0])
-def test_the_whole_promise_is_used_and_no_more(setting: RunConfig, epsilon: float) -> None:
-    for delta in (1e-6, 1e-4, 1e-2):
-        for records in (50, 7000, 10**6):
-            for degree in (1, 4):
-                facts = PublishedAgent(records, degree, epsilon, delta)
-                (ratio,) = ratios(published([facts], setting)[1], [facts])
-                assert 1.0 - 1e-6 <= ratio <= 1.0, facts
-
-
-@BOTH
-def test_other_rounds_networks_and_penalties(setting: RunConfig) -> None:
+def test_the_whole_promise_is_used_and_no_more(setting: RunConfig) -> None:
     rng = np.random.default_rng(17)
-    for _ in range(40):
+    for _ in range(60):
         rounds = int(rng.integers(1, 400))
         others: dict[str, Any] = {}
         if setting.algorithm == "ipp-admm":
@@ -53,7 +40,10 @@ def test_other_rounds_networks_and_penalties(setting: RunConfig) -> None:
         eta, beta = float(np.exp(rng.uniform(-7, 3))), float(10.0 ** rng.uniform(-9, 0))
         drawn = setting.changed(rounds=rounds, eta=eta, beta=beta, **others)
         facts = PublishedAgent(
-            int(np.exp(rng.uniform(4, 14))), int(rng.integers(1, 9)), float(rng.uniform(0.05, 20)), 1e-5
+            int(np.exp(rng.uniform(4, 14))),
+            int(rng.integers(1, 9)),
+            float(rng.uniform(0.05, 20)),
+            float(10.0 ** rng.uniform(-6, -2)),
         )
         (ratio,) = ratios(published([facts], drawn, of=int(rng.integers(2, 100)))[1], [facts])
         assert 1.0 - 1e-6 <= ratio <= 1.0, (drawn, facts)
@@ -80,12 +70,6 @@ def test_unequal_agents_stay_within_their_promises(agents: list[PublishedAgent])
         # one regularisation for all, the largest that any of them needs; each agent with its own noise
         alone = [published([facts], setting)[0] for facts in agents]
         assert max(alone) <= regularisation <= max(alone) * (1.0 + 1e-8)
-
-
-def test_unequal_agents_stay_within_their_promises_at_a_loose_certificate() -> None:
-    agents = [PublishedAgent(7000, 2, 1.0, 1e-4), PublishedAgent(10**6, 1, 1.0, 1e-4)]
-    setting = IPP.changed(beta=1.0, loss_clip=0.5, gate_share=0.9, max_releases=1)
-    assert max(ratios(published(agents, setting)[1], agents)) <= 1.0 + 1e-9
 
 
 @BOTH
@@ -130,29 +114,3 @@ def test_a_budget_too_small_to_calculate_is_refused(setting: RunConfig, accounta
 def test_an_epsilon_below_what_the_orders_can_certify_is_refused() -> None:
     with pytest.raises(BudgetError, match="epsilon = 1e-08 affords no release at all; raise --epsilon"):
         published([PublishedAgent(7000, 2, 1e-8, 1e-12)], PP)
-
-
-@BOTH
-def test_calibration_takes_few_evaluations(setting: RunConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, draft = 0, PublishedRule._draft
-
-    def counted(*args: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        return draft(*args)
-
-    monkeypatch.setattr(PublishedRule, "_draft", counted)
-    facts = [PublishedAgent(records, 3, 0.987, 1e-4) for records in (60, 61, 60, 61, 60)]
-    published(facts, setting)
-    assert 0 < calls <= 2 * 80, "equal agents are calculated once, by bisection"
-
-
-@BOTH
-def test_events_say_what_the_gate_did(setting: RunConfig) -> None:
-    (plan,) = published([PublishedAgent(7000, 2, 1.0, 1e-4)], setting)[1]
-    gated = setting is IPP
-    assert (plan.noise.gate is not None) is bool(plan.gate) is gated
-    assert plan.objective.gated is gated
-    _, broadcast = plan.release
-    assert isinstance(broadcast, Gaussian)
-    assert (broadcast.objective_sigma is not None) is gated

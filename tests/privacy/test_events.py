@@ -46,21 +46,8 @@ EXAMPLES: list[Event] = [
 ]
 FULL: list[Event] = [EXAMPLES[k] for k in (1, 3, 6, 7, 10, 13, 14)]
 BAD: list[Any] = [
-    math.nan,
-    math.inf,
-    -math.inf,
-    -1.0,
-    -1,
-    -5e-324,
-    None,
-    "1",
-    "",
-    [1.0],
-    {},
-    10**309,
-    10**5000,
-    -(10**5000),
-    1j,
+    *(math.nan, math.inf, -math.inf, -1.0, -1, -5e-324, 10**309, 10**5000, -(10**5000), 1j),
+    *(None, "1", "", [1.0], {}),
 ]
 
 

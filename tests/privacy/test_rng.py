@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -58,20 +59,10 @@ def test_streams_of_agents_and_purposes_are_independent(seed: int | None) -> Non
     assert correlation_p(weak, normals[0]) < ALPHA
 
 
-def test_other_seeds_give_other_streams() -> None:
-    words = np.concatenate([raw(agent_streams(0, seed)[Purpose.OBJECTIVE], 4) for seed in range(200)])
-    assert np.unique(words).size == words.size
-
-
-def test_private_streams_never_repeat() -> None:
-    words = np.concatenate(
-        [
-            raw(stream, 16)
-            for _ in range(20)
-            for agent in (0, 1)
-            for stream in agent_streams(agent, None).values()
-        ]
-    )
+@pytest.mark.parametrize("seeds", [range(200), [None] * 40], ids=["seeded", "private"])
+def test_streams_never_repeat(seeds: Sequence[int | None]) -> None:
+    streams = [stream for seed in seeds for stream in agent_streams(0, seed).values()]
+    words = np.concatenate([raw(stream, 16) for stream in streams])
     assert np.unique(words).size == words.size
 
 

@@ -11,21 +11,17 @@ from scipy.optimize import minimize
 from admmnet.errors import RunError
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
-from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
+from tests.solvers.test_newton import problem as records
 
 LOGISTIC = get_loss("logistic")
 TIGHT = 1e-7  # certified gap of most tests; SLSQP is closer still
 
 
-def problem(n: int = 300, d: int = 5, noise: float = 1.0, seed: int = 3) -> LocalSolver:
-    stream = np.random.default_rng(seed)
-    X = stream.standard_normal((n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    y = np.where(X @ stream.standard_normal(d) + noise * stream.standard_normal(n) > 0.0, 1.0, -1.0)
-    return LocalSolver(X, y, LOGISTIC)
+def problem(flip: float = 1.0) -> LocalSolver:
+    return LocalSolver(*records(300, 5, seed=3, flip=flip), LOGISTIC)
 
 
 def exact(solver: LocalSolver, center: Vector, radius: float) -> tuple[float, Vector]:
@@ -78,7 +74,7 @@ def test_both_cases_occur() -> None:
 
 
 def test_no_minimum_but_at_the_boundary() -> None:
-    solver = problem(noise=0.0)  # separable: the loss falls for ever
+    solver = problem(flip=0.0)  # separable: the loss falls for ever
     for radius in (1.0, 5.0, 50.0):
         ours, (theirs, theta) = (
             BallQuery(solver, radius, TIGHT).fall(np.zeros(5)),
@@ -95,34 +91,6 @@ def test_at_the_minimum_nothing_falls() -> None:
     assert -TIGHT <= fall <= 1e-6
 
 
-@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6])
-@pytest.mark.parametrize("radius", [0.3, 5.0])
-def test_the_certificate_holds(gap: float, radius: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer belongs to a point of the ball and lies within the gap; bound recomputed from the gradient."""
-    points: list[tuple[Vector, float]] = []
-    real = LocalSolver.solve
-
-    def solve(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
-        solution = real(self, g, m, beta)
-        points.append((solution.theta.copy(), m))
-        return solution
-
-    monkeypatch.setattr(LocalSolver, "solve", solve)
-    solver, stream = problem(n=120), np.random.default_rng(8)
-    query = BallQuery(solver, radius, gap)
-    for scale in (0.0, 0.1, 3.0, 30.0):
-        center = scale * stream.standard_normal(5)
-        ours, (theirs, _) = query.fall(center), exact(solver, center, radius)
-        theta, _ = points[-1]
-        away = theta - center
-        assert np.linalg.norm(away) <= radius
-        assert ours == float(np.mean(solver.losses(center) - solver.losses(theta)))
-        assert theirs - gap <= ours <= theirs + 1e-6
-        # f is convex: f(theta) - min over the ball <= max over the ball of grad f . (theta - theta')
-        gradient = solver.data_gradient(theta)
-        assert float(gradient @ away) + radius * float(np.linalg.norm(gradient)) <= gap * (1.0 + 1e-9)
-
-
 def test_warm_starts_repeat_and_agree_with_cold_ones() -> None:
     solver, stream = problem(), np.random.default_rng(4)
     centers = [scale * stream.standard_normal(5) for scale in (0.0, 5.0, 0.2, 0.2, 20.0, 0.0)]
@@ -135,23 +103,6 @@ def test_warm_starts_repeat_and_agree_with_cold_ones() -> None:
     assert first == answers()
     for warm, center in zip(first, centers, strict=True):
         assert warm == pytest.approx(BallQuery(solver, 5.0, 1e-4).fall(center), abs=1e-4)
-
-
-def test_warm_starts_save_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, real = 0, LocalSolver.solve
-
-    def solve(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
-        nonlocal calls
-        calls += 1
-        return real(self, g, m, beta)
-
-    monkeypatch.setattr(LocalSolver, "solve", solve)
-    query, center = BallQuery(problem(noise=0.3), 5.0, 1e-4), np.zeros(5)
-    query.fall(center)
-    cold = calls
-    query.fall(center + 1e-6)
-    assert calls - cold == 1
-    assert 1 < cold <= 30
 
 
 def test_the_agents_own_solver_is_left_alone() -> None:

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from admmnet.errors import CertificateError, RunError
 from admmnet.running.checkpoint.state import block_state
-from admmnet.solvers.blocks import group as block_group
 from admmnet.solvers.blocks.curvature import Curvature
-from admmnet.solvers.blocks.group import Group
 from admmnet.solvers.blocks.records import Stack, StackRows
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution
@@ -78,18 +76,6 @@ def test_certificates_are_honest_round_after_round(
         found = solved(block.solve(range(count), G, fill(count, m), fill(count, 1e-7)))
         for (X, y), g, answer in zip(records, G, found, strict=True):
             check(X, y, g, m, 1e-7, answer, loss)
-
-
-@every_loss
-def test_minimisers_are_the_local_solvers(loss: Loss) -> None:
-    shape = [50, 53, 51, 5, 300], 20
-    records = shards(shape)
-    block, alone = BlockSolver(records, loss), [LocalSolver(X, y, loss) for X, y in records]
-    for t, m in enumerate((0.01, 0.01, 1.0, 0.3)):
-        G, beta = pull(5, 20, 0.1, t), 1e-6
-        for i, answer in enumerate(solved(block.solve(range(5), G, fill(5, m), fill(5, beta)))):
-            other = alone[i].solve(G[i], m, beta)
-            assert np.linalg.norm(answer.theta - other.theta) <= 2.0 * beta / m
 
 
 @settings(max_examples=60, deadline=None)
@@ -281,49 +267,6 @@ def test_linear_terms_that_overflow_are_refused_and_leave_no_trace(bad: float) -
         check(X, y, g, 0.1, 1e-9, answer)
         assert answer.passes <= 10
     assert all(np.isfinite(array).all() for name, array in block_state(block).items() if name != "curve0.m")
-
-
-def test_single_precision_hands_over_what_it_cannot_carry(monkeypatch: pytest.MonkeyPatch) -> None:
-    handed: list[int] = []
-    hand_over = Group._hand_over
-
-    def counted(self: Group, front: block_group._Front, k: int) -> Solution | RunError:
-        handed.append(k)
-        return hand_over(self, front, k)
-
-    monkeypatch.setattr(Group, "_hand_over", counted)
-    X, y = problem(300, 10, flip=0.0)
-    for m, expected in ((1e-9, True), (1e-2, False)):
-        handed.clear()
-        block = BlockSolver([(X, y)], LOSS)
-        check(X, y, np.zeros(10), m, 1e-8, block.members[0].solve(np.zeros(10), m, 1e-8))
-        assert bool(handed) is expected
-
-
-@pytest.mark.parametrize("loss", [LOSS, SmoothedHinge(0.05)], ids=str)
-def test_every_way_to_a_step_is_walked(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches, Hessians of both kinds, folded terms and moved m, each counted; and searched steps lower J."""
-    seen: dict[str, int] = {}
-    for owner, name in (
-        (Group, "_search"),
-        (Group, "_learn_from_failure"),
-        (Curvature, "refresh"),
-        (Curvature, "fold"),
-    ):
-
-        def counted(*given: object, _name: str = name, _old: object = getattr(owner, name)) -> object:
-            seen[_name] = seen.get(_name, 0) + 1
-            return _old(*given)  # type: ignore[operator]
-
-        monkeypatch.setattr(owner, name, counted)
-    for n, d in ((60, 12), (12, 60)):
-        records = shards(([n] * 4, d))
-        block = BlockSolver(records, loss)
-        for t in range(10):
-            m, G = (1e-3, 1e-3, 2e-3, 10.0, 1e-4)[t % 5], pull(4, d, 0.3, t)
-            for i, answer in enumerate(solved(block.solve(range(4), G, fill(4, m), fill(4, 1e-8)))):
-                check(*records[i], G[i], m, 1e-8, answer, loss)
-    assert set(seen) == {"_search", "_learn_from_failure", "refresh", "fold"}
 
 
 def test_a_hessian_is_worth_its_passes() -> None:

@@ -44,21 +44,6 @@ def test_logistic_matches_extended_precision(label: float) -> None:
     np.testing.assert_allclose(loss.curvature(SCORES, y), curvature.astype(float), rtol=8 * UNIT)
 
 
-@both_labels
-def test_logistic_at_extreme_scores(label: float) -> None:
-    y, loss = labels(label, EXTREME), Logistic()
-    margin = y * EXTREME
-    with np.errstate(over="raise", invalid="raise", divide="raise"):
-        value, derivative, curvature = (
-            loss.value(EXTREME, y),
-            loss.derivative(EXTREME, y),
-            loss.curvature(EXTREME, y),
-        )
-    np.testing.assert_allclose(value, np.maximum(-margin, 0.0), atol=1e-300)
-    np.testing.assert_allclose(derivative, np.where(margin < 0, -y, 0.0), atol=1e-300)
-    np.testing.assert_allclose(curvature, 0.0, atol=1e-300)
-
-
 @every_loss
 @both_labels
 def test_derivatives_match_finite_differences(loss: Loss, label: float) -> None:
@@ -68,17 +53,6 @@ def test_derivatives_match_finite_differences(loss: Loss, label: float) -> None:
     bend = (loss.derivative(u + h, y) - loss.derivative(u - h, y)) / (2 * h)
     np.testing.assert_allclose(loss.derivative(u, y), slope, atol=1e-9)
     np.testing.assert_allclose(loss.curvature(u, y), bend, atol=1e-9)
-
-
-@every_loss
-@both_labels
-def test_arguments_are_left_alone(loss: Loss, label: float) -> None:
-    u = np.linspace(-5.0, 5.0, 11)
-    y = labels(label, u)
-    for function in (loss.value, loss.derivative, loss.curvature, loss.conjugate):
-        function(u, y)
-    np.testing.assert_array_equal(u, np.linspace(-5.0, 5.0, 11))
-    np.testing.assert_array_equal(y, label)
 
 
 @every_loss
@@ -203,6 +177,11 @@ def test_extreme_scores_raise_no_warning(loss: Loss, label: float) -> None:
         loss.conjugate(EXTREME, y)
     assert np.isfinite(loss.curvature(EXTREME, y)).all()
     assert np.all(np.diff(loss.derivative(EXTREME, y)) >= 0.0)
+    if loss.name == "logistic":
+        margin = y * EXTREME
+        np.testing.assert_allclose(loss.value(EXTREME, y), np.maximum(-margin, 0.0), atol=1e-300)
+        np.testing.assert_allclose(loss.derivative(EXTREME, y), np.where(margin < 0, -y, 0.0), atol=1e-300)
+        np.testing.assert_allclose(loss.curvature(EXTREME, y), 0.0, atol=1e-300)
 
 
 @every_width
@@ -228,16 +207,6 @@ def test_conjugates_of_any_width(kind: Any, width: float, label: float) -> None:
 def test_squared_conjugate_has_no_ends() -> None:
     s, y = np.array([-1e3, -2.0, 0.0, 3.0, 1e200]), np.array([1.0, -1.0, 1.0, 0.5, 1.0])
     np.testing.assert_allclose(Squared().conjugate(s, y), [5e5 - 1e3, 4.0, 0.0, 6.0, np.inf])
-
-
-@both_labels
-def test_a_wide_huber_is_the_squared_loss(label: float) -> None:
-    u = np.linspace(-40.0, 40.0, 801)
-    y = labels(label, u)
-    for function in ("value", "derivative", "curvature"):
-        np.testing.assert_array_equal(
-            getattr(Huber(50.0), function)(u, y), getattr(Squared(), function)(u, y)
-        )
 
 
 @every_loss

@@ -32,41 +32,22 @@ class Record:
 
 @dataclass(frozen=True)
 class Round:
-    """All that agent i's round depends on but the one record that is exchanged.
-
-    Parameters
-    ----------
-    algorithm : str
-        ``dvp``, ``m-admm`` or ``r-admm``.
-    rate : float
-        a of K(a), the density of the objective's linear term.
-    eta, growth, t : float, float, int
-        Penalty, its factor a round (1 but for m-admm), and the round.
-    share, proximal, phi : float
-        lambda/N, weight of the self-term, ridge of dvp.
-    dual, own : ndarray of shape (d,)
-    heard : ndarray of shape (degree, d)
-        What the neighbours said last.
-    n : int
-        Records, the exchanged one included.
-    others : sequence of Record
-        Those that stay; their weights add up to n - 1.
-    """
+    """All that agent i's round depends on but the one record that is exchanged."""
 
     algorithm: str
     loss: Loss
-    rate: float
+    rate: float  # a of K(a), the density of the objective's linear term
     eta: float
-    growth: float
+    growth: float  # factor of the penalty a round, 1 but for m-admm
     t: int
-    share: float
+    share: float  # lambda/N
     proximal: float
-    phi: float
-    dual: Array
-    own: Array
-    heard: Array
-    n: int
-    others: tuple[Record, ...]
+    phi: float  # ridge of dvp
+    dual: Array  # (d,)
+    own: Array  # (d,)
+    heard: Array  # (degree, d), what the neighbours said last
+    n: int  # records, the exchanged one included
+    others: tuple[Record, ...]  # those that stay; their weights add up to n - 1
 
     @property
     def noise_rate(self) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -211,11 +212,25 @@ class Trial:
         return f"{ratio[i]:.9g} at alpha - 1 = {LAMBDAS[self.orders[i]]:.6g}: {self.models.rows([i])}"
 
 
-class Box:
+class Box(ABC):
     """Models as points of a box, so that a search can move them."""
 
     rng: np.random.Generator
     step: Array
+
+    @abstractmethod
+    def ratios(self, points: Array) -> Array:
+        """Checked ratios; 0 for points outside the box."""
+
+    def climb(self, points: Array, turns: int) -> float:
+        """Move the tightest points again and again, and return the largest ratio."""
+        ratios = self.ratios(points)
+        for _ in range(turns):
+            best = np.argsort(-ratios)[: 30 * SCALE]
+            moved = self.vary(points[best], 4)
+            points = np.concatenate((points[best], moved))
+            ratios = np.concatenate((ratios[best], self.ratios(moved)))
+        return float(np.max(ratios))
 
     def vary(self, points: Array, count: int) -> Array:
         chosen = np.repeat(points, count, axis=0)

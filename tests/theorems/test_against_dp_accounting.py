@@ -11,17 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.conversion import (
-    LAMBDAS,
-    ORDERS,
-    epsilon,
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_mu,
-)
+from admmnet.privacy.conversion import LAMBDAS, ORDERS, epsilon, gaussian_epsilon
 from admmnet.privacy.events import (
     AboveThreshold,
     Event,
@@ -45,24 +37,11 @@ def accountant(oracle: Any) -> Any:
     return oracle.rdp.RdpAccountant(ORDERS.tolist(), oracle.NeighboringRelation.REPLACE_ONE)
 
 
-def continuous(rho: float, delta: float) -> float:
-    """Eq. (P2) for a straight curve over all orders."""
-
-    def at(u: float) -> float:
-        lam = math.exp(u)
-        return rho * (1.0 + lam) + u - math.log1p(lam) - (math.log1p(lam) + math.log(delta)) / lam
-
-    start = 0.5 * math.log(math.log(1.0 / delta) / rho)
-    return float(minimize_scalar(at, bounds=(start - 4.0, start + 4.0), method="bounded").fun)
-
-
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("rho", [1e-3, 0.027, 0.2, 3.0])
 def test_zcdp(oracle: Any, rho: float, delta: float) -> None:
     theirs = accountant(oracle).compose(oracle.ZCDpEvent(rho / 2.0), 2).get_epsilon(delta)
-    ours, best = epsilon(rho * ORDERS, delta), continuous(rho, delta)
-    assert ours == pytest.approx(theirs, rel=1e-9)
-    assert best * (1.0 - 1e-9) <= ours <= best * 1.005
+    assert epsilon(rho * ORDERS, delta) == pytest.approx(theirs, rel=1e-9)
 
 
 @pytest.mark.parametrize("delta", DELTAS)
@@ -84,47 +63,11 @@ def randomised_response(oracle: Any, eps: float) -> Any:
     return oracle.RandomizedResponseDpEvent(2.0 / (1.0 + math.exp(eps)), 2)
 
 
-def test_the_pure_curve_is_that_of_randomised_response(oracle: Any) -> None:
-    for eps in (0.01, 0.3, 1.0, 4.0):
-        theirs = accountant(oracle)
-        theirs.compose(randomised_response(oracle, eps))
-        curve = cost(AboveThreshold(1.0, eps / 2.0, eps / 2.0)).curve
-        ratio = theirs._rdp / curve
-        representable = eps * ORDERS < 700.0  # beyond, ours is the least of epsilon and rho alpha
-        assert np.max(np.abs(ratio[representable] - 1.0)) < 1e-8
-        assert np.min(ratio) > 1.0 - 1e-3
-        assert np.max(ratio) < 1.0 + 1e-8
-        # the worst pure mechanism: D_alpha = rho alpha in the limit of order 1
-        law = np.array([eps, 0.0]) - math.log1p(math.exp(eps))
-        near = np.array([1e-2, 1e-1])
-        exact = [
-            math.log(sum(math.exp((1 + x) * p - x * q) for p, q in zip(law, law[::-1], strict=True))) / x
-            for x in near
-        ]
-        assert np.all(np.array(exact) <= (1.0 + near) * eps * math.tanh(eps / 2.0) * (1.0 + 1e-9))
-
-
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0, 60.0])
 def test_exact_gaussian(oracle: Any, sigma: float, delta: float) -> None:
     ours, theirs = gaussian_epsilon(1.0 / sigma, delta), oracle.get_epsilon_gaussian(sigma, delta)
     assert ours == pytest.approx(theirs, rel=1e-6, abs=1e-9)
-    if ours > 0.0:
-        assert gaussian_mu(ours, delta) == pytest.approx(1.0 / sigma, rel=1e-8)
-        assert oracle.get_sigma_gaussian(ours, delta) == pytest.approx(sigma, rel=1e-5)
-        assert gaussian_delta(1.0 / sigma, ours) == pytest.approx(delta, rel=1e-6)
-
-
-def test_exact_gaussian_composition_against_privacy_loss_distributions(oracle: Any) -> None:
-    totals = Totals("proven")
-    pld = oracle.pld.PLDAccountant(
-        oracle.NeighboringRelation.REPLACE_SPECIAL, value_discretization_interval=1e-4
-    )
-    for sigma, count in ((4.0, 3), (9.0, 10), (20.0, 1)):
-        totals.add(Gaussian(0.5, 0.5 * sigma), count)
-        pld.compose(oracle.GaussianDpEvent(sigma), count)
-    for delta in (1e-6, 1e-4, 1e-2):
-        assert totals.epsilon_proven(delta) == pytest.approx(pld.get_epsilon(delta), rel=2e-3)
 
 
 def test_mixed_events(oracle: Any) -> None:
@@ -155,14 +98,3 @@ def test_mixed_events(oracle: Any) -> None:
         found, line = totals.epsilon_proven(delta), theirs.get_epsilon(delta)
         # the objective's curve is at most the line that dp-accounting was given, and little below it
         assert 0.9999 * line <= found <= line * (1.0 + 1e-9)
-        assert found <= continuous(totals.rho, delta) * 1.005
-
-
-def test_gaussians_alone_are_tighter_than_their_renyi_curve(oracle: Any) -> None:
-    totals, theirs = Totals("proven"), accountant(oracle)
-    totals.add(Gaussian(1.0, 8.0), 30)
-    theirs.compose(oracle.GaussianDpEvent(8.0), 30)
-    np.testing.assert_allclose(totals.curve, theirs._rdp, rtol=1e-12)
-    for delta in DELTAS:
-        assert epsilon(totals.curve, delta) == pytest.approx(theirs.get_epsilon(delta), rel=1e-9)
-        assert totals.epsilon_proven(delta) < theirs.get_epsilon(delta)

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from admmnet import RunConfig
 from admmnet.holder import Door, Released, SimulatedHolder, secrets
-from admmnet.holder.answers import Work
-from admmnet.holder.measurements import PerturbedMinimiser
-from admmnet.methods.base import Agent, AgentPlan
+from admmnet.holder.measurements import HeldFall
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost
 from admmnet.rng import agent_streams
-from admmnet.running.node import Node
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
-from tests.planned import alone, noise_at
+from tests.holder.doors import Book, ask
 
 from .quadrature import NODES, WEIGHTS, Array
 
@@ -71,11 +66,8 @@ def test_answer_probabilities_add_up(e1: float, e2: float) -> None:
 
 @pytest.mark.parametrize(("e1", "e2"), SHARES)
 def test_no_sequence_of_answers_reveals_more_than_both_shares(e1: float, e2: float) -> None:
-    rng, worst, spread = (
-        np.random.default_rng(1),
-        0.0,
-        math.ceil(2.0 / e2),
-    )  # as wide as the comparisons' noise
+    rng, worst = np.random.default_rng(1), 0.0
+    spread = math.ceil(2.0 / e2)  # as wide as the comparisons' noise
     for length in (1, 2, 3, 4):
         moves = DELTA * np.array(list(itertools.product((-1.0, 0.0, 1.0), repeat=length)))
         for _ in range(6):
@@ -152,89 +144,34 @@ class Recorded:
 
 
 def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = RunConfig(
-        algorithm="ipp-admm",
-        rounds=9,
-        max_releases=4,
-        beta=1e-8,
-        gate="above-threshold",
-        gate_share=0.5,
-        gate_radius=5.0,
-        gate_threshold=0.3,
-    )
-    noise = noise_at(0.1, 50, 1.0, settings)
-    assert noise is not None
-    (event,) = noise.gate
-    assert isinstance(event, AboveThreshold)
-    gap = noise.noise.gate.gap
-    assert gap > 0.0
-    assert event.sensitivity == pytest.approx(2.0 * 1.0 * 5.0 / 50 + gap, rel=1e-12)
-    rng = np.random.default_rng(3)
-    units = rng.laplace(size=40).tolist()
-    draws, charges, centers = Recorded(units), [], rng.normal(size=(30, 3, 2))
+    rng, gap, (e1, e2) = np.random.default_rng(3), 1e-4, SHARES[0]
+    centers, X, y = 8.0 * rng.normal(size=(60, 2)), unit_rows(rng, 50, 2), np.ones(50)
+    units, book = rng.laplace(size=150).tolist(), Book()
+    draws, ledger = Recorded(units), cast(Any, book)
     monkeypatch.setattr(secrets, "laplace_noise", draws)
-
-    def spoken(self: PerturbedMinimiser, *_: object) -> Work:
-        yield from ()
-        return Released(np.zeros(2), self)
-
-    monkeypatch.setattr(PerturbedMinimiser, "carry_out", spoken)
-    X = rng.normal(size=(50, 2))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    solver = LocalSolver(X, np.ones(50), Logistic())
-    ledger: Any = SimpleNamespace(
-        adjacency="replace-one", affords=lambda _: True, charge=lambda _, *events: charges.extend(events)
-    )
-    gate = alone(50, 1.0, settings, width=2)
-    agent = Agent(0, (1, 2, 3), AgentPlan(0.01, 0.04, noise=noise.noise))
-    agent.state = gate.start(agent, 2)
-    door = Door(SimulatedHolder(X, np.ones(50)), 0, Logistic(), ledger, agent_streams(0, 1))
-    node = Node(agent, gate, door, ledger)
-    query = BallQuery(solver, 5.0, gap)
-    held, used, starts, first, second = None, 0, 0, [], []
+    door = Door(SimulatedHolder(X, y), 0, Logistic(), ledger, agent_streams(0, 1))
+    query, event = BallQuery(LocalSolver(X, y, Logistic()), 5.0, gap), AboveThreshold(10.0 / 50 + gap, e1, e2)
+    held, starts, first, second = None, 0, set[float](), set[float]()
+    unused = iter(units)
     for center in centers:
-        agent.state.heard = center
-        before = agent.releases
-        spoke = node.propose(0) is not None
-        assert agent.releases == before + spoke
-        if before >= 4:
-            assert not spoke
-            continue
+        at = len(draws.scales)
+        answer = ask(door, HeldFall(center, 5.0, gap, 2.6, e1, e2))
         if held is None:
-            starts, held = starts + 1, 0.3 + event.sensitivity / event.epsilon_threshold * units[used]
-            first.append(used)
-            used += 1
-        second.append(used)
-        fall = query.fall(center.mean(axis=0)) + 2.0 * event.sensitivity / event.epsilon_query * units[used]
-        used += 1
-        assert spoke == (fall >= held)
-        if spoke:
-            held = None
-    assert len(draws.scales) == used
-    assert {draws.scales[k] for k in first} == {event.sensitivity / event.epsilon_threshold}
-    assert {draws.scales[k] for k in second} == {2.0 * event.sensitivity / event.epsilon_query}
-    booked = [charge for charge in charges if isinstance(charge, AboveThreshold)]
-    assert booked == [event] * starts
-    assert starts > 1
-    assert used > 2 * starts, "at least one start lasted over a no"
+            held = 2.6 + event.sensitivity / e1 * next(unused)
+            first.add(draws.scales[at])
+        second.add(draws.scales[-1])
+        fall = query.fall(center) + 2.0 * event.sensitivity / e2 * next(unused)
+        assert isinstance(answer, Released) == (fall >= held)
+        if isinstance(answer, Released):
+            held, starts = None, starts + 1
+    assert (first, second) == ({event.sensitivity / e1}, {2.0 * event.sensitivity / e2})
+    assert book.charged == [event] * (starts + (held is not None))
+    assert 1 < starts < len(centers) / 2, "at least one start lasted over a no"
 
 
 def unit_rows(rng: np.random.Generator, n: int, d: int) -> Array:
     X = rng.normal(size=(n, d))
     return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_query_answers_where_the_minimum_lies_just_outside_the_ball(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    for _ in range(40):
-        n, d = int(rng.integers(8, 25)), int(rng.integers(1, 4))
-        X, y = unit_rows(rng, n, d), rng.choice([-1.0, 1.0], n)
-        free = LocalSolver(X, y, Logistic()).solve(np.zeros(d), 1e-5, 1e-9).theta
-        away = unit_rows(rng, 1, d)[0] * 5.0 * (1.0 + 10.0 ** rng.uniform(-4.0, -0.7))
-        solver = LocalSolver(X, y, Logistic())
-        found = BallQuery(solver, 5.0, 1e-5).fall(free + away)
-        assert 0.0 <= found <= solver.mean_loss(free + away)
 
 
 def answer(X: Array, y: Vector, center: Vector, radius: float, gap: float) -> float:

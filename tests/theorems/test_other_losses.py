@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import GammaNorm, ObjectivePerturbation
@@ -32,7 +30,6 @@ from .quadrature import (
     PlaneRecord,
     Records,
     Trial,
-    divergences,
     plane_divergences,
 )
 
@@ -92,11 +89,8 @@ class Search(Box):
     def draw(self, count: int) -> Array:
         rng = self.rng
         columns = [
-            rng.uniform(-2.0, 0.0, count),
-            rng.uniform(-2.0, 0.7, count),
-            rng.uniform(-3.0, 2.5, count),
+            rng.uniform(*ends, count) for ends in ((-2.0, 0.0), (-2.0, 0.7), (-3.0, 2.5), (0.0, 340.0))
         ]
-        columns.append(rng.uniform(0.0, 340.0, count))
         for _ in range(3):
             columns += [rng.uniform(0.05, 1.3, count), rng.uniform(-1.0, 1.0, count)]  # a fifth has |x| = 1
         return np.column_stack([*columns, rng.uniform(-1.0, 1.0, count)])
@@ -122,7 +116,6 @@ class Search(Box):
         return Trial(models, G, c1, np.floor(points[:, 3]).astype(int))
 
     def ratios(self, points: Array) -> Array:
-        """Checked ratios; 0 for points outside the box."""
         found, inside = np.zeros(len(points)), self.inside(points)
         found[inside] = self.trial(points[inside]).checked_ratios()
         return found
@@ -144,70 +137,13 @@ def test_records_are_the_losses(kind: str, width: float) -> None:
         np.testing.assert_allclose(record.bend(score)[away], bend[away], rtol=1e-12)
 
 
-@every_kind
-def test_quadrature_agrees_with_the_formula_written_out(kind: str) -> None:
-    n, m, sigma, alpha, width = 4.0, 0.2, 0.3, 3.5, 0.4
-    loss = get_loss(kind, width)
-
-    def density(theta: float, x: float, y: float) -> float:
-        def phi(function: Any, x: float, y: float) -> float:
-            return float(function(np.array([x * theta]), np.array([y]))[0])
-
-        slope = x * phi(loss.derivative, x, y) + 3.0 * 0.7 * phi(loss.derivative, 0.7, -1.0)
-        bend = x * x * phi(loss.curvature, x, y) + 3.0 * 0.49 * phi(loss.curvature, 0.7, -1.0)
-        b = slope / n + m * theta
-        return (bend / n + m) * math.exp(-0.5 * (b / sigma) ** 2) / (sigma * math.sqrt(2.0 * math.pi))
-
-    def integrand(theta: float) -> float:
-        return float(density(theta, 1.0, 1.0) ** alpha * density(theta, 0.4, -1.0) ** (1.0 - alpha))
-
-    one = np.ones(1)
-    first, second = of_loss(kind, width * one, one, one), of_loss(kind, width * one, 0.4 * one, -one)
-    other = of_loss(kind, width * one, 0.7 * one, -one)
-    edges = sorted({-15.0, 15.0, *(float(r.marks()[0, k]) for r in (first, second, other) for k in (0, -1))})
-    pieces = [quad(integrand, *pair, epsabs=0.0, epsrel=1e-11)[0] for pair in pairwise(edges)]
-    by_hand = math.log(math.fsum(pieces)) / (alpha - 1.0)
-    models = Models(n * one, m * one, sigma * one, first, second, ((3.0 * one, other),))
-    value, error = divergences(models, np.array([alpha - 1.0]))
-    assert value[0] == pytest.approx(by_hand, rel=1e-9)
-    assert error[0] < 1e-9
-
-
 # Theorem 3
-
-
-@every_kind
-def test_random_models_stay_below_curve_and_line(kind: str) -> None:
-    search = Search(kind, seed=1)
-    points = search.draw(600 * SCALE)
-    points = points[search.inside(points)]
-    ratios = search.trial(points).checked_ratios()
-    assert len(ratios) > 400 * SCALE
-    assert np.max(ratios) > 0.8
 
 
 @every_kind
 def test_a_search_for_a_violation_finds_none(kind: str) -> None:
     search = Search(kind, seed=2)
-    points = search.draw(800 * SCALE)
-    ratios = search.ratios(points)
-    for _ in range(6):  # climb from the tightest ones
-        best = np.argsort(-ratios)[: 30 * SCALE]
-        points, ratios = points[best], ratios[best]
-        moved = search.vary(points, 4)
-        points, ratios = np.concatenate((points, moved)), np.concatenate((ratios, search.ratios(moved)))
-    assert 0.99 < np.max(ratios) <= 1.0 + TOLERANCE
-
-
-@every_kind
-def test_half_the_bound_would_be_violated(kind: str) -> None:
-    """Power: the test above would notice a curve or a line that is too low by a factor of two."""
-    search = Search(kind, seed=1)
-    points = search.draw(600)
-    trial = search.trial(points[search.inside(points)])
-    value = trial.values()
-    assert np.mean(value > 0.5 * trial.curve()) > 0.05
-    assert np.mean(value > 0.5 * trial.line()) > 0.02
+    assert 0.99 < search.climb(search.draw(800 * SCALE), 6) <= 1.0 + TOLERANCE
 
 
 def one_pair(kind: str, width: float, kappa: float, ratio: float, lam: float, x: Array, y: Array) -> Trial:
@@ -218,14 +154,6 @@ def one_pair(kind: str, width: float, kappa: float, ratio: float, lam: float, x:
     first, second = of_loss(kind, width * one, one, one), of_loss(kind, width * one, x, y)
     orders = np.full(len(x), int(np.argmin(np.abs(np.log(LAMBDAS / lam)))))
     return Trial(Models(10.0 * one, m, sigma, first, second), G, c1, orders)
-
-
-@every_kind
-def test_without_the_curvature_term_the_bound_would_be_false(kind: str) -> None:
-    trial = one_pair(kind, 0.1, 4.0, 0.2, 3.0, np.array([0.02, 1.0]), np.array([1.0, -1.0]))
-    rho0 = 0.5 * 0.2**2
-    assert np.max(trial.values()) > 1.1 * ORDERS[trial.orders[0]] * rho0
-    trial.checked_ratios()
 
 
 @pytest.mark.parametrize(
@@ -252,11 +180,8 @@ def test_in_the_plane_the_curve_holds(kind: str) -> None:
     """Two dimensions, where the records' curvatures share no eigenvectors; jumps make the grid coarse: 1 %."""
     rng, ratios = np.random.default_rng([5, KINDS.index(kind)]), []
     for _ in range(6 * SCALE):
-        n, kappa, width = (
-            float(rng.integers(1, 50)),
-            10.0 ** rng.uniform(-0.7, 0.3),
-            10.0 ** rng.uniform(-0.7, 0.0),
-        )
+        n, kappa = float(rng.integers(1, 50)), 10.0 ** rng.uniform(-0.7, 0.3)
+        width = 10.0 ** rng.uniform(-0.7, 0.0)
         ratio, loss = max(10.0 ** rng.uniform(-0.5, 0.3), kappa), get_loss(kind, width)
         m, sigma = loss.curvature_bound() / (n * kappa), 2.0 * loss.lipschitz() / (n * ratio)
         pairs = []

@@ -15,7 +15,7 @@ from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
 
-from .quadrature import Array, Models, Records, logistic
+from .quadrature import Array, Models, Records
 
 G = 1.0
 
@@ -88,17 +88,6 @@ def test_inexact_points_of_one_objective_reach_the_second_noises_sensitivity() -
     flat = Records(one, 0.0 * one, 0.0 * one, 0.0 * one)
     models = Models(20.0 * one, 0.05 * one, one, flat, flat)
     assert float(moves(models, 0.01 * one)[0]) == pytest.approx(sensitivities(20, 0.05, 0.01)[1], rel=1e-9)
-
-
-def test_logistic_regression_in_one_dimension_reaches_half_of_it() -> None:
-    rng = np.random.default_rng(1)
-    count = 4000
-    n, m = np.full(count, 5.0), 10.0 ** rng.uniform(-3.0, 1.0, count)
-    first, second = (logistic(rng.choice([-1.0, 1.0, 0.3], count) * rng.random(count) ** 0.2) for _ in "ab")
-    push = Records(rng.normal(size=count) * 20.0 * m, *(np.zeros(count) for _ in range(3)))
-    found = moves(Models(n, m, np.ones(count), first, second, ((n, push),)), np.full(count, 1e-12))
-    ratio = found * n * m / (2.0 * G)
-    assert 0.45 < np.max(ratio) <= 0.55
 
 
 def test_logistic_regression_in_the_plane_reaches_nearly_all_of_it() -> None:

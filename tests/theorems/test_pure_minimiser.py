@@ -29,10 +29,7 @@ from .pure import Array, Record, Round, marks, quadrature, score_marks
 
 SCALE = 20 if os.environ.get("ADMMNET_TEST_LARGE") else 1
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
-FORMS = [
-    *(("proven", loss) for loss in ("logistic", "smoothed-hinge", "huber")),
-    ("published", "logistic"),
-]
+FORMS = [*(("proven", loss) for loss in ("logistic", "smoothed-hinge", "huber")), ("published", "logistic")]
 GRAPHS = [nx.path_graph(3), nx.star_graph(3), nx.cycle_graph(5), nx.complete_graph(4)]
 ROUNDING = 1e-9
 """Relative; log densities are of order 100 and known to their last bits."""

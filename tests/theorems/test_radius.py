@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from admmnet.config.run_config import RunConfig
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RequestError
 from admmnet.privacy.mechanisms import (
     clipped_gamma_norm_noise,
     clipped_gaussian_noise,
@@ -350,7 +349,6 @@ NORMAL: dict[str, dict[str, Any]] = {
     "r-admm": {"algorithm": "r-admm"},
     "hinge": {"algorithm": "pp-admm", "loss": "smoothed-hinge"},
     "huber": {"algorithm": "pp-admm", "loss": "huber"},
-    "blocks": {"algorithm": "pp-admm", "agents": 40, "block": 8},
 }
 
 
@@ -373,22 +371,12 @@ def test_normal_runs_stay_far_within(
     terms: dict[tuple[LossFacts, float, float], float] = {}
     centers: dict[tuple[LossFacts, float, float], float] = {}
     settings: set[float] = set()
-    solve, solve_block, asks = LocalSolver.solve, BlockSolver.solve, BallQuery.asks
-
-    def note(solver: Any, g: Vector, m: float, beta: float) -> None:
-        key = LossFacts.of(len(solver.y), len(g), solver.loss), m, beta
-        terms[key] = max(terms.get(key, 0.0), float(np.linalg.norm(g)))
+    solve, asks = LocalSolver.solve, BallQuery.asks
 
     def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
-        note(self, g, m, beta)
+        key = LossFacts.of(len(self.y), len(g), self.loss), m, beta
+        terms[key] = max(terms.get(key, 0.0), float(np.linalg.norm(g)))
         return solve(self, g, m, beta)
-
-    def solving_block(
-        self: BlockSolver, indices: Sequence[int], G: Matrix, m: Vector, beta: Vector
-    ) -> list[Solution | RunError]:
-        for k, i in enumerate(indices):
-            note(self.members[i], G[k], float(m[k]), float(beta[k]))
-        return solve_block(self, indices, G, m, beta)
 
     def asking(self: BallQuery, center: Vector) -> Steps[float]:
         key = LossFacts.of(len(self._solver.y), len(center), self._solver.loss), self.radius, self.gap
@@ -397,7 +385,6 @@ def test_normal_runs_stay_far_within(
         return asks(self, center)
 
     monkeypatch.setattr(LocalSolver, "solve", solving)
-    monkeypatch.setattr(BlockSolver, "solve", solving_block)
     monkeypatch.setattr(BallQuery, "asks", asking)
     run(RunConfig(data=data, data_dir=str(DATA), seed=1, out=str(tmp_path / "run"), **words))
     releases = {key: norm for key, norm in terms.items() if key[2] not in settings}

@@ -1,18 +1,47 @@
 """The baselines in plain Python, record by record, from the equations of docs/baselines.md.
 
 Lists of floats and loops; nothing is shared with the package. Random numbers are asked for in the documented order.
-Each function yields the path of what a step releases.
+Each series yields (what a step releases, what it keeps).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 Row = list[float]
 Rng = np.random.Generator
+
+
+class Data(NamedTuple):
+    X: list[Row]
+    y: Row
+    kind: str
+    lam: float
+
+
+class Settings(NamedTuple):
+    batch: int = 1
+    clip: float = math.inf
+    noise_multiplier: float = 0.0
+    steps: int = 1
+    epochs: int = 1
+    sampling: str = "poisson"
+    tiny: float = 0.01
+    dual_noise: bool = False
+    damped: bool = False
+    learning_rate: float = 1.0
+    epsilon: Sequence[float] | float | None = None
+    sigma: float | None = None
+    constant: str = "tight"
+    schedule: str = "sqrt"
+    scale: float = 1.0
+
+
+Steps = Iterator[tuple[Row, Row]]
 
 
 def dot(a: Sequence[float], b: Sequence[float]) -> float:
@@ -89,11 +118,12 @@ def exact_logistic(alpha: float, y: float, x: Row, v: Row, scale: float) -> floa
     return y / (1.0 + math.exp(-0.5 * (low + high)))
 
 
-def sdca(X: list[Row], y: Row, kind: str, lam: float, epochs: int, rng: Rng) -> Iterator[tuple[Row, Row]]:
+def sdca(data: Data, s: Settings, rng: Rng, _: Rng) -> Steps:
     """Yield (theta, alpha) after each epoch."""
+    X, y, kind, lam = data
     n, scale = len(X), lam * len(X)
     alpha, v = [0.0] * n, [0.0] * len(X[0])
-    for _ in range(epochs):
+    for _epoch in range(s.epochs):
         for i in rng.permutation(n).tolist():
             if kind == "logistic":
                 new = exact_logistic(alpha[i], y[i], X[i], v, scale)
@@ -104,33 +134,22 @@ def sdca(X: list[Row], y: Row, kind: str, lam: float, epochs: int, rng: Rng) -> 
         yield [entry / scale for entry in v], list(alpha)
 
 
-def dp_scd(
-    X: list[Row],
-    y: Row,
-    kind: str,
-    lam: float,
-    *,
-    L: int,
-    C: float,
-    multiplier: float,
-    steps: int,
-    batch_rng: Rng,
-    noise_rng: Rng,
-    sampling: str,
-    dual_noise: bool,
-    tiny: float,
-) -> Iterator[tuple[Row, Row]]:
+def dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(48), (49): yield (v, alpha) after each step."""
+    X, y, kind, lam = data
+    L, C = s.batch, s.clip
     n, scale = len(X), lam * len(X)
-    sigma = multiplier * C * (math.sqrt(2.0) if dual_noise else 1.0)
+    sigma = s.noise_multiplier * C * (math.sqrt(2.0) if s.dual_noise else 1.0)
     alpha, v = [0.0] * n, [0.0] * len(X[0])
-    for batch in batches(sampling, n, L, steps, batch_rng):
+    for batch in batches(s.sampling, n, L, s.steps, batch_rng):
         total, zetas = [0.0] * len(v), []
         for j in batch:
-            zeta = 0.0 if not any(X[j]) else shortened(step(kind, alpha[j], y[j], X[j], v, scale, L, tiny), C)
+            zeta = (
+                0.0 if not any(X[j]) else shortened(step(kind, alpha[j], y[j], X[j], v, scale, L, s.tiny), C)
+            )
             zetas.append(zeta)
             total = add(total, zeta, X[j])
-        if dual_noise:
+        if s.dual_noise:
             zetas = noisy(zetas, sigma, noise_rng)
         for j, zeta in zip(batch, zetas, strict=True):
             alpha[j] += zeta
@@ -138,30 +157,17 @@ def dp_scd(
         yield v, list(alpha)
 
 
-def seq_dp_scd(
-    X: list[Row],
-    y: Row,
-    kind: str,
-    lam: float,
-    *,
-    L: int,
-    C: float,
-    multiplier: float,
-    steps: int,
-    batch_rng: Rng,
-    noise_rng: Rng,
-    sampling: str,
-    damped: bool,
-    tiny: float,
-) -> Iterator[tuple[Row, Row]]:
+def seq_dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(50): yield (v, alpha) after each step."""
+    X, y, kind, lam = data
+    L, C = s.batch, s.clip
     n, scale = len(X), lam * len(X)
-    sigma = multiplier * 2.0 * C * math.sqrt(L * (L + 1))
+    sigma = s.noise_multiplier * 2.0 * C * math.sqrt(L * (L + 1))
     alpha, v = [0.0] * n, [0.0] * len(X[0])
-    for batch in batches(sampling, n, L, steps, batch_rng, ordered=True):
+    for batch in batches(s.sampling, n, L, s.steps, batch_rng, ordered=True):
         zetas, start = [], v
         for j in batch:
-            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, L if damped else 1, tiny), C)
+            zeta = shortened(step(kind, alpha[j], y[j], X[j], v, scale, L if s.damped else 1, s.tiny), C)
             zetas.append(zeta)
             v = add(v, zeta, X[j])
         for j, zeta in zip(batch, noisy(zetas, sigma, noise_rng), strict=True):
@@ -179,25 +185,15 @@ def slope(kind: str, score: float, y: float) -> float:
     return -y / (1.0 + math.exp(y * score))
 
 
-def primal_dp_scd(
-    X: list[Row],
-    y: Row,
-    kind: str,
-    lam: float,
-    *,
-    L: int,
-    C: float,
-    multiplier: float,
-    steps: int,
-    batch_rng: Rng,
-    noise_rng: Rng,
-) -> Iterator[tuple[Row, Row]]:
+def primal_dp_scd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(51), (52): yield (theta, v) after each step."""
+    X, y, kind, lam = data
+    L, C = s.batch, s.clip
     n, d = len(X), len(X[0])
-    sigma = multiplier * 2.0 * C * math.sqrt(L * (L + 1))
+    sigma = s.noise_multiplier * 2.0 * C * math.sqrt(L * (L + 1))
     bend = 1.0 if kind == "squared" else 0.25
     theta, v = [0.0] * d, [0.0] * n
-    for batch in batches("fixed", d, L, steps, batch_rng):
+    for batch in batches("fixed", d, L, s.steps, batch_rng):
         total, zetas = [0.0] * n, []
         for j in batch:
             column = [row[j] for row in X]
@@ -211,38 +207,32 @@ def primal_dp_scd(
         yield list(theta), v
 
 
-def sgd(
-    X: list[Row], y: Row, kind: str, lam: float, *, rate: float, L: int, chosen: Iterator[list[int]]
-) -> Iterator[Row]:
-    """(53): yield theta after each step."""
-    return dp_sgd(X, y, kind, lam, rate=rate, L=L, C=math.inf, multiplier=0.0, chosen=chosen, noise_rng=None)
+def gradient_batches(s: Settings, n: int, rng: Rng) -> Iterator[list[int]]:
+    """Yield batches; single records without noise or clip are drawn an epoch at a time."""
+    if s.batch > 1 or s.clip < math.inf:
+        yield from batches(s.sampling, n, s.batch, s.steps, rng)
+        return
+    for start in range(0, s.steps, n):
+        size = min(n, s.steps - start)
+        order = rng.permutation(n)[:size] if s.sampling == "shuffled" else rng.integers(n, size=size)
+        yield from ([int(i)] for i in order)
 
 
-def dp_sgd(
-    X: list[Row],
-    y: Row,
-    kind: str,
-    lam: float,
-    *,
-    rate: float,
-    L: int,
-    C: float,
-    multiplier: float,
-    chosen: Iterator[list[int]],
-    noise_rng: Rng | None,
-) -> Iterator[Row]:
-    """(54): yield theta after each step; gradients record by record, clipped as vectors."""
+def dp_sgd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
+    """(53), (54): yield theta after each step; gradients record by record, clipped as vectors."""
+    X, y, kind, lam = data
+    L, C = s.batch, s.clip
     theta = [0.0] * len(X[0])
-    for batch in chosen:
+    for batch in gradient_batches(s, len(X), batch_rng):
         total = [0.0] * len(theta)
         for j in batch:
             gradient = [slope(kind, dot(X[j], theta), y[j]) * entry for entry in X[j]]
             norm = math.sqrt(dot(gradient, gradient))
             total = add(total, 1.0 / max(1.0, norm / C), gradient)
-        if noise_rng is not None:
-            total = noisy(total, multiplier * C, noise_rng)
-        theta = [p - rate * (q / L + lam * p) for p, q in zip(theta, total, strict=True)]
-        yield theta
+        if s.noise_multiplier:
+            total = noisy(total, s.noise_multiplier * C, noise_rng)
+        theta = [p - s.learning_rate * (q / L + lam * p) for p, q in zip(theta, total, strict=True)]
+        yield theta, theta
 
 
 def k_noise(values: Row, rate: float, rng: Rng) -> Row:
@@ -253,36 +243,26 @@ def k_noise(values: Row, rate: float, rng: Rng) -> Row:
     return grid([p + radius * q / norm for p, q in zip(values, direction, strict=True)], 1.0 / rate)
 
 
-def song_sgd(
-    X: list[Row],
-    y: Row,
-    kind: str,
-    lam: float,
-    *,
-    b: int,
-    epsilon: Sequence[float],
-    schedule: str,
-    scale: float,
-    order_rng: Rng,
-    noise_rng: Rng,
-) -> Iterator[Row]:
+def song_sgd(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(55), (56): yield w after each step."""
+    X, y, kind, lam = data
+    epsilon = np.broadcast_to(np.asarray(s.epsilon, dtype=float), len(X)).tolist()
     n, w, t = len(X), [0.0] * len(X[0]), 0
-    order = order_rng.permutation(n).tolist()
+    order = batch_rng.permutation(n).tolist()
     while order:
-        batch, order, t = order[:b], order[b:], t + 1
+        batch, order, t = order[: s.batch], order[s.batch :], t + 1
         total = [0.0] * len(w)
         for j in batch:
             total = add(total, slope(kind, dot(X[j], w), y[j]), X[j])
         least = min(epsilon[j] for j in batch)
         if least < math.inf:
             total = k_noise(total, least / 2.0, noise_rng)
-        eta = scale * {"sqrt": t**-0.5, "inverse": 1.0 / (lam * t), "constant": 1.0}[schedule]
+        eta = s.scale * {"sqrt": t**-0.5, "inverse": 1.0 / (lam * t), "constant": 1.0}[s.schedule]
         w = [p - eta * (lam * p + q / len(batch)) for p, q in zip(w, total, strict=True)]
         norm = math.sqrt(dot(w, w))
         if norm > 1.0 / lam:
             w = [p / (lam * norm) for p in w]
-        yield w
+        yield w, w
 
 
 def simpson(x: float, y: float, a: float, cells: int = 2000) -> float:
@@ -295,28 +275,21 @@ def simpson(x: float, y: float, a: float, cells: int = 2000) -> float:
     return total / (3.0 * cells)
 
 
-def banco(
-    X: list[Row],
-    y: Row,
-    kind: str,
-    *,
-    epsilon: float | None,
-    sigma: float,
-    constant: str,
-    order_rng: Rng,
-    noise_rng: Rng,
-) -> Iterator[tuple[Row, Row]]:
+def banco(data: Data, s: Settings, batch_rng: Rng, noise_rng: Rng) -> Steps:
     """(57) to (59), the integral by Simpson's rule: yield w_{t+1} and the average of w_1 to w_t."""
+    X, y, kind, _ = data
+    epsilon, sigma = s.epsilon, s.sigma or 0.0
     d = len(X[0])
     w, q, total = [0.0] * d, [0.0] * d, [0.0] * d
     x = squares = 0.0
+    assert epsilon is None or isinstance(epsilon, float)
     if epsilon is None:
         variance, a = sigma**2, 0.6838
-    elif constant == "poster":
+    elif s.constant == "poster":
         variance, a = 18.0 * d**2 / epsilon**2, min(0.6838, epsilon / 4.0)
     else:
         variance, a = 16.0 * math.log(4.0 / 3.0) * (d + 1) / epsilon**2, min(0.6838, epsilon / 4.0)
-    for t, j in enumerate(order_rng.permutation(len(X)).tolist(), start=1):
+    for t, j in enumerate(batch_rng.permutation(len(X)).tolist(), start=1):
         total = add(total, 1.0, w)
         g = [-slope(kind, dot(X[j], w), y[j]) * entry for entry in X[j]]
         g = k_noise(g, epsilon / 2.0, noise_rng) if epsilon is not None else noisy(g, sigma, noise_rng)

@@ -1,8 +1,9 @@
-"""The series as functions of a problem and two generators, as the replays want them."""
+"""The series as functions of a problem and two generators, and their replay beside the plain reference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from admmnet.holder.series import (
 )
 from admmnet.types import Vector
 
+from . import reference
+from .records import rng
+
 Observer = Callable[[int, Vector], None]
 
 
@@ -35,55 +39,63 @@ class Done:
         return getattr(self.progress, name) if hasattr(self.progress, name) else getattr(self.series, name)
 
 
+def recorded(path: list[Vector]) -> Observer:
+    return lambda number, vector: path.append(vector.copy())
+
+
 def carried_out(
-    series: Series,
-    p: Problem,
-    batch_rng: np.random.Generator,
-    noise_rng: np.random.Generator | None,
-    observe: Observer | None,
+    kind: Callable[..., Series],
     vector: str,
+    p: Problem,
+    *,
+    batch_rng: np.random.Generator | None = None,
+    noise_rng: np.random.Generator | None = None,
+    observe: Observer | None = None,
+    **settings: Any,
 ) -> Done:
     """Run a series; ``observe`` sees the number of a step and one vector of the progress."""
+    if kind is not OnlineSteps:
+        settings["regularisation"] = p.regularisation
+    series = kind(**settings)
     watch = None if observe is None else (lambda state: observe(state.step, getattr(state, vector)))
-    return Done(series, series.run(p, batch_rng, noise_rng, watch))
+    return Done(series, series.run(p, batch_rng or rng(1), noise_rng or rng(2), watch))
 
 
-def run_dp_scd(p: Problem, *, batch_rng: Any, noise_rng: Any, observe: Any = None, **settings: Any) -> Done:
-    return carried_out(DualSteps(p.regularisation, **settings), p, batch_rng, noise_rng, observe, "v")
+def disjoint(*, epsilon: Any, **settings: Any) -> Series:
+    return DisjointSteps(epsilon=np.asarray(epsilon), **settings)
 
 
-def run_seq_dp_scd(
-    p: Problem, *, batch_rng: Any, noise_rng: Any, observe: Any = None, **settings: Any
-) -> Done:
-    return carried_out(SequentialSteps(p.regularisation, **settings), p, batch_rng, noise_rng, observe, "v")
+run_dp_scd = partial(carried_out, DualSteps, "v")
+run_seq_dp_scd = partial(carried_out, SequentialSteps, "v")
+run_primal_dp_scd = partial(carried_out, PrimalSteps, "theta")
+run_dp_sgd = partial(carried_out, GradientSteps, "theta", sampling="poisson")
+run_sgd = partial(carried_out, GradientSteps, "theta", sampling="shuffled")
+run_song_sgd = partial(carried_out, disjoint, "theta")
+run_banco = partial(carried_out, OnlineSteps, "w")
+run_sdca = partial(carried_out, ExactPasses, "theta")
 
 
-def run_primal_dp_scd(
-    p: Problem, *, batch_rng: Any, noise_rng: Any, observe: Any = None, **settings: Any
-) -> Done:
-    return carried_out(PrimalSteps(p.regularisation, **settings), p, batch_rng, noise_rng, observe, "theta")
+def replayed(
+    run: Callable[..., Done],
+    plain: Callable[..., Any],
+    p: Problem,
+    /,
+    *,
+    rows: Any = None,
+    rtol: float = 0.0,
+    atol: float = 1e-11,
+    **settings: Any,
+) -> tuple[Done, list[Vector], Any]:
+    """Run a series and its reference (on ``rows`` instead of p's, if given) on the same draws, and compare every step.
 
-
-def run_dp_sgd(p: Problem, *, batch_rng: Any, noise_rng: Any, observe: Any = None, **settings: Any) -> Done:
-    series = GradientSteps(p.regularisation, **{"sampling": "poisson", **settings})
-    return carried_out(series, p, batch_rng, noise_rng, observe, "theta")
-
-
-def run_sgd(p: Problem, *, rng: Any, observe: Any = None, **settings: Any) -> Done:
-    series = GradientSteps(p.regularisation, **{"sampling": "shuffled", **settings})
-    return carried_out(series, p, rng, None, observe, "theta")
-
-
-def run_song_sgd(
-    p: Problem, *, epsilon: Any, order_rng: Any, noise_rng: Any, observe: Any = None, **settings: Any
-) -> Done:
-    series = DisjointSteps(p.regularisation, epsilon=np.asarray(epsilon), **settings)
-    return carried_out(series, p, order_rng, noise_rng, observe, "theta")
-
-
-def run_banco(p: Problem, *, order_rng: Any, noise_rng: Any, observe: Any = None, **settings: Any) -> Done:
-    return carried_out(OnlineSteps(**settings), p, order_rng, noise_rng, observe, "w")
-
-
-def run_sdca(p: Problem, *, rng: Any, observe: Any = None, **settings: Any) -> Done:
-    return carried_out(ExactPasses(p.regularisation, **settings), p, rng, None, observe, "theta")
+    Returns the run, what it released, and the second thing that the reference yields with its last step.
+    """
+    path: list[Vector] = []
+    done = run(p, observe=recorded(path), **settings)
+    X = p.X if rows is None else rows
+    X = X.toarray() if hasattr(X, "toarray") else X
+    data = reference.Data(X.tolist(), p.y.tolist(), p.loss.name, p.regularisation)
+    expected = list(plain(data, reference.Settings(**settings), rng(1), rng(2)))
+    released, ends = zip(*expected, strict=True)
+    np.testing.assert_allclose(path, released, rtol=rtol, atol=atol)
+    return done, path, ends[-1]

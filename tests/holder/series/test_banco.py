@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from admmnet.errors import RequestError, RunError
+from admmnet.errors import RunError
 from admmnet.holder.series.banco import K1, magnitude, sub_exponential
-from admmnet.privacy.mechanisms import gamma_norm_noise
-from admmnet.types import Vector
 
-from .records import problem, rng
+from .records import problem
 from .runs import run_banco
 
 
@@ -59,31 +56,11 @@ def test_magnitude_against_quadrature(B: float) -> None:
     assert checked >= 12
 
 
-def test_magnitude_agrees_with_the_poster_where_that_can_be_evaluated() -> None:
-    def poster(x: float, y: float, a: float) -> float:
-        root = math.sqrt(y)
-        bell = math.exp((2 * a * y + x) ** 2 / (4 * y))
-        ends = math.erf((2 * a * y + x) / (2 * root)) + math.erf((2 * a * y - x) / (2 * root))
-        bracket = math.sqrt(math.pi) * x * bell * ends + 2 * root * (1 - math.exp(2 * a * x))
-        return float(math.exp(-a * (a * y + x)) * bracket / (8 * a * y**1.5))
-
-    for x in (-3.0, 0.5, 10.0):
-        for y in (4.0, 20.0, 100.0):
-            assert magnitude(x, y, 0.5) == pytest.approx(poster(x, y, 0.5), rel=1e-8)
-
-
 def test_magnitude_is_zero_at_zero_and_leaves_float64_by_its_sign() -> None:
     assert magnitude(0.0, 3.0, 0.5) == 0.0
     assert magnitude(1e6, 3.0, 0.5) == np.inf
     assert magnitude(-1e6, 3.0, 0.5) == -np.inf
     assert magnitude(1e-320, 3.0, 0.5) >= 0.0
-
-
-def test_magnitude_has_no_seam() -> None:
-    # one formula up to a^2 y = 30, another beyond: they meet
-    for x in (1e-6, 0.1, 3.0, 60.0, 200.0):
-        below, above = (magnitude(x, 30.0 * (1.0 + side), 1.0) for side in (-1e-13, 1e-13))
-        assert above == pytest.approx(below, rel=1e-11)
 
 
 def moment(rate: float, d: int, beta: float) -> float:
@@ -108,30 +85,6 @@ def test_moment_generating_function_of_K_by_quadrature(d: int) -> None:
         assert found == pytest.approx(moment(rate, d, beta), rel=1e-9)
 
 
-def test_moment_generating_function_of_the_noise_that_is_drawn() -> None:
-    """Mean of exp(beta u . xi) over 40,000 draws at beta = rate/4, d = 6; normal test, false positives 1e-6.
-
-    The second moment is finite, as 2 beta < rate. Exponents d/2 and (d + 2)/2, and 0.7 and 1.3 times the noise,
-    are refused at the same threshold.
-    """
-    rate, d, draws = 2.0, 6, 40_000
-    source, direction = rng(31), rng(32).standard_normal(d)
-    direction /= np.linalg.norm(direction)
-    along = np.array([gamma_norm_noise(source, rate, d) @ direction for _ in range(draws)])
-    beta = rate / 4.0
-
-    def plausible(sample: Vector, mean: float) -> bool:
-        variance = moment(rate, d, 2.0 * beta) - moment(rate, d, beta) ** 2
-        return abs(float(np.mean(np.exp(beta * sample))) - mean) < 4.9 * math.sqrt(variance / draws)
-
-    right = moment(rate, d, beta)
-    assert plausible(along, right)
-    assert not plausible(0.7 * along, right)
-    assert not plausible(1.3 * along, right)
-    assert not plausible(along, moment(rate, d - 1, beta))
-    assert not plausible(along, moment(rate, d + 1, beta))
-
-
 @pytest.mark.parametrize("d", [1, 5, 105])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
 def test_the_tight_constant_is_the_least_that_holds(epsilon: float, d: int) -> None:
@@ -144,10 +97,6 @@ def test_the_tight_constant_is_the_least_that_holds(epsilon: float, d: int) -> N
     assert sub_exponential(epsilon, d, "poster") > variance  # looser, but true
 
 
-def test_the_constants_at_the_dimension_of_the_census() -> None:
-    assert sub_exponential(1.0, 105, "poster") / sub_exponential(1.0, 105) == pytest.approx(406.7, abs=0.1)
-
-
 def test_k1_is_where_the_logarithms_bound_ends() -> None:
     assert math.log1p(-K1) >= -K1 - K1**2
     assert math.log1p(-K1 - 1e-4) < -(K1 + 1e-4) - (K1 + 1e-4) ** 2
@@ -156,28 +105,4 @@ def test_k1_is_where_the_logarithms_bound_ends() -> None:
 def test_noise_that_is_too_weak_ends_in_an_error_not_in_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("admmnet.holder.series.banco.magnitude", lambda x, y, a: math.inf)
     with pytest.raises(RunError, match="step 1"):
-        run_banco(problem("hinge", 5, 2, 0.1), order_rng=rng(1), noise_rng=rng(2), epsilon=1.0)
-
-
-def test_it_learns() -> None:
-    # 4,000 records of a clear rule at epsilon 8, d = 2: well below the loss of the zero model, ln 2
-    p = problem("logistic", 4000, 2, 0.1, seed=33)
-    found = run_banco(p, order_rng=rng(1), noise_rng=rng(2), epsilon=8.0)
-    assert float(np.mean(p.loss.value(p.X @ found.theta, p.y))) < 0.6
-
-
-@pytest.mark.parametrize(
-    ("kind", "change", "words"),
-    [
-        ("squared", {}, "squared loss.*choose logistic or hinge"),
-        ("hinge", {"epsilon": None}, "either epsilon.*or sigma"),
-        ("hinge", {"sigma": 1.0}, "either epsilon.*or sigma"),
-        ("hinge", {"epsilon": 0.0}, "epsilon = 0"),
-        ("hinge", {"epsilon": None, "sigma": -1.0}, "sigma = -1"),
-        ("hinge", {"constant": "loose"}, "choose one of tight, poster"),
-    ],
-)
-def test_refusals(kind: Any, change: dict[str, Any], words: str) -> None:
-    settings: dict[str, Any] = {"order_rng": rng(1), "noise_rng": rng(2), "epsilon": 1.0}
-    with pytest.raises(RequestError, match=words):
-        run_banco(problem(kind, 5, 2, 0.1), **{**settings, **change})
+        run_banco(problem("hinge", 5, 2, 0.1), epsilon=1.0)

@@ -103,20 +103,6 @@ def test_shuffled_batches_are_the_parts_of_an_order() -> None:
     assert steps_per_epoch(23, 6) == 4
 
 
-def test_batches_are_sorted_sets_of_records() -> None:
-    for sampling in ("poisson", "fixed"):
-        for batch in draw_batches(sampling, 50, 20, 30, rng(5)):
-            assert np.all(np.diff(batch) > 0)
-            assert batch.dtype == np.int64
-            assert sampling == "poisson" or len(batch) == 20
-
-
-def test_empty_batches_occur() -> None:
-    sizes = [len(batch) for batch in draw_batches("poisson", 100, 1, 200, rng(6))]
-    assert 0 in sizes
-    assert max(sizes) > 1
-
-
 @pytest.mark.parametrize("sampling", ["poisson", "fixed", "shuffled"])
 def test_batches_go_on_from_a_progress(sampling: str) -> None:
     settings, at, draw = (sampling, 23, 6, 10), SeriesProgress(), rng(7)

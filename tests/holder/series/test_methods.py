@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from admmnet.errors import RequestError, RunError
-from admmnet.holder.series.song_sgd import learning_rates
 from admmnet.holder.series.steps import hinge_step, logistic_step, ridge_step
 from admmnet.types import Vector
 from tests.test_imports import loaded_by
@@ -21,6 +20,7 @@ from tests.test_imports import loaded_by
 from .records import KINDS, duality_gap, feasible, make_problem, problem, records, rng
 from .runs import (
     Done,
+    run_banco,
     run_dp_scd,
     run_dp_sgd,
     run_primal_dp_scd,
@@ -32,60 +32,28 @@ from .runs import (
 
 ROOT = Path(__file__).resolve().parents[3]
 SCD: dict[str, Any] = {"batch": 4, "clip": 0.5, "noise_multiplier": 1.0, "steps": 3}
-RNGS: dict[str, Any] = {"batch_rng": rng(1), "noise_rng": rng(2)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dp_scd_without_noise_or_clip_reaches_the_optimum(kind: str) -> None:
     p = problem(kind, 60, 4, 0.05, seed=41)
-    best = run_sdca(p, epochs=10_000, gap=1e-10, rng=rng(1)).primal
-    done = run_dp_scd(
-        p, batch=10, clip=math.inf, noise_multiplier=0.0, steps=6000, batch_rng=rng(1), noise_rng=rng(2)
-    )
+    best = run_sdca(p, epochs=10_000, gap=1e-10).primal
+    done = run_dp_scd(p, batch=10, clip=math.inf, noise_multiplier=0.0, steps=6000)
     assert p.primal(done.theta) - best < 1e-5
     assert duality_gap(p, feasible(p, done.dual)) < 1e-3
     start = p.primal(np.zeros(4))
     assert start - best > 0.05
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_sequential_steps_without_noise_need_fewer(kind: str) -> None:
-    p = problem(kind, 60, 4, 0.05, seed=41)
-    best = run_sdca(p, epochs=10_000, gap=1e-10, rng=rng(1)).primal
-    common: dict[str, Any] = {"batch": 20, "clip": math.inf, "noise_multiplier": 0.0, "steps": 30}
-    one = run_seq_dp_scd(p, **common, batch_rng=rng(1), noise_rng=rng(2))
-    two = run_dp_scd(p, **common, batch_rng=rng(1), noise_rng=rng(2))
-    assert p.primal(one.theta) - best < 0.5 * (p.primal(two.theta) - best)
-
-
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
 def test_primal_dp_scd_without_noise_reaches_the_optimum(kind: str) -> None:
     X, y = records(kind, 60, 4, 42)
     p = make_problem(X, y, kind, 0.01)
-    done = run_primal_dp_scd(
-        p, batch=2, clip=math.inf, noise_multiplier=0.0, steps=4000, batch_rng=rng(1), noise_rng=rng(2)
-    )
+    done = run_primal_dp_scd(p, batch=2, clip=math.inf, noise_multiplier=0.0, steps=4000)
     # of the columns scaled to norm 1
     slope = p.X.T @ p.loss.derivative(p.X @ done.theta, p.y) / 60 / done.scales
     assert np.linalg.norm(slope + 0.01 * done.progress.theta) < 1e-10
     np.testing.assert_allclose(done.v, p.X @ done.theta, atol=1e-10)
-
-
-def test_dp_sgd_without_noise_reaches_the_optimum() -> None:
-    p = problem("logistic", 60, 4, 0.05, seed=43)
-    done = run_dp_sgd(
-        p,
-        batch=60,
-        learning_rate=2.0,
-        clip=1.0,
-        noise_multiplier=0.0,
-        steps=2000,
-        batch_rng=rng(1),
-        noise_rng=rng(2),
-        sampling="fixed",
-    )
-    best = run_sdca(p, epochs=10_000, gap=1e-12, rng=rng(1))
-    np.testing.assert_allclose(done.theta, best.theta, atol=1e-5)
 
 
 def test_steps_minimise_their_subproblem() -> None:
@@ -108,55 +76,10 @@ def test_steps_minimise_their_subproblem() -> None:
         assert logistic_step(*args)[0] == pytest.approx(grid[np.argmin(model)], abs=2e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_step_is_longer_than_the_clip(kind: str) -> None:
-    p = problem(kind, 40, 3, 1e-3, seed=45)
-    for clip in (1e-8, 1e-3, 1.0):
-        duals = []
-        for steps in range(1, 6):
-            done = run_dp_scd(
-                p, batch=15, clip=clip, noise_multiplier=0.0, steps=steps, batch_rng=rng(1), noise_rng=rng(2)
-            )
-            duals.append(done.dual)
-        longest = np.max(np.abs(np.diff(duals, axis=0)))
-        assert longest <= clip * (1.0 + 1e-12)
-        assert longest >= clip * (0.99 if clip < 1.0 else 0.001)
-
-
 def test_noise_of_released_vectors_lies_on_the_public_grid() -> None:
-    done = run_dp_scd(problem("hinge", 40, 3, 0.1), **SCD, batch_rng=rng(1), noise_rng=rng(2))
+    done = run_dp_scd(problem("hinge", 40, 3, 0.1), **SCD)
     step = 2.0 ** (math.floor(math.log2(done.sigma)) - 20)
     np.testing.assert_array_equal(done.v / step, np.rint(done.v / step))
-
-
-def test_noise_alone_moves_a_model_of_null_rows() -> None:
-    # 400 records without effect: v is a sum of T noises; chi-square at a false-positive rate of 1e-6, two-sided
-    from scipy.stats import chi2
-
-    d, T = 20_000, 2
-    p = make_problem(np.zeros((4, d)), np.ones(4), "squared", 0.1)
-    low, high = chi2.ppf(5e-7, d), chi2.isf(5e-7, d)
-    for dual_noise, factor in ((False, 1.0), (True, math.sqrt(2.0))):
-        done = run_dp_scd(
-            p,
-            batch=2,
-            clip=0.5,
-            noise_multiplier=3.0,
-            steps=T,
-            batch_rng=rng(1),
-            noise_rng=rng(2),
-            dual_noise=dual_noise,
-        )
-        scale = 1.5 * factor * math.sqrt(T)
-        assert low < float(done.v @ done.v) / scale**2 < high
-        for wrong in (0.7, 1.3):
-            assert not low < wrong**2 * float(done.v @ done.v) / scale**2 < high
-
-
-def test_schedules() -> None:
-    np.testing.assert_allclose(learning_rates("sqrt", 4, 10.0, 0.1), [10.0, 10 / 2**0.5, 10 / 3**0.5, 5.0])
-    np.testing.assert_allclose(learning_rates("inverse", 3, 1.0, 0.1), [10.0, 5.0, 10 / 3])
-    np.testing.assert_allclose(learning_rates("constant", 3, 0.3, 0.1), [0.3, 0.3, 0.3])
 
 
 def batches_of(done: Done) -> tuple[Vector, Any]:
@@ -169,7 +92,7 @@ def batches_of(done: Done) -> tuple[Vector, Any]:
 def test_song_every_record_gets_at_least_what_it_asked_for() -> None:
     p = problem("logistic", 50, 3, 0.1, seed=46)
     wanted = rng(47).uniform(0.1, 3.0, 50)
-    done = run_song_sgd(p, batch=7, epsilon=wanted, order_rng=rng(1), noise_rng=rng(2))
+    done = run_song_sgd(p, batch=7, epsilon=wanted)
     granted, batch_of = batches_of(done)
     got = granted[batch_of]
     assert np.all(got <= wanted)
@@ -177,24 +100,9 @@ def test_song_every_record_gets_at_least_what_it_asked_for() -> None:
     assert sorted(Counter(batch_of.tolist()).values()) == [1, 7, 7, 7, 7, 7, 7, 7]
     for t, least in enumerate(granted):
         assert least == np.min(wanted[batch_of == t])
-    alone = run_song_sgd(p, batch=1, epsilon=wanted, order_rng=rng(1), noise_rng=rng(2))
+    alone = run_song_sgd(p, batch=1, epsilon=wanted)
     granted, batch_of = batches_of(alone)
     np.testing.assert_array_equal(granted[batch_of], wanted)  # nobody to share noise with
-
-
-def test_song_projects_onto_the_ball() -> None:
-    p = problem("hinge", 50, 3, 2.0, seed=46)
-    norms: list[float] = []
-    run_song_sgd(
-        p,
-        batch=1,
-        epsilon=0.5,
-        order_rng=rng(1),
-        noise_rng=rng(2),
-        observe=lambda t, w: norms.append(float(np.linalg.norm(w))),
-    )
-    assert max(norms) == pytest.approx(0.5)
-    assert min(norms) < 0.499
 
 
 GRADIENT = run_dp_sgd, {"learning_rate": 0.1}
@@ -213,16 +121,29 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"steps": 0}, "steps"),
 ]
 SONG: dict[str, Any] = {"batch": 2, "epsilon": 1.0}
+EXACT: dict[str, Any] = {"epochs": 1, "gap": 0.1}
+BANCO: list[tuple[str, dict[str, Any], str]] = [
+    ("squared", {"epsilon": 1.0}, "squared loss.*choose logistic or hinge"),
+    ("hinge", {}, "either epsilon.*or sigma"),
+    ("hinge", {"epsilon": 1.0, "sigma": 1.0}, "either epsilon.*or sigma"),
+    ("hinge", {"epsilon": 0.0}, "epsilon = 0"),
+    ("hinge", {"sigma": -1.0}, "sigma = -1"),
+    ("hinge", {"epsilon": 1.0, "constant": "loose"}, "choose one of tight, poster"),
+]
 REFUSED: list[tuple[Callable[..., Any], str, dict[str, Any], str]] = [
-    *((run, "hinge", SCD | RNGS | own | change, word) for run, own in PRIVATE for change, word in WRONG),
-    (run_seq_dp_scd, "hinge", SCD | RNGS | {"sampling": "poisson"}, "poisson"),
-    (run_seq_dp_scd, "hinge", SCD | RNGS | {"bound": "contraction"}, "rows of norm 1"),
-    (run_seq_dp_scd, "hinge", SCD | RNGS | {"bound": "tight"}, "contraction"),
-    (run_seq_dp_scd, "hinge", SCD | RNGS | {"tiny": 0.5}, "tiny"),
-    (run_primal_dp_scd, "hinge", SCD | RNGS, "hinge loss"),
-    (run_primal_dp_scd, "squared", SCD | RNGS, "number of features"),
+    *((run, "hinge", SCD | own | change, word) for run, own in PRIVATE for change, word in WRONG),
+    (run_seq_dp_scd, "hinge", SCD | {"sampling": "poisson"}, "poisson"),
+    (run_seq_dp_scd, "hinge", SCD | {"bound": "contraction"}, "rows of norm 1"),
+    (run_seq_dp_scd, "hinge", SCD | {"bound": "tight"}, "contraction"),
+    (run_seq_dp_scd, "hinge", SCD | {"tiny": 0.5}, "tiny"),
+    *((run_banco, *rest) for rest in BANCO),
+    (run_sdca, "squared", EXACT | {"epochs": 0}, "epochs = 0"),
+    (run_sdca, "squared", EXACT | {"gap": 0.0}, "gap = 0"),
+    (run_sdca, "squared", EXACT | {"gap": math.nan}, "gap = nan"),
+    (run_primal_dp_scd, "hinge", SCD, "hinge loss"),
+    (run_primal_dp_scd, "squared", SCD, "number of features"),
     *(
-        (run_song_sgd, kind, SONG | change | {"order_rng": rng(1), "noise_rng": rng(2)}, word)
+        (run_song_sgd, kind, SONG | change, word)
         for kind, change, word in (
             ("squared", {}, "squared loss"),
             ("hinge", {"epsilon": 0.0}, "epsilon"),
@@ -247,16 +168,14 @@ def test_seq_dp_scd_with_the_contraction_bound_has_the_noise_of_independent_step
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     X[3] = 0.0  # an absent record is no obstacle
     p = make_problem(X, y, "hinge", 0.1)
-    done = run_seq_dp_scd(
-        p, **SCD, batch_rng=rng(1), noise_rng=rng(2), bound="contraction", sampling="shuffled"
-    )
+    done = run_seq_dp_scd(p, **SCD, bound="contraction", sampling="shuffled")
     assert done.sigma == pytest.approx(math.sqrt(2.0) * 0.5)
 
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_gradient_steps_that_run_away_end_in_an_error(batch: int) -> None:
     with pytest.raises(RunError, match="learning_rate = 1e"):
-        run_sgd(problem("squared", 8, 2, 0.1), batch=batch, learning_rate=1e30, steps=100, rng=rng(1))
+        run_sgd(problem("squared", 8, 2, 0.1), batch=batch, learning_rate=1e30, steps=100)
 
 
 def test_numba_and_scipy_stay_off_everybody_elses_path() -> None:

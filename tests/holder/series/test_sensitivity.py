@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from admmnet.holder.series.steps import batch_step
 from admmnet.types import Vector
 
 from .records import KINDS, make_problem, rng
-from .runs import run_dp_sgd, run_song_sgd
+from .runs import recorded, run_dp_sgd, run_song_sgd
 
 ROUNDING = 1.0 + 1e-12
 
@@ -80,9 +80,8 @@ def update(p: Problem, case: Case, dual: Vector, *, null_rows_step: bool = False
 def shift(case: Case, *, null_rows_step: bool = False) -> tuple[float, float]:
     """||difference of the changes of [alpha; v]|| / C and ||that of v alone|| / C between both data sets."""
     (a, v), (b, w) = (update(p, case, case.dual, null_rows_step=null_rows_step) for p in (case.p, case.other))
-    return math.hypot(float(np.linalg.norm(a - b)), float(np.linalg.norm(v - w))) / case.C, float(
-        np.linalg.norm(v - w)
-    ) / case.C
+    dual, shared = float(np.linalg.norm(a - b)), float(np.linalg.norm(v - w))
+    return math.hypot(dual, shared) / case.C, shared / case.C
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -208,19 +207,10 @@ def test_clipped_gradients_move_by_C(kind: str) -> None:
         steps = []
         for p in (case.p, case.other):
             path: list[Vector] = []
-            run_dp_sgd(
-                replace(p, regularisation=1e-12),
-                batch=p.records,
-                learning_rate=1.0,
-                clip=case.C,
-                noise_multiplier=0.0,
-                steps=1,
-                batch_rng=rng(1),
-                noise_rng=rng(2),
-                sampling="fixed",
-                observe=lambda number, theta, path=path: path.append(theta * p.records),  # noqa: B023
-            )
-            steps.append(path[0])
+            once: dict[str, Any] = {"batch": p.records, "learning_rate": 1.0, "steps": 1, "sampling": "fixed"}
+            once |= {"clip": case.C, "noise_multiplier": 0.0, "observe": recorded(path)}
+            run_dp_sgd(replace(p, regularisation=1e-12), **once)
+            steps.append(path[0] * p.records)
         worst = max(worst, float(np.linalg.norm(steps[0] - steps[1])) / case.C)
     assert 0.99 < worst <= 1.0 + 1e-9
 
@@ -233,16 +223,9 @@ def test_song_a_record_is_in_one_batch_and_moves_its_sum_by_two() -> None:
     Z[5] = -X[5]
     paths: list[list[Vector]] = [[], []]
     for rows, path in ((X, paths[0]), (Z, paths[1])):
-        done = run_song_sgd(
-            make_problem(rows, y, "hinge", 1e-9),
-            batch=3,
-            epsilon=np.inf,
-            order_rng=rng(2),
-            noise_rng=rng(3),
-            schedule="constant",
-            scale=0.1,
-            observe=lambda t, w, path=path: path.append(w.copy()),
-        )
+        p = make_problem(rows, y, "hinge", 1e-9)
+        settings: dict[str, Any] = {"schedule": "constant", "scale": 0.1}
+        done = run_song_sgd(p, batch=3, epsilon=np.inf, observe=recorded(path), **settings)
     t = int(np.flatnonzero(done.order == 5)[0]) // 3
     for one, two in zip(paths[0][:t], paths[1][:t], strict=True):
         np.testing.assert_array_equal(one, two)

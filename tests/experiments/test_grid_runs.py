@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from admmnet import RunConfig, read_run, run
+from admmnet import RunConfig, load_config, read_run, run
 from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.experiments import CompareResult, Comparison, compare
 from admmnet.experiments.figures import Row
@@ -68,20 +68,13 @@ def test_the_csv_is_the_summaries(made: CompareResult) -> None:
             **{key: privacy[key] for key in privacy if key.startswith("epsilon_") and key in line},
             "accountant": privacy["accountant"],
             "adjacency": "replace-one",
-            "seed": summary_seed(folder),
+            "seed": load_config(folder / "config.toml").seed,
             "test_error": summary["test_error"]["consensus"],
             "releases": sum(agent["releases"] for agent in summary["per_agent"]),
             "seconds": summary["seconds"]["total"],
         }
         assert line == {key: "" if value is None else str(value) for key, value in expected.items()}
         assert (line["epsilon_proven"] == "") == (line["algorithm"] == "admm")
-
-
-def summary_seed(folder: Path) -> int:
-    import tomllib
-
-    with (folder / "config.toml").open("rb") as file:
-        return int(tomllib.load(file)["run"]["seed"])
 
 
 def test_lines_are_means_and_sample_deviations(made: CompareResult) -> None:
@@ -229,34 +222,23 @@ def test_other_settings_are_refused(
     assert (states(folder), (folder / "compare.json").read_bytes()) == before
 
 
-def test_other_records_are_refused(made: CompareResult, people: str, tmp_path: Path) -> None:
-    data = write_people(tmp_path / "people.npz")
-    folder = tmp_path / "grid"
-    again(made, data, folder, algorithms=("admm",), seeds=(0,))
-    write_people(tmp_path / "people.npz", seed=3)
-    with pytest.raises(RequestError, match=r"the records of .* are not those"):
-        again(made, data, folder, algorithms=("admm",), seeds=(0, 1))
-
-
-def test_foreign_folders_are_left_alone(made: CompareResult, people: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(RequestError, match=r"is not empty and holds no compare\.json"):
-        again(made, people, tmp_path)
-    (tmp_path / "compare.json").write_text("{}")
-    with pytest.raises(RequestError, match="cannot read"):
-        again(made, people, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["compare.json", "mine.txt"]
-
-
-def test_an_unfinished_run_with_other_files_is_left_alone(
-    made: CompareResult, people: str, tmp_path: Path
-) -> None:
+def test_what_is_not_this_grids_is_left_alone(made: CompareResult, people: str, tmp_path: Path) -> None:
     folder = copied(made, tmp_path)
     (folder / "runs/admm-1/summary.json").unlink()
     (folder / "runs/admm-1/notes.txt").write_text("mine")
     with pytest.raises(RequestError, match=r"holds notes\.txt, which no run writes"):
         again(made, people, folder)
     assert (folder / "runs/admm-1/notes.txt").read_text() == "mine"
+    with pytest.raises(RequestError, match=r"the records of .* are not those"):
+        again(made, write_people(tmp_path / "others.npz", seed=3), copied(made, tmp_path / "second"))
+    (tmp_path / "third").mkdir()
+    (tmp_path / "third/mine.txt").write_text("mine")
+    with pytest.raises(RequestError, match=r"is not empty and holds no compare\.json"):
+        again(made, people, tmp_path / "third")
+    (tmp_path / "third/compare.json").write_text("{}")
+    with pytest.raises(RequestError, match="cannot read"):
+        again(made, people, tmp_path / "third")
+    assert sorted(path.name for path in (tmp_path / "third").iterdir()) == ["compare.json", "mine.txt"]
 
 
 def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) -> None:
@@ -338,18 +320,3 @@ def test_resplit_draws_anew_for_every_seed(made: CompareResult, people: str, tmp
     assert result.rows[1].test_error == own.summary["test_error"]["consensus"]
     assert result.rows[1].train_loss == own.summary["train_loss"]
     assert result.pooled == fmean(survey.pooled or 0.0 for survey in result.surveys)
-
-
-def test_a_picture_that_cannot_be_drawn_costs_no_table(
-    made: CompareResult, people: str, tmp_path: Path
-) -> None:
-    pytest.importorskip("matplotlib")
-    folder = copied(made, tmp_path)
-    (folder / "compare.png").unlink()
-    (folder / "compare.png").mkdir()
-    result = again(made, people, folder)
-    assert result.rows == made.rows
-    assert result.pictures == ()
-    (failed,) = result.failed
-    assert failed.words == "the picture"
-    assert "compare.png: cannot be written" in failed.message

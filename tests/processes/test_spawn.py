@@ -56,11 +56,6 @@ def in_time(work: Callable[[], list[End]]) -> dict[int, End]:
     return {end.agent: end for end in ends}
 
 
-def test_all_end_well() -> None:
-    ends = in_time(starter("pass", "pass", "pass").run)
-    assert {agent: end.code for agent, end in ends.items()} == {0: 0, 1: 0, 2: 0}
-
-
 def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
     seen: list[object] = []
     words = """say('{"start": true}'); [say('{"round": %d, "error": 0.25}' % t) for t in range(3)]"""
@@ -79,11 +74,6 @@ def test_those_who_stay_behind_are_ended() -> None:
     ends = in_time(starter("fail(3, 'admmnet: agent 0 is lost')", WAITS, STUBBORN).run)
     assert [ends[agent].code for agent in range(3)] == [3, -signal.SIGTERM, -signal.SIGKILL]
     assert ends[0].text == "admmnet: agent 0 is lost\n"
-
-
-def test_a_stopped_process_is_ended_too() -> None:
-    ends = in_time(starter("pass", "os.kill(os.getpid(), signal.SIGSTOP)").run)
-    assert ends[1].code in (-signal.SIGTERM, -signal.SIGKILL)
 
 
 def test_a_killed_agent_gives_the_others_time_to_notice() -> None:

@@ -243,13 +243,6 @@ def test_different_settings(tmp_path: Path) -> None:
         assert "agent 1 has ended the run: agent 2 runs with seed = 1" in crew.error(0)
 
 
-def test_a_setting_that_one_process_does_not_know(tmp_path: Path) -> None:
-    own = {1: {"settings": {"novelty": [1, 2]}}}
-    with Crew(tmp_path, path(2), 2, own=own) as crew:
-        assert set(crew.start().finish().values()) == {2}
-        assert "agent 1 runs with novelty = [1, 2], this process with None" in crew.error(0)
-
-
 def test_different_network_files(tmp_path: Path) -> None:
     own = {1: {"edges": [[0, 1], [1, 2], [0, 2]]}}
     with Crew(tmp_path, path(3), 3, own=own) as crew:

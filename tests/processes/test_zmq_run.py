@@ -140,9 +140,9 @@ def test_one_file_an_agent_over_plain_tcp(tmp_path: Path) -> None:
         np.savez(tmp_path / f"{name}.npz", X=X, y=np.where(X[:, 0] > 0, 1, -1))
     words = (
         *network_of(tmp_path, 2, "--plain"),
+        *COMMON,
         "--seed",
         "3",
-        *COMMON,
         "--test",
         str(tmp_path / "test.npz"),
     )

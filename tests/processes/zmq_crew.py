@@ -64,18 +64,8 @@ class Member:
 class Crew:
     """Processes of one network; leaving the context ends whatever still runs.
 
-    Parameters
-    ----------
-    folder : Path
-        For the spec and ipc sockets.
-    edges : sequence of (int, int)
-        Links.
-    size : int
-        Number of processes.
-    curve : bool
-        tcp with CURVE; else ipc, or plain tcp where `tcp` is set.
-    own : mapping
-        Rank to what is different there: acts, settings, addresses, edges, keys.
+    They meet over ipc, tcp, or tcp with CURVE; `own` maps a rank to what is different there: acts, settings,
+    addresses, edges, keys.
     """
 
     def __init__(

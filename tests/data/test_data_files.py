@@ -90,7 +90,7 @@ def test_csv_refusals(text: str, words: list[str], write: Write) -> None:
         ("t.svm", b"1 1:2\n-1 123456789:1\n", {}, "t.svm: width 123456789 is above 100000"),
         (
             "t.svm",
-            b"1 1:2\n-1\n",
+            b"1 1:2\n-1\n1 2:1\n-1 1:1\n",
             {"features": 2, "no_intercept": True},
             "t.svm, line 2: every feature is zero",
         ),

@@ -203,8 +203,6 @@ def test_lists_may_grow(made: CompareResult, people: str, tmp_path: Path) -> Non
     [
         ({"settings": {"delta": 1e-5}}, 'delta was "auto", this call has 1e-05'),
         ({"settings": {"rounds": 4}}, "rounds was 3, this call has 4"),
-        ({"settings": {"topology": "ring:5"}}, 'topology was "ring:4", this call has "ring:5"'),
-        ({"resplit": True}, "resplit was false, this call has true"),
         ({"tune_seeds": 4}, "tune_seeds was 3, this call has 4"),
         ({"tune": ("pp-admm.eta=1:2",)}, r'tune of pp-admm was null, this call has \["eta=1", "eta=2"\]'),
         ({"seeds": (0, 2)}, "seeds include 1, this call's do not"),
@@ -257,7 +255,6 @@ def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) ->
     ("others", "kind", "what"),
     [
         ({"epsilons": (5.0, 1e-300)}, BudgetError, "pp-admm at epsilon 1e-300, seed 0: "),
-        ({"settings": {"topology": "ring:300"}}, RequestError, "300 agents"),
         ({"settings": {"regularisation": 1e-9}}, RequestError, "ipp-admm:published at epsilon 5, seed 0: "),
         ({"settings": {"data": "nowhere.csv"}}, RequestError, "nowhere.csv does not exist"),
         ({"tune": ("ipp-admm.regularisation=1e-9:auto",)}, RequestError, "with regularisation=1e-09"),
@@ -298,16 +295,6 @@ def test_a_failed_run_leaves_the_others_and_is_tried_again(
     assert (result.failed, len(result.rows)) == ((), RUNS)
     assert set(states(folder)) - set(before) == {"pp-admm-proven-proven-5-1"}
     assert {name: state for name, state in states(folder).items() if name in before} == before
-
-
-def test_an_interrupted_grid_has_its_table(
-    made: CompareResult, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with failing(monkeypatch, KeyboardInterrupt(), seed=1), pytest.raises(KeyboardInterrupt):
-        again(made, people, tmp_path / "grid")
-    # seeds are outermost: every method at the first one
-    assert (tmp_path / "grid/compare.csv").read_text().count("\n") == RUNS // 2 + 1
-    assert len(again(made, people, tmp_path / "grid").rows) == RUNS
 
 
 def test_resplit_draws_anew_for_every_seed(made: CompareResult, people: str, tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ QUICK = {"connect": 20.0, "heartbeat": 2.0, "round": 30.0, "shutdown": 2.0}
 """Deadlines of most tests."""
 
 
+def deadlines(**others: float) -> dict[str, float]:
+    return QUICK | others
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nobody listens at just now."""
     with contextlib.ExitStack() as opened:

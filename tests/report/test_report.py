@@ -215,43 +215,22 @@ def test_what_does_not_bound_a_run_is_not_to_be_quoted(published: Path, tmp_path
     assert "Quote the promise." not in words_of(folder)
 
 
-def test_scaled_columns_are_no_fault(tmp_path: Path) -> None:
-    """No figure covers them, so the summary claims no spent epsilon where the ledger has one."""
+def test_a_baseline_of_zero_out_with_scaled_columns(tmp_path: Path) -> None:
+    """No figure covers them, so the summary claims no spent epsilon where the ledger has one: no fault."""
     from admmnet.cli import run_command_line
 
     words = ["baseline", "primal-dp-scd", "--method", "published", "--seed", "0", "--epochs", "1", "--quiet"]
     assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
-    found = make_report([tmp_path / "run"])
-    assert found.faults == ()
-    assert "Nothing is proven of the worst case" in words_of(tmp_path / "run")
-    rewrite(tmp_path / "run", lambda summary: summary["privacy"].update(epsilon_spent=0.01))
-    assert len(make_report([tmp_path / "run"]).faults) == 1
-
-
-def test_a_paper_that_reads_more_than_its_claim(tmp_path: Path) -> None:
-    """Its formula makes 5.0 something of a rho that it calls 5: the page explains, and rounds it up, too."""
-    folder = made(tmp_path / "run", method="published", rounds=2)
-    text = words_of(folder)
-    reading = json.loads((folder / "summary.json").read_bytes())["privacy"]["epsilon_published"]
-    assert reading > 5.0
-    assert f"The paper's own arithmetic reads {above(reading)} for" in text
-    assert "this is more than the claim is no fault of the ledgers" in text
-
-
-def test_a_baseline_of_zero_out(tmp_path: Path) -> None:
-    from admmnet.cli import run_command_line
-
-    words = ["baseline", "dp-sgd", "--epsilon", "2", "--seed", "0", "--epochs", "1", "--quiet"]
-    assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
-    text = words_of(tmp_path / "run")
+    assert make_report([tmp_path / "run"]).faults == ()
+    text, found = words_of(tmp_path / "run"), page(tmp_path / "run")
+    assert "Nothing is proven of the worst case" in text
     assert "Relation: zero-out" in text
     assert "replace-one takes" not in text
     assert "for every agent" not in text
-    found = page(tmp_path / "run")
-    assert found.data["runs"][0]["graph"] is None
-    assert found.data["runs"][0]["unit"] == "epoch"
+    assert (found.data["runs"][0]["graph"], found.data["runs"][0]["unit"]) == (None, "epoch")
     assert "Many agents" not in found.text
-    assert "1 file " in found.text
+    rewrite(tmp_path / "run", lambda summary: summary["privacy"].update(epsilon_spent=0.01))
+    assert len(make_report([tmp_path / "run"]).faults) == 1
 
 
 def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> None:

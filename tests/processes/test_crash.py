@@ -1,14 +1,10 @@
-"""A run is killed at every kind of moment: whatever was sent stands in ledgers and account, and a new run goes on.
-
-As a script: ``test_crash.py POINT ROUND ALGORITHM FOLDER``, which kills itself there.
-"""
+"""A run is killed at every kind of moment: whatever was sent stands in ledgers and account, and a new run goes on."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +26,7 @@ from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
 from tests.people_runs import write_people
 
-from .launch import start
+from .launch import DEADLINE, FORKS
 
 pytestmark = pytest.mark.processes
 AGENTS, ROUNDS, VICTIM = 4, 4, 2
@@ -99,10 +95,11 @@ class KillingWorld(LocalWorld):
         return Killing(self, graph)
 
 
-def main(point: str, round: str, algorithm: str, folder: str) -> None:
-    killer = Killer(point, int(round), Path(folder) / "sent.jsonl")
+def main(point: str, round: int, algorithm: str, folder: Path) -> None:
+    """Run in a process of its own, which kills itself at the point."""
+    killer = Killer(point, round, folder / "sent.jsonl")
     _patch(killer)
-    run(config(Path(folder), "crashed", algorithm), world=KillingWorld(killer))
+    run(config(folder, "crashed", algorithm), world=KillingWorld(killer))
 
 
 def _patch(killer: Killer) -> None:
@@ -152,10 +149,10 @@ def _patch(killer: Killer) -> None:
 def crash(point: str, round: int, algorithm: str, folder: Path) -> list[set[int]]:
     """Kill a run; return the rounds in which every agent's message was handed over."""
     write_people(folder / "people.npz", 160, width=3, noise=0.5)
-    words = ("-m", "tests.processes.test_crash", point, str(round), algorithm, str(folder))
-    ended = start(sys.executable, *words)
-    assert ended.code == -signal.SIGKILL, ended.err
-    assert ended.err == ""
+    process = FORKS.Process(target=main, args=(point, round, algorithm, folder))
+    process.start()
+    process.join(DEADLINE)
+    assert process.exitcode == -signal.SIGKILL
     sent: list[set[int]] = [set() for _ in range(AGENTS)]
     for line in (folder / "sent.jsonl").read_text().splitlines():
         round, agent = json.loads(line)
@@ -234,7 +231,3 @@ def test_killed_while_the_accounts_begin(tmp_path: Path) -> None:
     for agent, account in enumerate(accounts(tmp_path)):
         assert account.runs == (2 if begun[agent] else 1)
         assert account.totals.rho == pytest.approx(later[agent].totals.rho, rel=1e-12)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

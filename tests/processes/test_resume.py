@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -32,7 +31,7 @@ from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from tests.people_runs import write_people
 
-from .launch import DEADLINE, ROOT, mpirun, start
+from .launch import DEADLINE, FORKS, ROOT, mpirun, start
 
 pytestmark = pytest.mark.processes
 KILLS = int(os.environ.get("ADMMNET_KILLS", "6"))
@@ -78,13 +77,9 @@ def victim(settings: RunConfig, log: Path) -> None:
     run(settings, world=LoggingWorld(log))
 
 
-_SPAWNER = multiprocessing.get_context("forkserver")
-_SPAWNER.set_forkserver_preload(["tests.processes.test_resume"])  # a victim is there at once
-
-
 def attempt(settings: RunConfig, log: Path, seconds: float) -> bool:
     """Run for some seconds at most, then SIGKILL; return whether the run ended by itself."""
-    process = _SPAWNER.Process(target=victim, args=(settings, log))
+    process = FORKS.Process(target=victim, args=(settings, log))
     process.start()
     process.join(seconds)
     if process.is_alive():

@@ -18,7 +18,9 @@ DEADLINE = 60.0
 
 FORKS = multiprocessing.get_context("forkserver")
 """Starts a process that has imported what victims need already."""
-FORKS.set_forkserver_preload(["tests.processes.test_resume", "tests.processes.test_crash"])
+FORKS.set_forkserver_preload(
+    ["tests.processes.test_resume", "tests.processes.test_crash", "tests.running.test_private_mode"]
+)
 
 
 class Ended(NamedTuple):

@@ -71,23 +71,16 @@ def test_a_missing_label_column_is_the_one_fault() -> None:
     assert "t.csv has no column 'z'; it has 'a', 'b', 'y'" in faults(data="t.csv", label="z")
 
 
-def test_every_fault_of_an_npz_file() -> None:
-    found = faults(data="t.npz")
-    assert [fault.partition(": ")[0] for fault in found] == [
-        "t.npz, row 2, column x1",
-        "t.npz, row 2, column x2",
-        "t.npz, row 2, column 'y'",
-    ]
-    assert "'HIV-positive'" in found[2]
-
-
-def test_every_fault_of_a_libsvm_file() -> None:
-    found = faults(data="t.libsvm")
-    assert [fault.partition(": ")[0] for fault in found] == [
-        "t.libsvm, line 3",
-        "t.libsvm, line 2, index 1",
-        "t.libsvm, line 5, index 2",
-        "t.libsvm, line 4, column 'label'",
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("t.npz", ["row 2, column x1", "row 2, column x2", "row 2, column 'y'"]),
+        ("t.libsvm", ["line 3", "line 2, index 1", "line 5, index 2", "line 4, column 'label'"]),
+    ],
+)
+def test_every_fault_of_other_files(name: str, places: list[str]) -> None:
+    assert [fault.partition(": ")[0] for fault in faults(data=name)] == [
+        f"{name}, {place}" for place in places
     ]
 
 

@@ -77,21 +77,33 @@ def test_csv_refusals(text: str, words: list[str], write: Write) -> None:
     assert all(word in message for word in words), message
 
 
-def test_label_column_must_be_named(write: Write) -> None:
-    assert "--label NAME; the header has a, b, y" in refusal(write("t.csv", NUMBERS))
-
-
-@pytest.mark.parametrize("name", ["t.csv.gz", "t.libsvm.gz"])
-@pytest.mark.parametrize("content", [b"a,y\n1,1\n", b"\x1f\x8b\x08\x00 cut"])
-def test_gz_that_is_none(name: str, content: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "others", "words"),
+    [
+        ("t.csv", NUMBERS.encode(), {}, "--label NAME; the header has a, b, y"),
+        ("t.csv", b"a,y\n1,1\n\xff,1\n", {"label": "y"}, "t.csv, line 3: not UTF-8"),
+        ("t.csv", b"a,y\n1,1.0\n2,+1\n3,2\n4,3\n", {"label": "y", "positive": "1"}, "third label value '3'"),
+        ("t.csv", b"a,y\n1,1.0\n2,+1\n", {"label": "y", "positive": "1"}, "every row has the label '1'"),
+        ("t.csv.gz", b"a,y\n1,1\n", {"label": "y"}, "t.csv.gz is not a sound gzip file"),
+        ("t.csv.gz", b"\x1f\x8b\x08\x00 cut", {"label": "y"}, "t.csv.gz is not a sound gzip file"),
+        ("t.libsvm.gz", b"\x1f\x8b\x08\x00 cut", {}, "t.libsvm.gz is not a sound gzip file"),
+        ("t.svm", b"1 1:2\n-1 123456789:1\n", {}, "t.svm: width 123456789 is above 100000"),
+        (
+            "t.svm",
+            b"1 1:2\n-1\n1 2:1\n-1 1:1\n",
+            {"features": 2, "no_intercept": True},
+            "t.svm, line 2: every feature is zero",
+        ),
+        ("t.npz", b"PK\x03\x04 not really", {}, "t.npz"),
+        ("t.npz", b"", {}, "t.npz"),
+        ("t.npz", b"\x93NUMPY\x01\x00", {}, "is not a sound npz file"),
+    ],
+)
+def test_files_that_are_refused(
+    name: str, content: bytes, others: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     (tmp_path / name).write_bytes(content)
-    label = "y" if "csv" in name else None
-    assert f"{name} is not a sound gzip file" in refusal(str(tmp_path / name), label=label)
-
-
-def test_text_that_is_not_utf8(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_bytes(b"a,y\n1,1\n\xff,1\n")
-    assert "t.csv, line 3: not UTF-8" in refusal(str(tmp_path / "t.csv"), label="y")
+    assert words in refusal(str(tmp_path / name), **others)
 
 
 def test_positive_value(write: Write) -> None:
@@ -111,13 +123,6 @@ def test_positive_value(write: Write) -> None:
     assert "line 3, column 'y': undeclared label 'yes'" in refusal(
         path, label="y", schema={"labels": ["no", "ja"]}
     )
-
-
-def test_two_label_values_are_needed(write: Write) -> None:
-    path = write("t.csv", "a,y\n1,1.0\n2,+1\n3,2\n4,3\n")
-    assert "line 5, column 'y': third label value '3'" in refusal(path, label="y", positive="1")
-    path = write("t.csv", "a,y\n1,1.0\n2,+1\n")
-    assert "every row has the label '1'" in refusal(path, label="y", positive="1")
 
 
 @pytest.mark.parametrize("name", ["t.libsvm", "t.svm.gz"])
@@ -156,17 +161,6 @@ def test_libsvm(name: str, write: Write) -> None:
 def test_libsvm_refusals(text: str, words: list[str], write: Write) -> None:
     message = refusal(write("t.svm", text), features=5)
     assert all(word in message for word in words), message
-
-
-def test_a_width_that_no_dense_row_can_have(write: Write) -> None:
-    path = write("t.svm", "1 1:2\n-1 123456789:1\n")
-    assert "t.svm: width 123456789 is above 100000" in refusal(path)
-
-
-def test_a_zero_row_needs_the_intercept(write: Write) -> None:
-    path = write("t.svm", "1 1:2\n-1\n")
-    assert "t.svm, line 2: every feature is zero" in refusal(path, features=2, no_intercept=True, test=path)
-    assert every(path, features=2, test=path).X_test[1, -1] == 1
 
 
 def test_huge_and_tiny_rows_still_get_norm_one(tmp_path: Path) -> None:
@@ -209,14 +203,3 @@ def test_npz_refusals(arrays: dict[str, Any], words: str, tmp_path: Path) -> Non
     np.savez(tmp_path / "t.npz", **arrays)
     with pytest.raises(RequestError, match=rf"t\.npz.*{words}"):
         every(str(tmp_path / "t.npz"), features=2)
-
-
-def test_npz_that_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "t.npz"
-    path.write_bytes(b"PK\x03\x04 not really")
-    assert "t.npz" in refusal(str(path))
-    path.write_bytes(b"")
-    assert "t.npz" in refusal(str(path))
-    with path.open("wb") as file:
-        np.save(file, np.ones(3))
-    assert "is not a sound npz file (no zip archive)" in refusal(str(path))

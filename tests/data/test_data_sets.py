@@ -177,15 +177,6 @@ def test_phishing_uci_forms(write: Write) -> None:
         every("phishing:uci", data_dir=str(Path(other).parents[1]))
 
 
-def test_both_forms_of_phishing_are_the_same_records(data_dir: str) -> None:
-    need(data_dir, "phishing/phishing_uci.csv.gz", "phishing/phishing.libsvm.gz")
-    uci, libsvm = every("phishing:uci", data_dir=data_dir), every("phishing", data_dir=data_dir)
-    assert uci.X_test.shape == (2764, 31)
-    np.testing.assert_array_equal(uci.y_test, libsvm.y_test)
-    np.testing.assert_array_equal(uci.shards[0][1], libsvm.shards[0][1])
-    assert int(np.sum(uci.shards[0][1] > 0) + np.sum(uci.y_test > 0)) == 6157
-
-
 def test_skin(write: Write, data_dir: str) -> None:
     folder = str(
         Path(write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t2\n1\t2\t3\t1\n")).parents[1]

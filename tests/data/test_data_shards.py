@@ -7,7 +7,7 @@ import pytest
 
 from admmnet.data import DataSettings, load
 from admmnet.data.columns import Column, Rows, column_of
-from admmnet.data.settings import Split, parse_split
+from admmnet.data.settings import parse_split
 from admmnet.data.shards import deal, draw
 from admmnet.errors import RequestError
 from admmnet.types import Vector
@@ -52,16 +52,10 @@ def test_shards_are_a_partition(split: str, agents: int) -> None:
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), TRAIN)
     for part, again in zip(parts, shards(split, agents), strict=True):
         np.testing.assert_array_equal(part, again)
-
-
-def test_iid_sizes_differ_by_one_at_most() -> None:
-    sizes = [len(part) for part in shards("iid", 7)]
-    assert max(sizes) - min(sizes) <= 1
-
-
-def test_the_seed_decides() -> None:
-    for split in ("iid", "dirichlet:1"):
-        assert not np.array_equal(shards(split, 3, 0)[0], shards(split, 3, 1)[0])
+    if split == "iid":
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    if agents > 1 and not split.startswith("by-column"):
+        assert not np.array_equal(parts[0], shards(split, agents, 1)[0])
 
 
 def test_dirichlet_skews_labels_as_asked() -> None:
@@ -101,11 +95,6 @@ def test_split_syntax(text: str) -> None:
         parse_split(text)
 
 
-def test_split_parts() -> None:
-    assert parse_split("by-column:native:country") == Split("by-column", column="native:country")
-    assert parse_split("dirichlet:2.5") == Split("dirichlet", concentration=2.5)
-
-
 @pytest.mark.parametrize(("name", "column"), [("adult", "education"), ("census", "region")])
 def test_by_column_on_the_built_in_sets(name: str, column: str, data_dir: str) -> None:
     records = load(DataSettings(data=name, data_dir=data_dir, split=f"by-column:{column}"), 4, [0])
@@ -114,11 +103,3 @@ def test_by_column_on_the_built_in_sets(name: str, column: str, data_dir: str) -
     assert any("column of the rows" in note for note in records.notes)
     with pytest.raises(RequestError, match="has no column 'shoe'; it has 'age'"):
         load(DataSettings(data="adult", data_dir=data_dir, split="by-column:shoe"), 4, [0])
-
-
-def test_dirichlet_on_census() -> None:
-    records = load(DataSettings(split="dirichlet:0.5", test_fraction=0.5), 3, [0, 1, 2])
-    assert len(records.y_test) == 24_421
-    assert sum(records.counts.values()) == 24_421
-    assert {agent: len(y) for agent, (_, y) in records.shards.items()} == records.counts
-    assert np.ptp(list(records.counts.values())) > 100

@@ -16,7 +16,7 @@ from admmnet.data.columns import Rows
 from admmnet.data.shards import draw
 from admmnet.errors import RequestError
 from admmnet.types import Matrix
-from tests.data.conftest import Write, every, need, refusal
+from tests.data.conftest import Write, every, refusal
 
 RNG = np.random.default_rng(7)
 X = np.round(RNG.normal(0, [1, 10, 100, 1e-3, 5], (60, 5)), 6)
@@ -66,9 +66,6 @@ def test_projection_comes_before_the_scaling_of_rows(npz: str) -> None:
     rows_of(records, unit(X @ matrix))
     assert records.feature_names == ("p1", "p2", "p3", "intercept")
     assert records.preprocessing == "public-bounds"
-    assert any(
-        "5 features are projected to 3 by the Gaussian matrix of data seed 0" in n for n in records.notes
-    )
     for part in (*(X for X, _ in records.shards.values()), records.X_test):
         np.testing.assert_allclose(np.linalg.norm(part, axis=1), 1, rtol=0, atol=1e-14)
 
@@ -77,13 +74,6 @@ def test_columns_come_before_the_projection(npz: str) -> None:
     train = training(every(npz))
     records = every(npz, project=3, normalise="columns")
     rows_of(records, unit(X / np.abs(X[train]).max(axis=0) @ transform._projection(5, 3, 0)))
-
-
-def test_every_rank_projects_alike(npz: str) -> None:
-    everyone = every(npz, 4, project=2)
-    alone = load(DataSettings(data=npz, project=2), 4, [2])
-    np.testing.assert_array_equal(alone.shards[2][0], everyone.shards[2][0])
-    assert not np.allclose(transform._projection(5, 2, 0), transform._projection(5, 2, 1))
 
 
 def test_projection_is_gaussian_and_keeps_norms() -> None:
@@ -167,24 +157,6 @@ def test_public_scales(npz: str, write: Write) -> None:
     )
 
 
-def test_scales_of_a_known_set(data_dir: str) -> None:
-    need(data_dir, "phishing/phishing.libsvm.gz")
-    plain = every("phishing", 1, data_dir=data_dir)
-    public = every("phishing", 1, data_dir=data_dir, normalise="public")
-    raw = public.X_test[:, :-1] / public.X_test[:, -1:]
-    assert set(np.round(raw, 12).ravel().tolist()) == {0.0, 1.0}
-    same = every("phishing", 1, data_dir=data_dir, normalise="public", schema={"scales": 0.18257})
-    np.testing.assert_allclose(same.X_test, public.X_test, rtol=1e-12)
-    assert plain.encoding is public.encoding is None
-    found = every("phishing", 1, data_dir=data_dir, normalise="columns")
-    assert found.preprocessing == "data-dependent"
-    assert found.encoding is not None
-    scales = {"scales": found.encoding["scales"]}
-    request = DataSettings(data="phishing", data_dir=data_dir, normalise="columns", schema=scales)
-    new = load_new(request, found.feature_names, part="test")
-    np.testing.assert_array_equal(new.X, found.X_test)
-
-
 def test_files_of_one_agent_each_read_nothing(tmp_path: Path) -> None:
     for name, part in (("0", X[:20]), ("1", X[20:40]), ("test", X[40:])):
         np.savez(tmp_path / f"s-{name}.npz", X=part, y=Y[:20])
@@ -200,13 +172,10 @@ def test_files_of_one_agent_each_read_nothing(tmp_path: Path) -> None:
         load(DataSettings(data=pattern, test=test, centre="mean", schema=targets), 2, [0])
 
 
-@pytest.mark.parametrize("name", ["census", "phishing"])
-def test_small_pieces_make_the_same_rows(name: str, data_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name == "phishing":
-        need(data_dir, "phishing/phishing.libsvm.gz")
-    whole = every(name, 2, data_dir=data_dir, normalise="columns")
+def test_small_pieces_make_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = every("census", 2, normalise="columns")
     monkeypatch.setattr(transform, "STEP", 1000)
-    pieces = every(name, 2, data_dir=data_dir, normalise="columns")
+    pieces = every("census", 2, normalise="columns")
     np.testing.assert_array_equal(pieces.X_test, whole.X_test)
     np.testing.assert_array_equal(pieces.shards[1][0], whole.shards[1][0])
     assert pieces.encoding == whole.encoding
@@ -244,13 +213,10 @@ def test_sparse_rows_are_the_dense_ones(form: str, others: dict[str, Any], svm: 
     assert replace(sparse, **arrays) == replace(dense, **arrays)
 
 
-def test_a_libsvm_zero_row_is_refused_when_sparse(write: Write) -> None:
-    path = write("t.svm", "1 1:2\n-1\n1 2:1\n-1 1:1\n")
-    with pytest.raises(RequestError, match=r"t\.svm, line 2: every feature is zero"):
+def test_sparse_refusals(svm: str, write: Write) -> None:
+    path = write("zero.svm", "1 1:2\n-1\n1 2:1\n-1 1:1\n")
+    with pytest.raises(RequestError, match=r"zero\.svm, line 2: every feature is zero"):
         load_sparse(DataSettings(data=path, features=2, no_intercept=True, test=path))
-
-
-def test_sparse_refusals(svm: str) -> None:
     with pytest.raises(RequestError, match="--project 2 makes rows dense"):
         load_sparse(DataSettings(data=svm, features=5, project=2))
     with pytest.raises(RequestError, match="sparse rows are those of one file"):

@@ -10,8 +10,6 @@ import pytest
 
 from admmnet.cli import run_command_line
 from admmnet.errors import RunError
-from admmnet.experiments import CompareResult
-from tests.processes.launch import mpirun
 from tests.test_imports import HEAVY, HELP, loaded_by
 
 from .conftest import COMMON, failing
@@ -123,13 +121,11 @@ def test_tuning_is_told(command: Compare, people: str, tmp_path: Path) -> None:
         (("--epsilon", "1"), 2, "name the budgets with --epsilons"),
         (("--seeds", "5:5"), 2, "--seeds '5:5'"),
         (("--epsilons", "1,x"), 2, "epsilon = 'x'"),
-        (("--epsilons", "1e-300"), 4, "pp-admm at epsilon 1e-300, seed 0: "),
         (("--tune", "epsilon=1:2"), 2, "--tune 'epsilon=1:2'"),
         (("--plot", "x.jpg"), 2, ".png, .svg, .pdf"),
         (("--plot", "nowhere/x.png"), 2, "there is no folder nowhere"),
         (("--jobs", "0"), 2, "--jobs 0"),
         (("--jobs", "many"), 2, "--jobs"),
-        (("--data", "nowhere.csv"), 2, "nowhere.csv"),
     ],
 )
 def test_refusals(
@@ -178,39 +174,7 @@ def test_without_matplotlib_the_grid_runs_and_says_what_is_missing(
     assert (tmp_path / "grid/compare.png").exists()
 
 
-def test_help_names_every_flag_but_those_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_command_line(("compare", "--help")) == 0
-    listed = capsys.readouterr().out
-    for flag in (
-        "--algorithms",
-        "--epsilons",
-        "--seeds",
-        "--resplit",
-        "--tune",
-        "--jobs",
-        "--delta",
-        "--rounds",
-    ):
-        assert f"  {flag}" in listed, flag
-    for flag in ("--epsilon ", "--seed ", "--algorithm ", "--transport", "--account "):
-        assert f"  {flag}" not in listed, flag
-
-
 def test_help_loads_nothing_heavy() -> None:
     loaded = loaded_by(HELP.format("compare", 0))
     assert loaded & {*HEAVY, "numpy"} == loaded_by(HELP.format("run", 0)) & {*HEAVY, "numpy"}
     assert loaded & set(HEAVY) == set()
-
-
-@pytest.mark.processes
-def test_under_mpirun_one_rank_works(people: str, tmp_path: Path) -> None:
-    words = ["compare", "--jobs", "1", "--algorithms", "admm", "--seeds", "0:2", *FLAGS, "--data", people]
-    ended = mpirun(2, "-m", "admmnet", *words, "-o", str(tmp_path / "grid"))
-    assert ended.code == 0, ended.err
-    assert ended.out.count("larger class") == 1
-    assert json.loads((tmp_path / "grid/runs/admm-0/summary.json").read_text())["transport"] == "local"
-
-
-def test_the_fixture_was_drawn(made: CompareResult) -> None:
-    assert [path.name for path in made.pictures] == ["compare.png"]
-    assert made.pictures[0].read_bytes().startswith(b"\x89PNG")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from admmnet import RunConfig, read_run, run
+from admmnet import RunConfig, load_config, read_run, run
 from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.experiments import CompareResult, Comparison, compare
 from admmnet.experiments.figures import Row
@@ -68,20 +68,13 @@ def test_the_csv_is_the_summaries(made: CompareResult) -> None:
             **{key: privacy[key] for key in privacy if key.startswith("epsilon_") and key in line},
             "accountant": privacy["accountant"],
             "adjacency": "replace-one",
-            "seed": summary_seed(folder),
+            "seed": load_config(folder / "config.toml").seed,
             "test_error": summary["test_error"]["consensus"],
             "releases": sum(agent["releases"] for agent in summary["per_agent"]),
             "seconds": summary["seconds"]["total"],
         }
         assert line == {key: "" if value is None else str(value) for key, value in expected.items()}
         assert (line["epsilon_proven"] == "") == (line["algorithm"] == "admm")
-
-
-def summary_seed(folder: Path) -> int:
-    import tomllib
-
-    with (folder / "config.toml").open("rb") as file:
-        return int(tomllib.load(file)["run"]["seed"])
 
 
 def test_lines_are_means_and_sample_deviations(made: CompareResult) -> None:
@@ -210,8 +203,6 @@ def test_lists_may_grow(made: CompareResult, people: str, tmp_path: Path) -> Non
     [
         ({"settings": {"delta": 1e-5}}, 'delta was "auto", this call has 1e-05'),
         ({"settings": {"rounds": 4}}, "rounds was 3, this call has 4"),
-        ({"settings": {"topology": "ring:5"}}, 'topology was "ring:4", this call has "ring:5"'),
-        ({"resplit": True}, "resplit was false, this call has true"),
         ({"tune_seeds": 4}, "tune_seeds was 3, this call has 4"),
         ({"tune": ("pp-admm.eta=1:2",)}, r'tune of pp-admm was null, this call has \["eta=1", "eta=2"\]'),
         ({"seeds": (0, 2)}, "seeds include 1, this call's do not"),
@@ -229,34 +220,23 @@ def test_other_settings_are_refused(
     assert (states(folder), (folder / "compare.json").read_bytes()) == before
 
 
-def test_other_records_are_refused(made: CompareResult, people: str, tmp_path: Path) -> None:
-    data = write_people(tmp_path / "people.npz")
-    folder = tmp_path / "grid"
-    again(made, data, folder, algorithms=("admm",), seeds=(0,))
-    write_people(tmp_path / "people.npz", seed=3)
-    with pytest.raises(RequestError, match=r"the records of .* are not those"):
-        again(made, data, folder, algorithms=("admm",), seeds=(0, 1))
-
-
-def test_foreign_folders_are_left_alone(made: CompareResult, people: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(RequestError, match=r"is not empty and holds no compare\.json"):
-        again(made, people, tmp_path)
-    (tmp_path / "compare.json").write_text("{}")
-    with pytest.raises(RequestError, match="cannot read"):
-        again(made, people, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["compare.json", "mine.txt"]
-
-
-def test_an_unfinished_run_with_other_files_is_left_alone(
-    made: CompareResult, people: str, tmp_path: Path
-) -> None:
+def test_what_is_not_this_grids_is_left_alone(made: CompareResult, people: str, tmp_path: Path) -> None:
     folder = copied(made, tmp_path)
     (folder / "runs/admm-1/summary.json").unlink()
     (folder / "runs/admm-1/notes.txt").write_text("mine")
     with pytest.raises(RequestError, match=r"holds notes\.txt, which no run writes"):
         again(made, people, folder)
     assert (folder / "runs/admm-1/notes.txt").read_text() == "mine"
+    with pytest.raises(RequestError, match=r"the records of .* are not those"):
+        again(made, write_people(tmp_path / "others.npz", seed=3), copied(made, tmp_path / "second"))
+    (tmp_path / "third").mkdir()
+    (tmp_path / "third/mine.txt").write_text("mine")
+    with pytest.raises(RequestError, match=r"is not empty and holds no compare\.json"):
+        again(made, people, tmp_path / "third")
+    (tmp_path / "third/compare.json").write_text("{}")
+    with pytest.raises(RequestError, match="cannot read"):
+        again(made, people, tmp_path / "third")
+    assert sorted(path.name for path in (tmp_path / "third").iterdir()) == ["compare.json", "mine.txt"]
 
 
 def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) -> None:
@@ -275,7 +255,6 @@ def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) ->
     ("others", "kind", "what"),
     [
         ({"epsilons": (5.0, 1e-300)}, BudgetError, "pp-admm at epsilon 1e-300, seed 0: "),
-        ({"settings": {"topology": "ring:300"}}, RequestError, "300 agents"),
         ({"settings": {"regularisation": 1e-9}}, RequestError, "ipp-admm:published at epsilon 5, seed 0: "),
         ({"settings": {"data": "nowhere.csv"}}, RequestError, "nowhere.csv does not exist"),
         ({"tune": ("ipp-admm.regularisation=1e-9:auto",)}, RequestError, "with regularisation=1e-09"),
@@ -318,16 +297,6 @@ def test_a_failed_run_leaves_the_others_and_is_tried_again(
     assert {name: state for name, state in states(folder).items() if name in before} == before
 
 
-def test_an_interrupted_grid_has_its_table(
-    made: CompareResult, people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with failing(monkeypatch, KeyboardInterrupt(), seed=1), pytest.raises(KeyboardInterrupt):
-        again(made, people, tmp_path / "grid")
-    # seeds are outermost: every method at the first one
-    assert (tmp_path / "grid/compare.csv").read_text().count("\n") == RUNS // 2 + 1
-    assert len(again(made, people, tmp_path / "grid").rows) == RUNS
-
-
 def test_resplit_draws_anew_for_every_seed(made: CompareResult, people: str, tmp_path: Path) -> None:
     result = again(made, people, tmp_path / "grid", resplit=True, algorithms=("admm",), seeds=(0, 7))
     assert [survey.data_seed for survey in result.surveys] == [0, 7]
@@ -338,18 +307,3 @@ def test_resplit_draws_anew_for_every_seed(made: CompareResult, people: str, tmp
     assert result.rows[1].test_error == own.summary["test_error"]["consensus"]
     assert result.rows[1].train_loss == own.summary["train_loss"]
     assert result.pooled == fmean(survey.pooled or 0.0 for survey in result.surveys)
-
-
-def test_a_picture_that_cannot_be_drawn_costs_no_table(
-    made: CompareResult, people: str, tmp_path: Path
-) -> None:
-    pytest.importorskip("matplotlib")
-    folder = copied(made, tmp_path)
-    (folder / "compare.png").unlink()
-    (folder / "compare.png").mkdir()
-    result = again(made, people, folder)
-    assert result.rows == made.rows
-    assert result.pictures == ()
-    (failed,) = result.failed
-    assert failed.words == "the picture"
-    assert "compare.png: cannot be written" in failed.message

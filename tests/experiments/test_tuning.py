@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import read_run
+from admmnet import load_config, read_run
 from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError, RunError
 from admmnet.experiments import CompareResult, Comparison, compare
-from admmnet.experiments.holdout import Shelf, held_rows, hold_out
+from admmnet.experiments.holdout import held_rows, hold_out
 from admmnet.experiments.parsing import Entry
 from admmnet.experiments.tuning import best_of, composed
 from admmnet.privacy.budget import Totals
@@ -85,17 +85,6 @@ def test_shards_too_small_to_hold_out_are_refused(files: dict[str, str]) -> None
         hold_out(records, 0)
 
 
-def test_the_shelf_loads_once_and_guards_what_it_shares(files: dict[str, str]) -> None:
-    shelf, settings = Shelf(), DataSettings(data=files["train"], test=files["test"])
-    records = shelf.load(settings, 4, range(4))
-    part = shelf.loader(held=True)(settings, 4, range(4))
-    assert shelf.load(settings, 4, range(4)) is records
-    assert shelf.loader(held=True)(settings, 4, range(4)) is part
-    assert shelf.load(settings, 3, range(3)) is not records
-    with pytest.raises(ValueError, match="read-only"):
-        records.shards[0][0][0, 0] = 7.0
-
-
 # choosing
 
 
@@ -130,15 +119,12 @@ def test_choices_follow_the_validation_errors_of_the_trials(done: CompareResult)
 
 
 def test_the_runs_have_the_chosen_settings_on_all_training_records(done: CompareResult) -> None:
-    import tomllib
-
     for choice in done.choices:
         for seed in (0, 1):
             method, epsilon = choice.case.entry.method, choice.case.epsilon
             folder = done.folder / f"runs/pp-admm-{method}-{method}-{epsilon:g}-{seed}"
-            with (folder / "config.toml").open("rb") as file:
-                algorithm = tomllib.load(file)["algorithm"]
-            assert {name: algorithm[name] for name, _ in choice.values} == dict(choice.values)
+            config = load_config(folder / "config.toml")
+            assert all(getattr(config, name) == value for name, value in choice.values)
             assert json.loads((folder / "summary.json").read_text())["data"]["train"] == 240
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -34,33 +35,33 @@ def test_entries_are_read_and_written(text: str, entry: Entry) -> None:
     assert len(entry.text) <= len(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "sgdm", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven", "PP-ADMM", "admm:proven"],
-)
-def test_other_entries_are_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="--algorithms"):
-        parse_entry(text)
-
-
-def test_a_method_comes_once() -> None:
-    with pytest.raises(RequestError, match="pp-admm twice"):
-        parse_entries(["pp-admm", "admm", "pp-admm:proven"])
-    with pytest.raises(RequestError, match="no method"):
-        parse_entries([])
-
-
 def test_seeds_and_epsilons() -> None:
-    assert parse_seeds("0:4") == (0, 1, 2, 3)
-    assert parse_seeds("3:4") == (3,)
-    assert parse_seeds("0, 3,5") == (0, 3, 5)
+    assert [parse_seeds(text) for text in ("0:4", "3:4", "0, 3,5")] == [(0, 1, 2, 3), (3,), (0, 3, 5)]
     assert parse_epsilons("0.5,1, 1e1") == (0.5, 1.0, 10.0)
 
 
-@pytest.mark.parametrize("text", ["", "4:4", "5:3", "0:1:2", "a", "1.5", "-1:3", "-1", "0,,1", "0:999999999"])
-def test_other_seeds_are_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="--seeds"):
-        parse_seeds(text)
+@pytest.mark.parametrize(
+    ("parse", "flag", "texts"),
+    [
+        (
+            parse_entry,
+            "--algorithms",
+            ["", "sgdm", "pp-admm:", "pp-admm:exact", "pp-admm:proven:proven:proven"],
+        ),
+        (parse_entry, "--algorithms", ["PP-ADMM", "admm:proven"]),
+        (
+            parse_seeds,
+            "--seeds",
+            ["", "4:4", "5:3", "0:1:2", "a", "1.5", "-1:3", "-1", "0,,1", "0:999999999"],
+        ),
+        (parse_entries, "pp-admm twice", [("pp-admm", "admm", "pp-admm:proven")]),
+        (parse_entries, "no method", [()]),
+    ],
+)
+def test_other_words_are_refused(parse: Callable[[Any], object], flag: str, texts: list[Any]) -> None:
+    for text in texts:
+        with pytest.raises(RequestError, match=flag):
+            parse(text)
 
 
 def test_tuned_settings_make_a_grid_with_own_values_over_common_ones() -> None:

@@ -123,20 +123,8 @@ def lone_node(folder: Path, method: PPADMM, plan: AgentPlan) -> Node:
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     holder, budget = SimulatedHolder(X, np.sign(stream.standard_normal(80))), plan.budget
     assert budget is not None
-    header = Header(
-        0,
-        (1,),
-        80,
-        budget.epsilon,
-        budget.delta,
-        "proven",
-        "proven",
-        "ipp-admm",
-        "seeded",
-        "x",
-        "0",
-    )
-    header = replace(header, order=budget.alpha)
+    public = (0, (1,), 80, budget.epsilon, budget.delta, "proven", "proven", "ipp-admm", "seeded", "x", "0")
+    header = replace(Header(*public), order=budget.alpha)
     ledger = Ledger(folder / "agent-000.jsonl", header, budget, durable=False)
     door = Door(holder, 0, get_loss("logistic"), ledger, agent_streams(0, 1))
     return Node(method.agent(0, plan), method, door, ledger)

@@ -130,26 +130,6 @@ def test_rounds_between_cost_nothing_and_stand_in_the_ledger(
     assert "none" in capsys.readouterr().out
 
 
-def test_a_vector_said_between_follows_from_what_was_said_before(problem: Path, tmp_path: Path) -> None:
-    """Eqs. (4), (32) and (33) from the words of all agents alone: no noise and no records are needed."""
-    eta, gamma, p = 0.05, 0.3, 0.2
-    words = {"algorithm": "r-admm", "eta": eta, "gamma": gamma, "proximal": p, "rounds": 6}
-    _, said = play(problem, tmp_path / "run", **words)
-    graph = {i: [j for j in (i - 1, i + 1) if 0 <= j < 5] for i in range(5)}
-    theta, dual, recycled = np.zeros((5, 6)), np.zeros((5, 6)), np.zeros((5, 6))
-    for t, spoken in enumerate(said):
-        heard = np.array([spoken[i] for i in range(5)])
-        for i, around in graph.items():
-            linear = 2 * dual[i] - eta * sum(theta[i] + theta[j] for j in around)
-            if t % 2 == 0:
-                recycled[i] = -(linear - p * theta[i] + (2 * eta * len(around) + p) * heard[i])
-            else:
-                expected = (gamma * theta[i] - recycled[i] - linear) / (2 * eta * len(around) + gamma)
-                np.testing.assert_allclose(heard[i], expected, rtol=1e-12, atol=1e-12)
-        theta = heard
-        dual += [eta / 2 * sum(theta[i] - theta[j] for j in around) for i, around in graph.items()]
-
-
 # a budget that ends before the rounds
 
 

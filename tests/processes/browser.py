@@ -93,12 +93,12 @@ class Browser:
         message: dict[str, Any] = json.loads(raw)
         return message
 
-    def open(self, page: Path, width: int = 1280, height: int = 900, *, scripts: bool = True) -> None:
-        """Load a file in a window of this size and wait until it has loaded."""
+    def open(self, page: Path | str, width: int = 1280, height: int = 900, *, scripts: bool = True) -> None:
+        """Load a file or address in a window of this size and wait until it has loaded."""
         self.call("Emulation.setScriptExecutionDisabled", value=not scripts)
         self.resize(width, height)
         self.events.clear()
-        self.call("Page.navigate", url=page.resolve().as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         deadline = time.monotonic() + DEADLINE
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._message(deadline, "load"))
@@ -137,19 +137,6 @@ class Browser:
         """Click there."""
         for part in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=part, x=x, y=y, button="left", clickCount=1)
-
-    def shot(self, file: Path, *, whole: bool = True) -> None:
-        """Write a picture of the window, or of the whole page."""
-        raw = self.call(
-            "Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole)
-        )
-        file.write_bytes(base64.b64decode(raw["data"]))
-
-    def _clip(self, whole: bool) -> dict[str, Any]:
-        if not whole:
-            return {}
-        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        return {"clip": {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}}
 
     def pdf(self) -> bytes:
         """Print the page."""

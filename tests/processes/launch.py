@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE = 60.0
 """Seconds; a run of these tests takes about one, a hang for ever."""
+
+
+FORKS = multiprocessing.get_context("forkserver")
+"""Starts a process that has imported what victims need already."""
+FORKS.set_forkserver_preload(
+    ["tests.processes.test_resume", "tests.processes.test_crash", "tests.running.test_private_mode"]
+)
 
 
 class Ended(NamedTuple):

@@ -302,22 +302,14 @@ def test_extras_that_pages_install_exist() -> None:
     assert {"plot"} <= named <= set(project["optional-dependencies"])
 
 
-def benchmark_commands() -> list[str]:
+def test_benchmarks_that_pages_show_exist_and_know_their_flags() -> None:
     found = [step.text for page in PAGES for step in shell_steps(page)]
-    return sorted(
-        {
-            re.sub(r"\s+# .*", "", text)
-            for text in found
-            if "tests/benchmarks" in text or "tests.benchmarks" in text
-        }
-    )
-
-
-@pytest.mark.parametrize("command", benchmark_commands())
-def test_benchmarks_that_pages_show_exist_and_know_their_flags(command: str) -> None:
-    match = re.search(r"tests[./]benchmarks[./](\w+)", command)
-    assert match is not None
-    text = (ROOT / "tests" / "benchmarks" / f"{match[1]}.py").read_text(encoding="utf-8")
-    for flag in re.findall(r"\s(--?[a-z][\w-]*)", command.split("benchmarks", 1)[1]):
-        assert f'"{flag}"' in text or 'f"--{name}"' in text, flag
-    assert '__name__ == "__main__"' in text
+    shown = [(text, match) for text in found if (match := re.search(r"tests[./]benchmarks[./](\w+)", text))]
+    assert shown
+    for command, match in shown:
+        text = (ROOT / "tests" / "benchmarks" / f"{match[1]}.py").read_text(encoding="utf-8")
+        for flag in re.findall(
+            r"\s(--?[a-z][\w-]*)", re.sub(r"\s+# .*", "", command).split("benchmarks", 1)[1]
+        ):
+            assert f'"{flag}"' in text or 'f"--{name}"' in text, flag
+        assert '__name__ == "__main__"' in text

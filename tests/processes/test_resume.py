@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -30,8 +29,9 @@ from admmnet.privacy.ledger import audit
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
+from tests.people_runs import write_people
 
-from .launch import DEADLINE, ROOT, mpirun, start
+from .launch import DEADLINE, FORKS, ROOT, mpirun, start
 
 pytestmark = pytest.mark.processes
 KILLS = int(os.environ.get("ADMMNET_KILLS", "6"))
@@ -41,12 +41,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "output": {"algorithm": "pp-admm", "release": "output"},
     "ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold"},
 }
-
-
-def write_people(path: Path) -> None:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((160, 3))
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.5 * stream.standard_normal(160) > 0, 1, -1))
 
 
 def config(folder: Path, name: str, method: str, **others: Any) -> RunConfig:
@@ -83,13 +77,9 @@ def victim(settings: RunConfig, log: Path) -> None:
     run(settings, world=LoggingWorld(log))
 
 
-_SPAWNER = multiprocessing.get_context("forkserver")
-_SPAWNER.set_forkserver_preload(["tests.processes.test_resume"])  # a victim is there at once
-
-
 def attempt(settings: RunConfig, log: Path, seconds: float) -> bool:
     """Run for some seconds at most, then SIGKILL; return whether the run ended by itself."""
-    process = _SPAWNER.Process(target=victim, args=(settings, log))
+    process = FORKS.Process(target=victim, args=(settings, log))
     process.start()
     process.join(seconds)
     if process.is_alive():
@@ -128,10 +118,6 @@ def check_folder(folder: Path) -> list[audit.VerifiedLedger]:
     return list(read_run(folder).ledgers.values())
 
 
-def check_accounted(log: Path, books: list[audit.VerifiedLedger], method: str) -> None:
-    check_sent(messages(log), books, method)
-
-
 def check_sent(said: list[tuple[int, int, str]], books: list[audit.VerifiedLedger], method: str) -> None:
     for agent in range(AGENTS):
         received = Counter(round_ for round_, speaker, _ in said if speaker == agent)
@@ -151,72 +137,56 @@ def going_on(folder: Path) -> RunConfig | None:
 
 
 @pytest.mark.timeout(60 + 10 * KILLS)
-@pytest.mark.parametrize("method", METHODS)
-def test_killed_at_random_instants(method: str, tmp_path: Path) -> None:
-    """Private runs with an account: every message ever received stands in the ledgers, however often killed."""
-    write_people(tmp_path / "people.npz")
+@pytest.mark.parametrize(("method", "seed"), [*((method, None) for method in METHODS), ("ipp-admm", 5)])
+def test_killed_at_random_instants(method: str, seed: int | None, tmp_path: Path) -> None:
+    """Every message ever received stands in ledgers and account; seeded runs end as if nobody had been killed."""
+    write_people(tmp_path / "people.npz", 160, width=3, noise=0.5)
     stream = np.random.default_rng(KILLS)
-    whole = length(
-        config(tmp_path, "whole", method, account=str(tmp_path / "first")), tmp_path / "whole.jsonl"
-    )
-    check_accounted(tmp_path / "whole.jsonl", check_folder(tmp_path / "whole"), method)
-    kills = resumed = trial = 0
-    while kills < -(-KILLS // len(METHODS)):
-        trial += 1
-        name, log = f"run{trial}", tmp_path / f"sent{trial}.jsonl"
-        account = tmp_path / f"account{trial}"
-        settings: RunConfig | None = config(tmp_path, name, method, account=str(account), epsilon=8.0)
-        while settings is not None:
-            done = attempt(settings, log, float(stream.uniform(0.1, 1.1)) * whole)
-            books = check_folder(tmp_path / name)
-            check_accounted(log, books, method)
-            for i, book in enumerate(books):
-                file = account / f"agent-{i:03d}.jsonl"
-                if not file.stat().st_size:
-                    assert not book.events
-                    continue
-                total = audit.read(file, account=True)
-                assert charged(book, method) <= charged(total, method)
-                assert total.totals.epsilon_proven(1e-4) <= 8.0 * (1 + 1e-9)
-            if done:
-                assert read_run(tmp_path / name).summary is not None
-                break
-            kills += 1
-            if (tmp_path / name / "summary.json").exists():
-                break  # killed when all was done
-            settings = going_on(tmp_path / name)
-            resumed += settings is not None
-        # no two messages of a round are the same bytes: their noise is not the same
-        said = Counter(messages(log))
-        assert not said or max(said.values()) == 1
-    assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
 
+    def settings_of(name: str, account: Path) -> RunConfig:
+        seeded = {} if seed is None else {"seed": seed}
+        return config(tmp_path, name, method, account=str(account), epsilon=8.0, **seeded)
 
-@pytest.mark.timeout(60 + 10 * KILLS)
-def test_seeded_runs_killed_at_random_instants_end_the_same(tmp_path: Path) -> None:
-    write_people(tmp_path / "people.npz")
-    stream = np.random.default_rng(KILLS + 1)
-    first = config(tmp_path, "whole", "ipp-admm", seed=5, account=str(tmp_path / "first"), epsilon=20.0)
-    whole = length(first, tmp_path / "whole.jsonl")
+    whole = length(settings_of("whole", tmp_path / "first"), tmp_path / "whole.jsonl")
+    check_sent(messages(tmp_path / "whole.jsonl"), check_folder(tmp_path / "whole"), method)
     expected = digests(tmp_path / "whole", tmp_path / "first")
     assert len(expected) == 2 * AGENTS + 2
     kills = resumed = trial = 0
-    while kills < -(-KILLS // 2):
+    while kills < -(-KILLS // 4):
         trial += 1
-        folder, account = tmp_path / f"run{trial}", tmp_path / f"account{trial}"
-        settings: RunConfig | None = config(
-            tmp_path, folder.name, "ipp-admm", seed=5, account=str(account), epsilon=20.0
-        )
+        folder, account, log = (tmp_path / f"{name}{trial}" for name in ("run", "account", "sent"))
+        settings: RunConfig | None = settings_of(folder.name, account)
         while settings is not None:
-            done = attempt(settings, tmp_path / "sent.jsonl", float(stream.uniform(0.1, 1.1)) * whole)
-            check_folder(folder)
+            done = attempt(settings, log, float(stream.uniform(0.1, 1.1)) * whole)
+            books = check_folder(folder)
+            if seed is None:
+                check_sent(messages(log), books, method)
+            check_accounts(books, account, method)
             if done or (folder / "summary.json").exists():
-                assert digests(folder, account) == expected
+                assert seed is None or digests(folder, account) == expected
+                kills += not done  # killed when all was done
                 break
             kills += 1
             settings = going_on(folder)
             resumed += settings is not None
+        check_noise(messages(log) if seed is None else [])
     assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
+
+
+def check_accounts(books: list[audit.VerifiedLedger], account: Path, method: str) -> None:
+    for i, book in enumerate(books):
+        file = account / f"agent-{i:03d}.jsonl"
+        if not file.stat().st_size:
+            assert not book.events
+            continue
+        total = audit.read(file, account=True)
+        assert charged(book, method) <= charged(total, method)
+        assert total.totals.epsilon_proven(1e-4) <= book.header["budget"]["epsilon"] * (1 + 1e-9)
+
+
+def check_noise(said: list[tuple[int, int, str]]) -> None:
+    """No two messages of a round are the same bytes: their noise is not the same."""
+    assert max(Counter(said).values(), default=1) == 1
 
 
 def digests(folder: Path, account: Path) -> dict[str, str]:
@@ -295,7 +265,7 @@ def crew_messages(log: Path) -> list[tuple[int, int, str]]:
 @pytest.mark.parametrize("seed", [None, 5])
 def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) -> None:
     """One agent, or the starter, in any round; whoever is left ends, and the run goes on."""
-    write_people(tmp_path / "people.npz")
+    write_people(tmp_path / "people.npz", 160, width=3, noise=0.5)
     stream = np.random.default_rng(KILLS)
     expected = None
     if seed is not None:
@@ -321,9 +291,7 @@ def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) 
             books = check_folder(folder)
             if seed is None:
                 check_sent(crew_messages(log), books, "pp-admm")
-            for i, book in enumerate(books):
-                total = audit.read(account / f"agent-{i:03d}.jsonl", account=True)
-                assert charged(book, "pp-admm") <= charged(total, "pp-admm")
+            check_accounts(books, account, "pp-admm")
             if (folder / "summary.json").exists():
                 assert read_run(folder).summary is not None
                 assert expected in (None, digests(folder, account))
@@ -333,14 +301,13 @@ def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) 
             goes_on = going_on(folder) is not None
             next_words = ["--resume", str(folder), "--quiet"] if goes_on else None
             resumed += goes_on
-        said = Counter(crew_messages(log))
-        assert seed is not None or not said or max(said.values()) == 1
+        check_noise(crew_messages(log) if seed is None else [])
     assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
 
 
 def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:
     """Begun on three ranks and killed, gone on with on two, then in one process: as if nothing had been."""
-    write_people(tmp_path / "people.npz")
+    write_people(tmp_path / "people.npz", 160, width=3, noise=0.5)
     words = [
         "--topology",
         "ring:4",
@@ -352,8 +319,9 @@ def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:
         "ipp-admm",
         "--epsilon",
         "20",
+        "--quiet",
     ]
-    words += ["--data", str(tmp_path / "people.npz"), "--quiet"]
+    words += ["--data", str(tmp_path / "people.npz")]
     ended = start(sys.executable, "-m", "admmnet", "run", *words, "-o", str(tmp_path / "whole"))
     assert ended.code == 0, ended.err
     script = ("-m", "tests.processes.test_resume", str(tmp_path / "cut"))

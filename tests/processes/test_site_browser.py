@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -46,15 +45,6 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield page
 
 
-def visit(chromium: Browser, url: str, width: int = WIDE) -> None:
-    chromium.resize(width)
-    chromium.events.clear()
-    chromium.call("Page.navigate", url=url)
-    deadline = time.monotonic() + DEADLINE
-    while not any(event["method"] == "Page.loadEventFired" for event in chromium.events):
-        chromium.events.append(chromium._message(deadline, "load"))
-
-
 def until(chromium: Browser, condition: str) -> None:
     """Wait in the page itself until a condition holds."""
     script = f"""new Promise((done, fail) => {{
@@ -69,7 +59,7 @@ def until(chromium: Browser, condition: str) -> None:
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_every_page_loads_quietly_and_fits(width: int, chromium: Browser, address: str) -> None:
     for page in [name.replace(".md", ".html") for name in in_nav()]:
-        visit(chromium, address + page, width)
+        chromium.open(address + page, width)
         assert chromium.complaints() == [], page
         assert [
             url for url in chromium.requests() if not url.startswith((address, "data:", "blob:"))
@@ -79,7 +69,7 @@ def test_every_page_loads_quietly_and_fits(width: int, chromium: Browser, addres
 
 
 def test_search_finds_a_flag(chromium: Browser, address: str) -> None:
-    visit(chromium, address + "index.html")
+    chromium.open(address + "index.html")
     chromium.run("document.querySelector('input[name=query]').focus()")
     for letter in "heartbeat":
         chromium.call("Input.insertText", text=letter)

@@ -56,11 +56,6 @@ def in_time(work: Callable[[], list[End]]) -> dict[int, End]:
     return {end.agent: end for end in ends}
 
 
-def test_all_end_well() -> None:
-    ends = in_time(starter("pass", "pass", "pass").run)
-    assert {agent: end.code for agent, end in ends.items()} == {0: 0, 1: 0, 2: 0}
-
-
 def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
     seen: list[object] = []
     words = """say('{"start": true}'); [say('{"round": %d, "error": 0.25}' % t) for t in range(3)]"""
@@ -81,11 +76,6 @@ def test_those_who_stay_behind_are_ended() -> None:
     assert ends[0].text == "admmnet: agent 0 is lost\n"
 
 
-def test_a_stopped_process_is_ended_too() -> None:
-    ends = in_time(starter("pass", "os.kill(os.getpid(), signal.SIGSTOP)").run)
-    assert ends[1].code in (-signal.SIGTERM, -signal.SIGKILL)
-
-
 def test_a_killed_agent_gives_the_others_time_to_notice() -> None:
     # longer than a shutdown deadline, shorter than it and a heartbeat deadline together
     notices = "import select; select.select([parent], [], [], 1.0); fail(3, 'admmnet: agent 0 was lost')"
@@ -93,10 +83,9 @@ def test_a_killed_agent_gives_the_others_time_to_notice() -> None:
     assert [ends[0].code, ends[1].code] == [-signal.SIGKILL, 3]
 
 
-@pytest.mark.parametrize("how", ["os.kill(os.getpid(), signal.SIGKILL)", "sys.exit(3)"])
-def test_under_continue_the_others_go_on(how: str) -> None:
+def test_under_continue_the_others_go_on() -> None:
     goes_on = "import select; select.select([parent], [], [], 1.0)"
-    ends = in_time(starter(how, goes_on, on_loss="continue").run)
+    ends = in_time(starter("sys.exit(3)", goes_on, on_loss="continue").run)
     assert ends[1].code == 0
 
 

@@ -14,8 +14,8 @@ from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.transport.hosts.keys import Keys
 
-from .test_zmq_faults import counts, deadlines
-from .zmq_crew import Crew, Proxy, path, proxy_to
+from .test_zmq_faults import counts
+from .zmq_crew import Crew, Proxy, deadlines, path, proxy_to
 
 pytestmark = pytest.mark.processes
 

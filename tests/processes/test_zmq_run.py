@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from admmnet import read_run
@@ -129,34 +128,6 @@ def test_agents_with_different_settings_refuse_each_other(tmp_path: Path) -> Non
         assert error.count("admmnet: ") == 1
         assert all(word in error for word in ("epsilon", "1.0", "2.0"))
         assert not (tmp_path / str(i)).exists()
-
-
-def test_one_file_an_agent_over_plain_tcp(tmp_path: Path) -> None:
-    stream = np.random.default_rng(5)
-    (tmp_path / "settings.toml").write_text("[data.schema]\nlabels = [-1, 1]\nfeatures = 3\n")
-    for name in ("host-0/0", "host-1/1", "test"):  # every host has its file elsewhere
-        X = stream.uniform(-1, 1, (60, 3))
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        np.savez(tmp_path / f"{name}.npz", X=X, y=np.where(X[:, 0] > 0, 1, -1))
-    words = (
-        *network_of(tmp_path, 2, "--plain"),
-        "--seed",
-        "3",
-        *COMMON,
-        "--test",
-        str(tmp_path / "test.npz"),
-    )
-    ends = start_all(
-        [
-            [
-                *(str(tmp_path / "settings.toml"), "--id", str(i), *words),
-                *("--data", str(tmp_path / f"host-{i}" / "{agent}.npz"), "-o", str(tmp_path / f"run-{i}")),
-            ]
-            for i in range(2)
-        ]
-    )
-    assert [code for code, _ in ends] == [0, 0], ends
-    assert model(tmp_path / "run-0")["theta"].tobytes() == model(tmp_path / "run-1")["theta"].tobytes()
 
 
 def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ QUICK = {"connect": 20.0, "heartbeat": 2.0, "round": 30.0, "shutdown": 2.0}
 """Deadlines of most tests."""
 
 
+def deadlines(**others: float) -> dict[str, float]:
+    return QUICK | others
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nobody listens at just now."""
     with contextlib.ExitStack() as opened:
@@ -64,18 +68,8 @@ class Member:
 class Crew:
     """Processes of one network; leaving the context ends whatever still runs.
 
-    Parameters
-    ----------
-    folder : Path
-        For the spec and ipc sockets.
-    edges : sequence of (int, int)
-        Links.
-    size : int
-        Number of processes.
-    curve : bool
-        tcp with CURVE; else ipc, or plain tcp where `tcp` is set.
-    own : mapping
-        Rank to what is different there: acts, settings, addresses, edges, keys.
+    They meet over ipc, tcp, or tcp with CURVE; `own` maps a rank to what is different there: acts, settings,
+    addresses, edges, keys.
     """
 
     def __init__(

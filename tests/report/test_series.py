@@ -131,28 +131,20 @@ def test_one_agents_part_knows_its_own_odometer(gated: Path, tmp_path: Path) -> 
     assert (run.state == whole.state).all()
 
 
-def test_private_runs_and_open_ones(tmp_path: Path) -> None:
+def test_private_runs_open_ones_and_baselines(tmp_path: Path) -> None:
     private = read_series(made(tmp_path / "private", seed=None))
     assert private.network.train_loss is private.agents.consensus_gap is None
     assert (private.seeded, private.private) == (False, True)
-    plain = read_series(made(tmp_path / "open", algorithm="admm", epsilon=None))
+    plain = read_series(made(tmp_path / "open", algorithm="admm", epsilon=None, delay="compute=1,latency=1"))
     assert not plain.private
     assert np.isnan(plain.epsilon_spent).all()
     assert np.isnan(plain.targets).all()
-
-
-def test_a_baseline_has_epochs_and_no_graph(tmp_path: Path) -> None:
+    assert plain.network.virtual_seconds is not None
+    assert plain.network.virtual_seconds.tolist() == [2.0 * (t + 1) for t in range(ROUNDS)]
     baseline = {"topology": None, "rounds": None, "epsilon": None, "epochs": 3}
-    run = read_series(made(tmp_path / "run", algorithm="sgd", **baseline))
+    run = read_series(made(tmp_path / "baseline", algorithm="sgd", **baseline))
     assert (run.size, run.baseline, run.edges, run.private) == (1, True, None, False)
     assert run.rounds.tolist() == [0, 1, 2]
-    assert (run.agents.test_error[:, 0] == run.network.test_error).all()
-
-
-def test_virtual_times_are_read(tmp_path: Path) -> None:
-    run = read_series(made(tmp_path / "run", delay="compute=1,latency=1"))
-    assert run.network.virtual_seconds is not None
-    assert run.network.virtual_seconds.tolist() == [2.0 * (t + 1) for t in range(ROUNDS)]
 
 
 def test_damage_is_named(seeded: Path, tmp_path: Path) -> None:

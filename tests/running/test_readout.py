@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, run
 from admmnet.running.readout import AGREEMENT, TailAverage, gossip
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix
 from tests.methods.recording import RecordingWorld, play, write_problem
-from tests.processes.launch import admmnet
 
 GRAPHS = {
     "ring": nx.cycle_graph(9),
@@ -51,14 +48,8 @@ def test_tail_is_the_mean_over_the_last_half(rounds: int) -> None:
 
 
 def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: Path) -> None:
-    words = {
-        "method": "proven",
-        "gate": "above-threshold",
-        "gate_threshold": 0.2,
-        "epsilon": 20.0,
-        "rounds": 7,
-    }
-    result, said = play(problem, tmp_path / "run", answer="tail", **words)
+    words: dict[str, Any] = {"gate": "above-threshold", "gate_threshold": 0.2, "epsilon": 20.0, "rounds": 7}
+    result, said = play(problem, tmp_path / "run", method="proven", answer="tail", **words)
     last, history = np.zeros_like(result.theta), []
     for outgoing in said:
         last = np.array([last[i] if (v := outgoing[i]) is None else v for i in range(5)])
@@ -184,44 +175,6 @@ def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, 
 
 
 def test_gossip_of_a_silent_network(problem: Path, tmp_path: Path) -> None:
-    config = RunConfig(
-        data=str(problem),
-        topology="ring:5",
-        rounds=2,
-        gate="gaussian",
-        gate_threshold=1e9,
-        answer="gossip",
-        seed=1,
-        out=str(tmp_path / "run"),
-    )
-    assert not run(config).theta.any()
+    words: dict[str, Any] = {"gate": "gaussian", "gate_threshold": 1e9, "answer": "gossip", "rounds": 2}
+    assert not play(problem, tmp_path / "run", method="proven", **words)[0].theta.any()
     assert {row["releases"] for row in rows(tmp_path / "run")} == {"0"}
-
-
-@pytest.mark.processes
-def test_two_ranks_answer_like_one(problem: Path, tmp_path: Path) -> None:
-    words = (
-        "run",
-        "--data",
-        str(problem),
-        "--rounds",
-        "4",
-        "--topology",
-        "star:5",
-        "--epsilon",
-        "20",
-        "--quiet",
-    )
-    found = []
-    for ranks in (0, 2):
-        folder = tmp_path / f"ranks{ranks}"
-        ended = admmnet(ranks, *words, "--seed", "3", "--answer", "gossip", "-o", str(folder))
-        assert ended.code == 0, ended.err
-        with np.load(folder / "model.npz") as archive:
-            theta = archive["theta"]
-        found.append((theta, json.loads((folder / "summary.json").read_text())))
-    (one, first), (two, second) = found
-    np.testing.assert_allclose(two, one, rtol=0, atol=1e-12)
-    assert np.abs(one).max() > 1e-3
-    for name in ("bytes_sent", "test_error", "train_loss"):
-        assert first[name] == second[name], name

@@ -24,6 +24,7 @@ from admmnet.running.loading import load_whole
 from admmnet.running.plan import prepare
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
+from tests.people_runs import write_people
 from tests.running.test_private_mode import FORBIDDEN, everything_told, keys_of, leaks, words_in_bytes
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -40,32 +41,16 @@ METHODS: dict[str, dict[str, Any]] = {
     "banco": {},
     "banco gaussian": {"noise": "gaussian", "loss": "hinge"},
 }
-KEYS = {
-    *(
-        "algorithm",
-        "method",
-        "agents",
-        "rounds",
-        "topology",
-        "transport",
-        "mode",
-        "seeded",
-        "data",
-        "privacy",
-        "metric",
-    ),
-    *("test_error", "train_loss", "per_agent", "bytes_sent", "seconds", "ledgers", "notes", "versions"),
-}
+KEYS = """
+algorithm method agents rounds topology transport mode seeded data privacy metric test_error train_loss
+per_agent bytes_sent seconds ledgers notes versions
+"""
 FILES = {"config.toml", "summary.json", "metrics.csv", "model.npz", "ledger"}
 
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((200, 4))
-    path = tmp_path_factory.mktemp("data") / "people.npz"
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(200) > 0, 1, -1))
-    return str(path)
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 def settings(people: str, out: Path, algorithm: str, **others: Any) -> RunConfig:
@@ -82,8 +67,7 @@ def made(name: str, people: str, out: Path, **others: Any) -> RunResult:
     return run(settings(people, out, name.split(" ")[0], **METHODS[name] | others))
 
 
-def test_every_baseline_is_tried() -> None:
-    assert {name.split(" ")[0] for name in METHODS} == set(single_sites())
+assert {name.split(" ")[0] for name in METHODS} == set(single_sites())
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -91,7 +75,7 @@ def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
     result = made(name, people, tmp_path / "run")
     folder, summary = read_run(tmp_path / "run"), result.summary  # verifies the ledger
     assert folder.summary == summary
-    assert set(summary) >= KEYS
+    assert set(summary) >= set(KEYS.split())
     assert {path.name for path in result.folder.iterdir()} == FILES
     (account,) = folder.ledgers.values()
     (entry,) = summary["per_agent"]
@@ -101,15 +85,8 @@ def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
     assert len(account.events) == 1
     assert account.header["neighbours"] == []
     assert account.header["adjacency"] == privacy["adjacency"]
-    zero_out = (
-        "dp-scd",
-        "dp-scd published",
-        "dp-scd dual noise",
-        "seq-dp-scd",
-        "dp-sgd",
-        "primal-dp-scd published",
-    )
-    assert privacy["adjacency"] == ("zero-out" if name in zero_out else "replace-one")
+    zero_out = "dp-scd" in name or name == "dp-sgd"
+    assert privacy["adjacency"] == ("zero-out" if zero_out else "replace-one")
     assert (account.header["preprocessing"] == "data-dependent") == (algorithm == "primal-dp-scd")
     assert (summary["agents"], summary["topology"], summary["transport"]) == (1, None, "local")
     assert (entry["agent"], entry["records"], entry["degree"], summary["bytes_sent"]) == (0, 150, 0, 0)
@@ -147,9 +124,7 @@ def test_end_to_end(name: str, people: str, tmp_path: Path) -> None:
     assert all(float(row["objective"]) >= float(row["train_loss"]) for row in rows)
 
 
-@pytest.mark.parametrize(
-    "name", ["sdca", "dp-scd dual noise", "primal-dp-scd published", "song-sgd", "banco"]
-)
+@pytest.mark.parametrize("name", ["sdca", "dp-scd dual noise", "primal-dp-scd published", "banco"])
 def test_the_resolved_settings_give_the_same_bytes(name: str, people: str, tmp_path: Path) -> None:
     first = made(name, people, tmp_path / "one")
     config = load_config(tmp_path / "one" / "config.toml", {"out": str(tmp_path / "two")})
@@ -159,15 +134,6 @@ def test_the_resolved_settings_give_the_same_bytes(name: str, people: str, tmp_p
         assert (first.folder / file).read_bytes() == (second.folder / file).read_bytes(), file
     other = made(name, people, tmp_path / "three", seed=4)
     assert (other.theta != first.theta).any()
-
-
-def test_no_setting_of_the_network_is_kept(people: str, tmp_path: Path) -> None:
-    made("dp-scd", people, tmp_path / "run")
-    text = (tmp_path / "run" / "config.toml").read_text()
-    assert "[network]" not in text
-    assert "[baseline]" in text
-    for word in ("rounds", "eta", "gate", "answer", "split"):
-        assert f"\n{word}" not in text
 
 
 def test_both_arithmetics_are_reported(people: str, tmp_path: Path) -> None:
@@ -259,7 +225,7 @@ def test_a_private_run_tells_nothing_but_what_was_released(
     assert not any("simulation" in note for note in result.summary["notes"])
 
 
-@pytest.mark.parametrize("name", ["dp-scd", "dp-sgd", "song-sgd", "banco"])
+@pytest.mark.parametrize("name", ["dp-scd", "song-sgd"])
 def test_private_noise_is_never_the_same(name: str, people: str, tmp_path: Path) -> None:
     one, two = (made(name, people, tmp_path / str(k), seed=None) for k in (1, 2))
     assert (one.theta != two.theta).all()
@@ -301,7 +267,7 @@ def ages(folder: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("algorithm", ["sdca", "dp-scd", "dp-sgd", "seq-dp-scd", "sgd"])
+@pytest.mark.parametrize("algorithm", ["sdca", "dp-scd", "dp-sgd"])
 def test_real_targets(algorithm: str, tmp_path: Path) -> None:
     given = ages(tmp_path)
     config = settings(given.pop("data"), tmp_path / "run", algorithm, epsilon=100.0, **given)

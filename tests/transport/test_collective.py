@@ -46,15 +46,12 @@ def _no_stagger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("admmnet.transport.collective.GRACE", 0.0)
 
 
-def test_together_returns_what_the_step_does() -> None:
-    assert run_on_all(FakeWorld(), lambda: 7) == 7
-
-
 @pytest.mark.parametrize("kind", [CheckFailed, RequestError, RunError, BudgetError])
 def test_an_error_elsewhere_is_raised_here(kind: type[AdmmnetError]) -> None:
     with pytest.raises(kind, match="no such file") as caught:
         run_on_all(FakeWorld(rank=0, others=[None, [kind.exit_code, "no such file"]]), lambda: 7)
     assert caught.value.shared
+    assert run_on_all(FakeWorld(), lambda: 7) == 7
 
 
 def test_the_first_rank_with_an_error_is_quoted() -> None:

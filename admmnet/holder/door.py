@@ -88,9 +88,10 @@ class Door:
             If the ledger cannot be written. No error depends on records.
         """
         known = self._known._replace(marks=frozenset(self._secret.marks), held=frozenset(self._secret.kept))
-        measurement = _ours(ask.measurement).within(known)
+        measurement = _ours(ask.measurement, simulated=self._told).within(known)
         cost = measurement.cost(known)
-        reserved = [event for one in ask.reserve for event in _ours(one).within(known).cost(known).now]
+        kept_back = [_ours(one, simulated=self._told).within(known).cost(known) for one in ask.reserve]
+        reserved = [event for one in kept_back for event in one.now]
         needed = (*cost.now, *cost.later, *reserved)
         for event in needed:
             check(event)
@@ -157,8 +158,9 @@ class Door:
         self._ledger.charge(round, NoRecords())
 
 
-def _ours(measurement: Measurement) -> Measurement:
-    if type(measurement) not in KINDS:
+def _ours(measurement: Measurement, *, simulated: bool) -> Measurement:
+    kind = type(measurement)  # one that another package has registered answers in simulations alone
+    if kind not in KINDS or not (simulated or kind.__module__.startswith("admmnet.holder.")):
         raise RequestError(
             f"{type(measurement).__name__} is no measurement of admmnet.holder: the door answers those alone, because "
             "each states what it costs and has a proof"

@@ -24,6 +24,7 @@ from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Calibrated, Draft, NothingFound, Target, calibrate, pure_epsilon
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
+from admmnet.solvers.losses import Logistic
 
 ROUNDS = 6
 """T of the proven forms, whose noise is larger than PP-ADMM's; of R-ADMM as many rounds that read records."""
@@ -82,7 +83,7 @@ class Rival(ConsensusMethod):
     @property
     def logistic(self) -> bool:
         """Whether (L) of Theorem 11 may apply."""
-        return self.loss.name == "logistic"
+        return type(self.loss) is Logistic
 
     def wanted_convexity(self, agent: int) -> float:
         """Balance of noise and bias, and what keeps curvature cheap, eqs. (20), (27)."""

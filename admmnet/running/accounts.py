@@ -12,6 +12,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data import DataSettings
 from admmnet.errors import RequestError
 from admmnet.privacy.ledger.account import AccountFile, delta_of
+from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned
@@ -56,7 +57,7 @@ def open_accounts(
     try:
         for i in mine:
             since = begun_at(config, i, len(counts))
-            budget = config.budget_of(i)
+            budget = PrivacySettings.budget_of(config, i)
             accounts[i] = AccountFile(folder, i, counts[i], *budget, since=since, mode=config.mode)
     except BaseException:
         for account in accounts.values():

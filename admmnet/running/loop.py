@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +151,7 @@ def _run(
         opened.callback(observer.close)
         seconds = {"solve": 0.0, "exchange": 0.0}
         alone, done, shown = plan.method.verb == "none", keeper.start, keeper.start
-        for round in count(done) if alone else range(done, plan.method.rounds):
+        for round in range(done, plan.method.rounds):
             now = None if plan.faults is None else plan.faults.at(round)
             taking = taking_part(blocks, now, transport.lost)
             said = _round(round, taking, transport, observer.theta.shape[1], seconds)
@@ -260,7 +259,7 @@ def _nodes(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> li
 def _node(plan: Plan, folder: Path, i: int, since: Place | None) -> Node:
     ledger, streams = _ledger(plan, folder, i, since), agent_streams(i, plan.config.seed)
     holder, member = plan.holders[i]
-    door = Door(holder, member, plan.method.loss, ledger, streams)
+    door = Door(holder, member, plan.loss, ledger, streams)
     return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
 
 

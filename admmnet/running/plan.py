@@ -17,15 +17,19 @@ from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
+from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Facts, Method
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.ledger.account import AccountFile
+from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.accounts import delta_for_all, open_accounts
 from admmnet.running.faults import faults_of
 from admmnet.running.loading import Holders, Loader, dealt, held, loaded
+from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all
 
@@ -67,6 +71,13 @@ class Plan:
     accounts: Mapping[int, AccountFile]
     faults: FaultModel | None
     notes: tuple[str, ...]
+
+    @property
+    def loss(self) -> Loss:
+        """Loss of every door: that of the settings, whatever the method makes of them."""
+        if issubclass(METHODS[self.config.algorithm], SingleSite):
+            return SINGLE_SITE_LOSSES[self.config.loss]
+        return get_loss(self.config.loss, self.config.loss_width)
 
     @property
     def rounds(self) -> int:
@@ -163,7 +174,7 @@ def decide(
 
 
 def _target(config: RunConfig, agent: int, account: AccountFile | None) -> Target:
-    epsilon, delta = config.budget_of(agent) if config.budgeted else (math.inf, 1.0)
+    epsilon, delta = PrivacySettings.budget_of(config, agent) if config.budgeted else (math.inf, 1.0)
     plain = Target(epsilon, delta, str(config.accountant), form=str(config.method))
     return plain if account is None else replace(plain, spent=account.past, order=account.order)
 
@@ -171,17 +182,27 @@ def _target(config: RunConfig, agent: int, account: AccountFile | None) -> Targe
 def _planned(method: Method, agent: int, target: Target, account: AccountFile | None) -> AgentPlan:
     """Plan on top of what an account has spent; a new account's one order is the best for this first plan.
 
+    The method says what it can charge. The guard of the budget is made here, from what was promised.
+
     Raises
     ------
     RequestError
-        If the account adds up costs for another relation.
+        If the account adds up costs for another relation, or the plan exceeds what was promised.
     """
     if account is not None and account.fresh:
         first = method.plan(agent, replace(target, spent=None, order=None))
-        if first.worst_case is not None:
-            account.order = best_order(first.worst_case.curve, target.delta)
+        if first.charges:
+            account.order = best_order(target.worst(first.charges).curve, target.delta)
             target = replace(target, order=account.order)
     plan = method.plan(agent, target)
+    if type(method).private:
+        worst = target.worst(plan.charges)
+        plan = replace(plan, worst_case=worst, budget=target.guard(worst))
+        if target.accountant == "proven" and type(method).covered and not target.allows(worst):
+            raise RequestError(
+                f"algorithm = {method.settings.algorithm!r} plans to charge more than epsilon = {target.epsilon:g} at "
+                f"delta = {target.delta:g}: its plan must come from calibrate(draft, target)"
+            )
     if account is not None and account.adjacency not in (None, plan.adjacency):
         raise RequestError(
             f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "

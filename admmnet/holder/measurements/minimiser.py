@@ -22,6 +22,7 @@ from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturba
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Solve
+from admmnet.solvers.losses import Logistic
 from admmnet.solvers.radius import LossFacts, clip, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.types import Vector
 
@@ -133,7 +134,7 @@ def minimiser_events(
     inexact = 2.0 * beta / m  # Theorem 4
     if sigma1 is None:
         return (Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, sigma2),)
-    logistic = tight and loss.name == "logistic"
+    logistic = tight and type(loss) is Logistic
     return objective_event(known, sigma1, m, logistic=logistic), Gaussian(inexact, sigma2)
 
 
@@ -201,7 +202,7 @@ class GammaMinimiser(Plain):
     def cost(self, known: Known) -> Cost:
         """Pure epsilon, and the noise that hides an inexact solve."""
         m, n, loss = booked_convexity(self.convexity, self.booked), known.records, known.loss
-        logistic = loss.name == "logistic"
+        logistic = type(loss) is Logistic
         G, c1 = loss.lipschitz(), loss.curvature_bound()
         pure = GammaNorm(2.0 * G / n, self.rate, known.width, c1, m, n, self.penalty, logistic)
         return Cost((pure, Gaussian(2.0 * self.beta / m, self.sigma2)))

@@ -54,19 +54,8 @@ GROUND = ("errors", "privacy", "registry", "rng", "settings", "solvers", "types"
 MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (
-        "methods",
-        "holder.answers",
-        "holder.known",
-        "holder.measurements",
-        "holder.series",
-        "errors",
-        "privacy",
-        "registry",
-        "settings",
-        "solvers.losses",
-        "solvers.radius",
-        "solvers.settings",
-        "types",
+        *("methods", "holder.answers", "holder.known", "holder.measurements", "holder.series", "errors"),
+        *("privacy", "registry", "settings", "solvers.losses", "solvers.radius", "solvers.settings", "types"),
     ),
 }
 """What the two packages import at run time; of the holder, methods see questions and answers alone."""

@@ -219,13 +219,8 @@ def test_refusals_charge_nothing(series: Series, words: str) -> None:
 
 def test_rows_of_norm_1_are_the_holders_word() -> None:
     series: Any = SequentialSteps(LAM, 7, 0.3, 0.8, 10, bound="contraction")
-    at = Door(
-        Holder(*records(), unit=True),
-        0,
-        LOGISTIC,
-        MemoryLedger(None, "proven", "zero-out"),
-        agent_streams(0, 3),
-    )
+    guard = MemoryLedger(None, "proven", "zero-out")
+    at = Door(Holder(*records(), unit=True), 0, LOGISTIC, guard, agent_streams(0, 3))
     assert series.unit_rows
     assert theta_of(asked(at, series)).shape == (D,)
 

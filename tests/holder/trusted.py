@@ -31,14 +31,7 @@ PLACES = {
         *(f"running/{name}.py" for name in ("loading", "plan", "node", "loop", "checkpoint/state")),
     ],
 }
-_SPACE = (
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-)
+_SPACE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
 
 
 def code_lines(text: str) -> int:

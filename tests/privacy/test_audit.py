@@ -149,13 +149,8 @@ def test_a_cut_tail_of_an_unfinished_ledger_is_what_a_crash_leaves(path: Path) -
     for extra in (b"{", b'{"kind":"even'):
         assert "the beginning of a line stands behind the end line" in fault(path, data + extra)
     end = data[:-1].rindex(b"\n") + 1
-    for tail in (
-        b"x",
-        b"\x00\x00",
-        data[-40:-1],
-        b'{"kinds',
-        data[end:-1] + b"\x0b",
-    ):  # no beginning of a line
+    no_beginnings = (b"x", b"\x00\x00", data[-40:-1], b'{"kinds', data[end:-1] + b"\x0b")
+    for tail in no_beginnings:
         assert "line 4: is cut off" in fault(path, data[:end] + tail)
 
 

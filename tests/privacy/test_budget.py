@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -24,8 +23,7 @@ from .published_agents import published as planned
 ACCOUNTANTS = pytest.mark.parametrize("accountant", ["proven", "published"])
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     facts: PublishedAgent
     setting: RunConfig
     agents: int = 5
@@ -46,10 +44,8 @@ def setting_of(rounds: int, accountant: str, **others: Any) -> RunConfig:
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
     rounds, agents = draw(st.integers(1, 60)), draw(st.integers(2, 50))
-    others: dict[str, Any] = {
-        "eta": draw(st.floats(0.01, 10.0)),
-        "beta": draw(st.sampled_from([1e-8, 10.0**-3.5, 1e-2])),
-    }
+    beta = draw(st.sampled_from([1e-8, 10.0**-3.5, 1e-2]))
+    others: dict[str, Any] = {"eta": draw(st.floats(0.01, 10.0)), "beta": beta}
     if draw(st.booleans()):
         others |= {
             "algorithm": "ipp-admm",

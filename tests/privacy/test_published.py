@@ -27,16 +27,11 @@ RELEASES, CLIP, SHARE, SPLIT = 15, 2.0, 0.1, 0.001
 
 def calibrate(epsilon: float, degree: int, *, gated: bool) -> tuple[float, Planned]:
     """Regularisation, and the plan of one of five agents alike."""
-    gate: dict[str, Any] = {"max_releases": RELEASES, "gate_share": SHARE, "loss_clip": CLIP} if gated else {}
-    settings = RunConfig(
-        algorithm="ipp-admm" if gated else "pp-admm",
-        method="published",
-        accountant="published",
-        rounds=ROUNDS,
-        eta=ETA,
-        beta=BETA,
-        **gate,
-    )
+    words: dict[str, Any] = {"method": "published", "accountant": "published", "rounds": ROUNDS}
+    settings = RunConfig(algorithm="pp-admm", eta=ETA, beta=BETA, **words)
+    if gated:
+        gate = {"max_releases": RELEASES, "gate_share": SHARE, "loss_clip": CLIP}
+        settings = settings.changed(algorithm="ipp-admm", **gate)
     regularisation, (plan,) = planned([PublishedAgent(RECORDS, degree, epsilon, DELTA)], settings, of=N)
     return regularisation, plan
 

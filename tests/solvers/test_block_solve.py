@@ -101,12 +101,8 @@ def test_any_shape_and_scale(
     for t in range(3):
         G = pull(len(sizes), d, 10.0**size * slope, t + seed)
         beta = 1e-6 * slope
-        for (X, y), g, answer in zip(
-            records,
-            G,
-            block.solve(range(len(sizes)), G, fill(len(sizes), m), fill(len(sizes), beta)),
-            strict=True,
-        ):
+        answers = block.solve(range(len(sizes)), G, fill(len(sizes), m), fill(len(sizes), beta))
+        for (X, y), g, answer in zip(records, G, answers, strict=True):
             if isinstance(answer, RunError):  # then rounding does not allow it: the local solver refuses, too
                 with pytest.raises(CertificateError):
                     LocalSolver(X, y, loss).solve(g, m, beta)

@@ -222,12 +222,8 @@ def test_smooth_says_whether_the_curvature_jumps(loss: Loss, label: float) -> No
 @pytest.mark.parametrize(
     ("name", "width"),
     [
-        ("smoothed-hinge", 0.5),
-        ("smoothed-hinge", 1.0),
-        ("huber", 1.0),
-        ("huber", 0.5),
-        ("huber", 1.5),
-        ("huber", 2.0),
+        *(("smoothed-hinge", width) for width in (0.5, 1.0)),
+        *(("huber", width) for width in (0.5, 1.0, 1.5, 2.0)),
     ],
 )
 @pytest.mark.parametrize("share", [0.5, 0.55, 0.7, 0.9, 1.0])

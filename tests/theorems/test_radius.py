@@ -45,14 +45,8 @@ from admmnet.types import Matrix, Vector
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
-LOSSES: tuple[Loss, ...] = (
-    Logistic(),
-    SmoothedHinge(),
-    SmoothedHinge(1e-2),
-    SmoothedHinge(4.0),
-    Huber(),
-    Huber(0.2),
-)
+HINGES = SmoothedHinge(), SmoothedHinge(1e-2), SmoothedHinge(4.0)
+LOSSES: tuple[Loss, ...] = (Logistic(), *HINGES, Huber(), Huber(0.2))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)

@@ -103,13 +103,7 @@ def test_sdca(kind: str, share: float) -> None:
 @every_kind
 def test_dp_sgd(kind: str, sampling: str, sparse: bool) -> None:
     p = problem(kind, N, D, 0.05, seed=1, sparse=sparse)
-    settings: dict[str, Any] = {
-        "batch": 6,
-        "learning_rate": 0.5,
-        "clip": 0.4,
-        "noise_multiplier": 0.7,
-        "steps": 30,
-    }
+    settings = DUAL | {"learning_rate": 0.5, "clip": 0.4, "noise_multiplier": 0.7, "steps": 30}
     done, path, _ = replayed(run_dp_sgd, reference.dp_sgd, p, sampling=sampling, **settings)
     assert done.steps == 30
     assert done.sigma == pytest.approx(0.28)
@@ -144,13 +138,8 @@ def test_sgd_record_by_record(kind: str, sampling: str, share: float) -> None:
 def test_sgd_survives_steps_that_forget_the_model(learning_rate: float) -> None:
     # 1 - eta lambda is 0 or nearly so, and the compiled loop keeps theta as a factor times a vector
     p = problem("hinge", N, D, 0.05, seed=3)
-    settings: dict[str, Any] = {
-        "batch": 1,
-        "learning_rate": learning_rate,
-        "steps": 60,
-        "sampling": "shuffled",
-    }
-    replayed(run_sgd, epochs_of_records, p, rtol=1e-9, atol=1e-12, **settings)
+    settings: dict[str, Any] = {"batch": 1, "learning_rate": learning_rate, "steps": 60}
+    replayed(run_sgd, epochs_of_records, p, rtol=1e-9, atol=1e-12, sampling="shuffled", **settings)
 
 
 @both_tables

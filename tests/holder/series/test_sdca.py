@@ -25,15 +25,8 @@ def optimum(p: Problem) -> Vector:
             C=1.0 / p.scale, fit_intercept=False, solver="newton-cholesky", tol=1e-12, max_iter=1000
         )
     else:
-        model = svm.LinearSVC(
-            loss="hinge",
-            dual=True,
-            C=1.0 / p.scale,
-            fit_intercept=False,
-            tol=1e-11,
-            max_iter=10**7,
-            random_state=0,
-        )
+        exact: dict[str, Any] = {"fit_intercept": False, "tol": 1e-11, "max_iter": 10**7, "random_state": 0}
+        model = svm.LinearSVC(loss="hinge", dual=True, C=1.0 / p.scale, **exact)
     return np.asarray(model.fit(p.X, p.y).coef_, dtype=np.float64).ravel()
 
 

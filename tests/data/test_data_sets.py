@@ -212,7 +212,10 @@ def test_a_declaration_is_sound(known: DataSet) -> None:
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ({"data": "mnist:10"}, "unknown data 'mnist:10': did you mean mnist:1\\? the names are .*mnist:DIGIT"),
+        (
+            {"data": "mnist:10"},
+            "unknown data 'mnist:10': did you mean mnist:1\\? the names are .*mnist:DIGIT",
+        ),
         ({"data": "mnist"}, "unknown data 'mnist'"),
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),

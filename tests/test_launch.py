@@ -156,11 +156,12 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --data-dir there -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, shown, killed = ended.out.splitlines()
+    *times, audited, large, shown, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
     assert audited == f"10  : -m pytest tests/auditing {attacks}"
+    assert large.startswith("  : -m pytest tests/privacy/")
     assert shown == " all : -m pytest tests/processes/test_documented_commands.py"
     assert killed == "  200: -m pytest tests/processes/test_resume.py"
     assert again.code == 2

@@ -190,9 +190,3 @@ def test_ipums_refusals(text: str, others: dict[str, Any], words: str, write: Wr
     folder = extract(write, text)
     with pytest.raises(RequestError, match=words):
         every("ipums:usa_00001.csv", data_dir=folder, **others)
-
-
-def test_ipums_drops_what_it_is_told_to(write: Write) -> None:
-    folder = extract(write, USA.replace("YEAR", "POVERTY") + "\n".join(PERSONS))
-    records = every("ipums:usa_00001.csv", data_dir=folder, test_fraction=0.34, schema={"drop": ["POVERTY"]})
-    assert records.counts == {0: 2}

@@ -227,8 +227,11 @@ def test_what_is_not_this_grids_is_left_alone(made: CompareResult, people: str, 
     with pytest.raises(RequestError, match=r"holds notes\.txt, which no run writes"):
         again(made, people, folder)
     assert (folder / "runs/admm-1/notes.txt").read_text() == "mine"
+    data, small = write_people(tmp_path / "people.npz"), {"algorithms": ("admm",), "seeds": (0,)}
+    again(made, data, tmp_path / "second", **small)
+    write_people(tmp_path / "people.npz", seed=3)
     with pytest.raises(RequestError, match=r"the records of .* are not those"):
-        again(made, write_people(tmp_path / "others.npz", seed=3), copied(made, tmp_path / "second"))
+        again(made, data, tmp_path / "second", **small)
     (tmp_path / "third").mkdir()
     (tmp_path / "third/mine.txt").write_text("mine")
     with pytest.raises(RequestError, match=r"is not empty and holds no compare\.json"):

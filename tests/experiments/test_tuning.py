@@ -73,16 +73,12 @@ def test_a_quarter_of_every_shard_is_held_out_by_a_public_draw(files: dict[str, 
         labels.append(y[held])
     assert np.array_equal(part.X_test, np.vstack(rows))
     assert np.array_equal(part.y_test, np.concatenate(labels))
+    with pytest.raises(RequestError, match="no agent has 4"):
+        hold_out(load(DataSettings(data=files["train"], test=files["test"]), 80, range(80)), 0)
     # the draw follows from sizes, numbers and the data seed
     assert np.array_equal(held_rows(60, 3, 1), held_rows(60, 3, 1))
     assert not np.array_equal(held_rows(60, 3, 1), held_rows(60, 3, 2))
     assert not np.array_equal(held_rows(60, 3, 1), held_rows(60, 4, 1))
-
-
-def test_shards_too_small_to_hold_out_are_refused(files: dict[str, str]) -> None:
-    records = load(DataSettings(data=files["train"], test=files["test"]), 80, range(80))
-    with pytest.raises(RequestError, match="no agent has 4"):
-        hold_out(records, 0)
 
 
 # choosing

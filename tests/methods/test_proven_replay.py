@@ -177,6 +177,3 @@ def test_only_released_vectors_reach_the_linear_term(
             hidden = max(hidden, float(np.abs(vector - found[5 * round + i]).max()))
         network.hear(spoken)
     assert hidden > 1e-3
-
-
-# several processes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,13 @@ from admmnet.report.html import make_report
 from tests.report_pages import HOSTILE, damaged, hostile
 from tests.run_folders import made, with_lost
 
-from .browser import Browser, browser, found
+from .browser import Browser, found
 
 pytestmark = [
     pytest.mark.processes,
     pytest.mark.skipif(found() is None, reason="no Chromium: install one, as apt-get install chromium"),
 ]
 NARROW, WIDE = 390, 1280
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("chromium")) as page:
-        yield page
 
 
 @pytest.fixture(scope="module")
@@ -155,15 +148,10 @@ def test_sorting_by_mouse_and_keyboard(chromium: Browser, pages: dict[str, Path]
     chromium.enter()
     assert column(chromium, "Agent") == ["0", "1", "2", "3", "4"]
     assert chromium.complaints() == []
-
-
-def test_what_is_not_known_is_sorted_last(chromium: Browser, pages: dict[str, Path]) -> None:
-    chromium.open(pages["bad"])
+    chromium.open(pages["bad"])  # what is not known comes last, in both orders
     for _ in range(2):
         click(chromium, head("Spent ε"))
         assert column(chromium, "Agent")[-1] == "2"
-    click(chromium, head("State"))
-    assert column(chromium, "State")[0] == "ledger does not verify"
 
 
 def test_an_agent_is_chosen_in_table_graph_field_and_by_keys(

@@ -12,7 +12,7 @@ import pytest
 
 from tests.docs.test_site import CONFIG, build, in_nav
 
-from .browser import DEADLINE, Browser, browser, found
+from .browser import DEADLINE, Browser, found
 
 pytestmark = [
     pytest.mark.processes,
@@ -37,12 +37,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
         thread.join(timeout=20)
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("chromium")) as page:
-        yield page
 
 
 def until(chromium: Browser, condition: str) -> None:

@@ -62,14 +62,14 @@ def test_an_agent_that_is_started_anew_is_lost_at_once(tmp_path: Path) -> None:
 
 
 def test_a_hanging_agent_is_named_by_all_and_nobody_else_is(tmp_path: Path) -> None:
-    limits = deadlines(round=6.0)
+    limits = deadlines(round=4.0)
     with Crew(tmp_path, path(5), 5, own={4: WAIT}, deadlines=limits) as crew:
         crew.start().said(4, "waiting")
         codes = crew.finish(0, 1, 2, 3)
         assert set(codes.values()) == {3}
         for rank in range(4):
             assert "agent 4 is lost in round 2" in crew.error(rank)
-            assert "within 6 s (round deadline)" in crew.error(rank)
+            assert "within 4 s (round deadline)" in crew.error(rank)
         crew.members[4].tell()  # it wakes up, and learns what has become of it
         assert crew.finish(4) == {4: 3}
         assert "the others gave up this process, agent 4, in round 2" in crew.error(4)
@@ -88,13 +88,13 @@ def test_waiting_long_for_somebody_who_computes(tmp_path: Path) -> None:
 
 def test_all_stopped_and_continued(tmp_path: Path) -> None:
     """Longer than every deadline, as with a laptop's lid or Ctrl-Z: nobody is to blame."""
-    limits = deadlines(heartbeat=1.0, round=4.0)
+    limits = deadlines(heartbeat=1.0, round=2.5)
     with Crew(tmp_path, path(3), 3, own={2: WAIT}, deadlines=limits) as crew:
         crew.start().said(2, "waiting")
         crew.said(1, "round", 2)
         for member in crew.members.values():
             member.process.send_signal(signal.SIGSTOP)
-        assert not threading.Event().wait(5.0)
+        assert not threading.Event().wait(3.0)
         for member in crew.members.values():
             member.tell()
             member.process.send_signal(signal.SIGCONT)
@@ -113,24 +113,6 @@ def test_a_waiting_process_leaves_the_processor_alone(tmp_path: Path) -> None:
             waited = crew.members[rank].said("round")[2]
             assert waited["seconds"] > 2.0
             assert waited["cpu"] < 0.02 * waited["seconds"], waited
-
-
-def test_going_on_without_a_lost_agent(tmp_path: Path) -> None:
-    with Crew(tmp_path, RING, 4, own={2: WAIT}, on_loss="continue", rounds=6) as crew:
-        crew.start().said(2, "waiting")
-        for rank in (1, 3):
-            crew.said(rank, "round", 2)
-        crew.members[2].process.kill()
-        assert set(crew.finish(0, 1, 3).values()) == {0}, crew.report()
-        for rank in (0, 1, 3):
-            member = crew.members[rank]
-            (lost,) = member.said("lost")
-            assert list(lost) == ["2"]
-            assert lost["2"] in (2, 3)
-            assert member.said("collected") == [[0.0, 1.0, None, 3.0]]
-            assert member.said("gathered") == [[0, 1, None, 3]]
-        last = {rank: crew.members[rank].said("round")[-1]["heard"] for rank in (0, 1, 3)}
-        assert last == {0: [1, 3], 1: [0], 3: [0]}
 
 
 @pytest.mark.parametrize(("code", "heard"), [(4, 4), (0, 3)])
@@ -209,10 +191,10 @@ def test_an_address_that_is_taken(tmp_path: Path) -> None:
 def test_a_neighbour_that_comes_late_misses_nothing(tmp_path: Path) -> None:
     """What one neighbour sends while another has not come yet is kept for that one."""
     own = {rank: {"acts": {"0": [["gather"]]}} for rank in range(3)}
-    limits = deadlines(round=3.0)
+    limits = deadlines(round=2.0)
     with Crew(tmp_path, path(3), 3, own=own, deadlines=limits) as crew:
         crew.start(0, 1).said(0, "connected")
-        assert not threading.Event().wait(4.0)  # longer than the round deadline: 1 says that it waits for 2
+        assert not threading.Event().wait(2.5)  # longer than the round deadline: 1 says that it waits for 2
         crew.start(2)
         assert set(crew.finish().values()) == {0}, crew.report()
         assert all(crew.members[rank].said("gathered")[0] == [0, 1, 2] for rank in range(3))

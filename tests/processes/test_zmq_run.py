@@ -15,30 +15,11 @@ from admmnet.cli import run_command_line
 
 from .launch import DEADLINE, ROOT, admmnet
 from .test_everywhere import ledgers, model
+from .zmq_crew import free_ports
 
 pytestmark = pytest.mark.processes
 COMMON = ("--rounds", "4", "--quiet", "--heartbeat-deadline", "20")
 SEEDED = ("--algorithm", "pp-admm", "--seed", "3", "--rounds", "4", "--quiet")
-
-
-def free_ports(count: int) -> int:
-    """First of some ports in a row that nobody listens at."""
-    import socket
-
-    for first in range(20000, 30000, count):
-        sockets = []
-        try:
-            for port in range(first, first + count):
-                sockets.append(socket.socket())
-                sockets[-1].bind(("127.0.0.1", port))
-        except OSError:
-            continue
-        else:
-            return first
-        finally:
-            for opened in sockets:
-                opened.close()
-    pytest.fail("no free ports")
 
 
 def start_all(agents: list[list[str]], fault: str | None = None) -> list[tuple[int, str]]:
@@ -69,9 +50,9 @@ def start_all(agents: list[list[str]], fault: str | None = None) -> list[tuple[i
 
 def network_of(folder: Path, agents: int, *plain: str) -> tuple[str, str]:
     """Flag of the network file of a path of agents on this machine."""
-    (folder / "hosts").write_text("127.0.0.1\n" * agents)
+    (folder / "hosts").write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(agents)))
     init = ["network", "init", f"path:{agents}", "--hosts", str(folder / "hosts"), "-o", str(folder / "net")]
-    assert run_command_line([*init, "--port", str(free_ports(agents)), *plain]) == 0
+    assert run_command_line([*init, *plain]) == 0
     return "--network", str(folder / "net" / "network.toml")
 
 

@@ -70,16 +70,6 @@ def test_a_discovered_encoding_needs_consent(
     assert "data_dependent = true" in (tmp_path / "accepted" / "config.toml").read_text()
 
 
-def test_a_declared_encoding_needs_none(tmp_path: Path) -> None:
-    table, config = write_table(tmp_path), tmp_path / "mine.toml"
-    config.write_text(SCHEMA)
-    words = ["run", str(config), "--data", table, "--rounds", "2", "--topology", "ring:3", "--quiet"]
-    words += ["--no-test", "--no-account"]
-    assert run_command_line([*words, "-o", str(tmp_path / "run")]) == 0
-    books = [read(path) for path in sorted((tmp_path / "run" / "ledger").iterdir())]
-    assert [book.header["preprocessing"] for book in books] == ["public-bounds"] * 3
-
-
 def test_a_bad_value_in_an_agents_own_file_is_not_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

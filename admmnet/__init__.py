@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from admmnet.config.toml import load_config
     from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
     from admmnet.graph import load_topology
+    from admmnet.methods.base import Method
     from admmnet.running.folder import RunFolder, read_run
     from admmnet.running.loop import run
     from admmnet.running.result import RunResult
@@ -27,6 +28,7 @@ __all__ = [
     "AdmmnetError",
     "BudgetError",
     "CheckFailed",
+    "Method",
     "RequestError",
     "RunConfig",
     "RunError",
@@ -44,6 +46,7 @@ _HOMES = {
     "BudgetError": "errors",
     "CheckFailed": "errors",
     "RequestError": "errors",
+    "Method": "methods.base",
     "RunConfig": "config.run_config",
     "RunError": "errors",
     "RunFolder": "running.folder",

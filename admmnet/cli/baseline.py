@@ -104,7 +104,8 @@ def _facts(plan: Plan) -> dict[str, Any]:
 
     config, own = plan.config, plan.agents[0]
     closing = plan.method.closing(plan.method.agent(0, own), None).facts
-    facts, budget, worst = closing["baseline"], own.budget, own.worst_case
+    facts = {"loss": config.loss, "epochs": plan.rounds, **closing.get("baseline", {})}
+    budget, worst = own.budget, own.worst_case
     proven = published = None
     if budget is not None and worst is not None:
         proven = finite(worst.epsilon_proven(budget.delta)) if plan.method.covered else None
@@ -117,8 +118,8 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "records": plan.data.counts[0],
         "features": len(plan.data.feature_names),
         **{name: facts[name] for name in ("loss", "epochs")},
-        "steps": closing["steps"],
-        **{name: facts[name] for name in ("rate", "noise_multiplier", "pure_epsilon")},
+        "steps": closing.get("steps", plan.rounds),
+        **{name: facts.get(name) for name in ("rate", "noise_multiplier", "pure_epsilon")},
         "adjacency": own.adjacency,
         "epsilon_target": None if budget is None else budget.epsilon,
         "delta": None if budget is None else budget.delta,

@@ -89,10 +89,10 @@ def _tell_run(out: Console, summary: Mapping[str, Any], folder: Path) -> None:
 def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
     """Say an agent a row, then the network's line."""
     privacy = summary["privacy"]
+    where = f"{summary['agents']} agents, {summary['topology']}" if summary["topology"] else "one holder"
     title = (
-        f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {summary['agents']} agents, "
-        f"{summary['topology']}, {summary['rounds']} rounds, {summary['transport']}, "
-        f"{summary['seconds']['total']:.1f} s"
+        f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {where}, "
+        f"{summary['rounds']} rounds, {summary['transport']}, {summary['seconds']['total']:.1f} s"
     )
     grid = table(
         title,

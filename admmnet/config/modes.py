@@ -6,7 +6,7 @@ import os
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.sets import OFFICIAL
-from admmnet.data.settings import AGENT, IPUMS
+from admmnet.data.settings import AGENT, IPUMS, form_of
 from admmnet.errors import RequestError
 
 SIMULATE = (
@@ -37,6 +37,8 @@ def check_mode(config: RunConfig) -> None:
     if missing:
         parts.append("it needs " + " and ".join(missing))
     if parts:
+        if not config.named:
+            form_of(config.data)  # a mistaken name is no private file
         why, remedy = f"data = {config.data!r} is not declared public", SIMULATE
         if config.private:
             why, remedy = "private was asked for", "without --private, --simulate makes this a simulation"

@@ -275,7 +275,9 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         delta=budget.delta if budget else None,
         accountant=str(config.accountant),
         order=budget.alpha if budget else None,
-        delta_clipping=tail_delta(draws, budget.epsilon) if budget and plan.method.clipped else None,
+        delta_clipping=tail_delta(draws, budget.epsilon)
+        if budget and draws and plan.method.clipped
+        else None,
         method=str(config.method),
         algorithm=config.algorithm,
         loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,

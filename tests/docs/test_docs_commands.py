@@ -154,7 +154,8 @@ def test_every_exit_code_has_its_row() -> None:
 
 @pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml")], ids=name)
 def test_config_examples_load(path: Path, tmp_path: Path) -> None:
-    for number, block in enumerate(blocks(path, "toml")):
+    own = (block for block in blocks(path, "toml") if "[build-system]" not in block)
+    for number, block in enumerate(own):
         file = tmp_path / f"{number}.toml"
         file.write_text(block, encoding="utf-8")
         load_config(file)

@@ -1,0 +1,202 @@
+"""A method, a loss or a measurement of somebody else's package, in a private run: none gets past the promise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError, RunConfig, run
+from admmnet.cli import run_command_line
+from admmnet.holder.answers import Ask, Cost, Released
+from admmnet.holder.measurements import ExactMinimiser
+from admmnet.holder.measurements import base as measurements
+from admmnet.methods import METHODS
+from admmnet.methods.base import AgentPlan
+from admmnet.methods.consensus import vector_of
+from admmnet.methods.pp_admm import PPADMM, PPSettings
+from admmnet.solvers.losses import Logistic
+from tests.people_runs import write_people
+
+EPSILON = 0.5
+
+
+class Unguarded(PPADMM):
+    """It says that it has no budget, and asks for exact minimisers."""
+
+    name = "unguarded"
+
+    def plan(self, agent: int, target: Any) -> AgentPlan:
+        return replace(super().plan(agent, target), budget=None, worst_case=None)
+
+    def propose(self, agent: Any, round: int) -> Any:
+        return vector_of((yield Ask(ExactMinimiser(self.linear_term(agent), agent.convexity, self.beta))))
+
+
+class Greedy(PPADMM):
+    """It raises its own budget, and plans for less than it asks."""
+
+    name = "greedy"
+
+    def plan(self, agent: int, target: Any) -> AgentPlan:
+        own = super().plan(agent, replace(target, epsilon=50.0))
+        assert own.budget is not None
+        return replace(own, budget=replace(own.budget, epsilon=1e6), charges=())
+
+
+class Planner(PPADMM):
+    """It plans for more than was promised."""
+
+    name = "planner"
+
+    def plan(self, agent: int, target: Any) -> AgentPlan:
+        return super().plan(agent, replace(target, epsilon=50.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RichSettings(PPSettings):
+    """They say what budgets are."""
+
+    def budget_of(self, agent: int) -> tuple[float, float]:
+        return 100.0, 1e-3
+
+
+class Rich(PPADMM):
+    name = "rich"
+    Settings = RichSettings
+
+
+class Flat(Logistic):
+    """A loss that claims a gradient bound of next to nothing."""
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        return 1e-3
+
+
+class Belittling(PPADMM):
+    """It has another loss than the settings."""
+
+    name = "belittling"
+    loss = Flat()
+
+
+class Soft(Logistic):
+    """Half the logistic loss, with its own bounds: (L) was proved for ours."""
+
+    def value(self, u: Any, y: Any) -> Any:
+        return 0.5 * super().value(u, y)
+
+    def derivative(self, u: Any, y: Any) -> Any:
+        return 0.5 * super().derivative(u, y)
+
+    def curvature(self, u: Any, y: Any) -> Any:
+        return 0.5 * super().curvature(u, y)
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        return 0.5
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        return 0.125
+
+
+@pytest.fixture(autouse=True)
+def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    module = ModuleType("strangers")
+    for kind in (Unguarded, Greedy, Planner, Rich, Belittling, Soft):
+        setattr(module, kind.__name__, kind)
+    monkeypatch.setitem(sys.modules, "strangers", module)
+    before = set(measurements.KINDS)
+    yield
+    measurements.KINDS.intersection_update(before)
+    for name in [name for name in METHODS._loaded if name.startswith("strangers:")]:
+        del METHODS[name]
+
+
+def private(folder: Path, **settings: Any) -> dict[str, Any]:
+    write_people(folder / "people.npz", 400, 1, width=3)
+    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True}
+    given |= {"no_account": True, "delta": 1e-5, "epsilon": EPSILON, "rounds": 4, "topology": "ring:4"}
+    return given | {"out": str(folder / "run")} | settings
+
+
+@pytest.mark.parametrize("name", ["Unguarded", "Greedy"])
+def test_the_run_makes_the_guard(name: str, tmp_path: Path) -> None:
+    """Whatever a plan says of its budget, the door charges against what was promised."""
+    result = run(**private(tmp_path, algorithm=f"strangers:{name}"))
+    for ledger in result.ledgers:
+        assert ledger.header["budget"] == {"epsilon": EPSILON, "delta": 1e-5}
+        assert not any(event.mechanism == "unprotected" for _, event, _ in ledger.events)
+    spent = result.summary["privacy"]["epsilon_spent"]
+    assert spent is None or spent <= EPSILON
+    if name == "Unguarded":
+        assert not result.theta.any()
+
+
+def test_a_plan_beyond_the_promise_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="more than epsilon"):
+        run(**private(tmp_path, algorithm="strangers:Planner"))
+
+
+def test_settings_do_not_say_what_was_promised(tmp_path: Path) -> None:
+    try:
+        result = run(**private(tmp_path, algorithm="strangers:Rich"))
+    except RequestError:
+        return
+    assert all(ledger.header["budget"]["epsilon"] == EPSILON for ledger in result.ledgers)
+    assert result.summary["privacy"]["epsilon_proven"] <= EPSILON
+
+
+def test_the_door_has_the_loss_of_the_settings(tmp_path: Path) -> None:
+    """Noise for a smaller gradient bound costs more than the plan: the budget refuses."""
+    result = run(**private(tmp_path, algorithm="strangers:Belittling"))
+    for ledger in result.ledgers:
+        assert all(getattr(event, "lipschitz", 1.0) == 1.0 for _, event, _ in ledger.events)
+    assert (result.summary["privacy"]["epsilon_spent"] or 0.0) <= EPSILON
+
+
+def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) -> None:
+    result = run(**private(tmp_path, algorithm="pp-admm", loss="strangers:Soft", epsilon=5.0))
+    assert not any(
+        getattr(event, "logistic", False) for ledger in result.ledgers for _, event, _ in ledger.events
+    )
+    assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
+
+
+@pytest.mark.parametrize("mode", ["private", "simulation"])
+def test_a_registered_stranger_answers_in_simulations_alone(mode: str, tmp_path: Path) -> None:
+    @measurements.measurement
+    @dataclass(frozen=True, eq=False)
+    class Leaky(measurements.Plain):
+        share: float
+
+        def within(self, known: Any) -> Any:
+            return self
+
+        def cost(self, known: Any) -> Cost:
+            return Cost(())
+
+        def carry_out(self, secret: Any, known: Any) -> Any:
+            yield from ()
+            return Released(np.asarray(secret.records[0][0], dtype=float), self)
+
+    class Asking(PPADMM):
+        name = "asking"
+
+        def propose(self, agent: Any, round: int) -> Any:
+            return vector_of((yield Ask(Leaky(1.0))))
+
+    sys.modules["strangers"].Asking = Asking  # type: ignore[attr-defined]
+    settings = private(tmp_path, algorithm="strangers:Asking")
+    if mode == "private":
+        with pytest.raises(RequestError, match="Leaky is no measurement"):
+            run(**settings)
+        return
+    wanted = RunConfig(**settings | {"private": False, "seed": 0, "no_account": False})
+    assert wanted.simulation
+    run(wanted)

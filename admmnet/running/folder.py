@@ -36,8 +36,8 @@ PART = "part.json"
 
 
 def default_folder(algorithm: str) -> Path:
-    """Return runs/<time>-<algorithm>, with a number behind it where that exists."""
-    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{algorithm}"
+    """Return runs/<time>-<algorithm>, with a number behind it where that exists; of module:Class it has the class."""
+    name = f"{time.strftime('%Y%m%d-%H%M%S')}-{algorithm.rpartition(':')[2]}"
     folder, number = Path("runs") / name, 2
     while folder.exists():
         folder, number = Path("runs") / f"{name}-{number}", number + 1
@@ -56,7 +56,7 @@ def agreed_folder(world: World, algorithm: str) -> Path:
     if not world.shared_folder:
         return own
     said = world.gather(str(own))[0]
-    pattern = rf"runs/\d{{8}}-\d{{6}}-{re.escape(algorithm)}(-\d+)?"
+    pattern = rf"runs/\d{{8}}-\d{{6}}-{re.escape(algorithm.rpartition(':')[2])}(-\d+)?"
     if not isinstance(said, str) or re.fullmatch(pattern, Path(said).as_posix()) is None:
         raise RequestError("the first process names no new folder in runs/: name one with --out")
     return Path(said)

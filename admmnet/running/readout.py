@@ -23,19 +23,19 @@ class TailAverage:
 
     def __init__(self, rounds: int) -> None:
         self._first = rounds // 2
-        self._count = 0
-        self._sum: Matrix | None = None
+        self.count = 0
+        self.sum: Matrix | None = None
 
     def add(self, round: int, theta: Matrix) -> None:
         """Take in a round's vectors, shape (N, d)."""
         if round >= self._first:
-            self._sum = theta.copy() if self._sum is None else self._sum + theta
-            self._count += 1
+            self.sum = theta.copy() if self.sum is None else self.sum + theta
+            self.count += 1
 
     def mean(self) -> Matrix:
         """Return the mean, shape (N, d)."""
-        assert self._sum is not None
-        return self._sum / self._count
+        assert self.sum is not None
+        return self.sum / self.count
 
 
 def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:

@@ -113,10 +113,10 @@ class Keeper:
             solver = _block_of(block) if self._seeded else None
             if solver is not None:
                 restore_block(solver, self._states[f"block {min(node.id for node in block)}"])
-        tail._count = int(self._network["count"])
-        if tail._count:
+        tail.count = int(self._network["count"])
+        if tail.count:
             rows = [self._states[f"agent {i}"]["tail"] for i in self._transport.agents]
-            tail._sum = self._transport.collect(np.stack(rows))
+            tail.sum = self._transport.collect(np.stack(rows))
         self._states = {}
 
     def restore_clock(self, clock: VirtualClock | None) -> None:
@@ -152,7 +152,7 @@ class Keeper:
             solver = _block_of(block) if self._seeded else None
             if solver is not None:
                 states[f"block {min(node.id for node in block)}"] = block_state(solver)
-        states["network"] = {"count": np.asarray(tail._count)}
+        states["network"] = {"count": np.asarray(tail.count)}
         if clock is not None:
             states["network"] |= {
                 "start": clock.start,
@@ -180,8 +180,8 @@ class Keeper:
 
     def _agent(self, node: Node, tail: TailAverage) -> State:
         state = node_state(node, seeded=self._seeded)
-        if tail._sum is not None:
-            state["tail"] = tail._sum[node.id]
+        if tail.sum is not None:
+            state["tail"] = tail.sum[node.id]
         return state
 
     def _forget(self, done: int) -> None:

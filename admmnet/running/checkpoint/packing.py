@@ -17,10 +17,18 @@ from admmnet.running.checkpoint.state import Array, State
 
 
 def pack(states: Mapping[str, State]) -> tuple[list[list[Any]], dict[str, Array]]:
-    """Stack arrays of one name, type, shape and order; return their index and the stacks."""
+    """Stack arrays of one name, type, shape and order; return their index and the stacks.
+
+    Raises
+    ------
+    TypeError
+        If an array holds objects, which numpy would pickle.
+    """
     piles: dict[tuple[str, str, tuple[int, ...], bool], list[str]] = {}
     for owner, state in states.items():
         for name, value in state.items():
+            if value.dtype.hasobject:
+                raise TypeError(f"{owner}: {name} holds objects")
             fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
             piles.setdefault((name, value.dtype.str, value.shape, fortran), []).append(owner)
     index: list[list[Any]] = []

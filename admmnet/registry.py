@@ -112,7 +112,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
             )
         try:
             return self._adapted(self._imported(source))
-        except Exception as error:  # whatever a stranger's module raises while it is imported
+        except (Exception, SystemExit) as error:  # whatever a stranger's module raises while it is imported
             package = source.partition(":")[0].partition(".")[0]
             cause = f"{type(error).__name__}: {error}".splitlines()[0]
             raise RequestError(

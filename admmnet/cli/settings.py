@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.config.run_config import RunConfig, own_settings, owners_of
-from admmnet.config.toml import TABLES, algorithm_in, common_settings, load_config
+from admmnet.config.toml import algorithm_in, common_settings, load_config
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
-from admmnet.settings import Setting
+from admmnet.settings import FLAGGED, TABLES, Setting
 
 if TYPE_CHECKING:
     from admmnet.running.result import RunResult
@@ -117,7 +117,7 @@ class SettingsCommand(click.Command):
             found |= {
                 name: SettingOption(own, hidden=name in self._hidden, **self._changes.get(name, {}))
                 for name, own in settings.items()
-                if own.base in (bool, int, float, str)
+                if own.base in FLAGGED
             }
         return list(found.values())
 

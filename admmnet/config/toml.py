@@ -11,9 +11,7 @@ from typing import Any
 from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
 from admmnet.errors import RequestError
 from admmnet.registry import meant
-from admmnet.settings import Setting, settings_in
-
-TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run")
+from admmnet.settings import TABLES, Setting, settings_in
 
 
 def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None) -> RunConfig:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, output_flags, settings_of
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import common_settings
+from admmnet.config.toml import common_settings, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS, single_sites
 from admmnet.registry import meant
@@ -62,6 +63,8 @@ def baseline(
     NAME is sdca, dp-scd, seq-dp-scd, primal-dp-scd, sgd, dp-sgd, song-sgd or banco; sdca and sgd have no
     privacy. The run folder has the network's format. Under mpirun the first rank alone works.
     """
+    if flags["resume"] is not None:
+        saved_algorithm(Path(flags["resume"]))
     if name not in METHODS or METHODS[name].verb != "none":
         names = single_sites()
         raise RequestError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.config.run_config import RunConfig, own_settings, owners_of
-from admmnet.config.toml import algorithm_in, common_settings, load_config
+from admmnet.config.toml import algorithm_in, common_settings, load_config, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
 from admmnet.settings import FLAGGED, TABLES, Setting
@@ -82,7 +82,7 @@ class SettingsCommand(click.Command):
             if word.endswith(".toml"):
                 yield from filter(None, [algorithm_in(Path(word))])
         for folder in words_after(args, "--resume"):
-            yield from filter(None, [algorithm_in(Path(folder) / "config.toml")])
+            yield from filter(None, [saved_algorithm(Path(folder))])
         yield from words_after(args, "--algorithm")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

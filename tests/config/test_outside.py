@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +146,12 @@ def test_it_is_listed_where_names_are(told: Told) -> None:
         ("broken", "stranger"),
         ("number", "no subclass of Method"),
         ("stranger:None", "stranger"),
-        ("no.such:Thing", "ModuleNotFoundError"),
+        ("no.such:Thing", "there is no module no: install its package, or run from its folder"),
+        ("stranger.none:Thing", "there is no module stranger.none: install"),
+        ("os:path", "no subclass of Method; name another"),
+        ("a:", "package.module:Name"),
+        (":", "package.module:Name"),
+        (".a:b", "package.module:Name"),
     ],
 )
 def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(
@@ -157,6 +162,7 @@ def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(
     assert err.count("\n") == 1
     assert name in err
     assert cause in err
+    assert ("mend or remove" in err) == (name in ("broken", "number"))
     assert has_setting("m-admm", "growth")
     assert told("run", "--help")[0] == 0
     assert "m-admm" in told("run", "--growth", "1.1")[2]
@@ -256,6 +262,31 @@ def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
             RunConfig(algorithm="mine", **wrong)
     with pytest.raises(AttributeError, match="momentum"):
         RunConfig(algorithm="dvp").momentum  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["mine", "stranger:Mine"])
+def test_a_run_folder_whose_method_is_not_installed(
+    name: str, tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    write_people(tmp_path / "people.npz")
+    cut = place.interrupted("cut", 1, checkpoint_every=1, algorithm=name, rounds=3)
+    whole = place.whole("whole", algorithm=name, rounds=2)
+    (Path(sys.path[0]) / "stranger.py").unlink()
+    (Path(sys.path[0]) / "stranger-1.0.dist-info/entry_points.txt").unlink()
+    sys.modules.pop("stranger")
+    invalidate_caches()
+    monkeypatch.delitem(METHODS._loaded, name)
+    for words in (("run", "--resume", str(cut)), ("evaluate", str(whole), "--data", str(place.data))):
+        code, _, err = told(*words)
+        assert (code, err.count("\n")) == (2, 1)
+        assert (
+            f"the package that brought the method {name} of the run in {words[1 + (words[0] == 'run')]} is missing"
+            in err
+        )
+    with pytest.raises(RequestError, match="is missing"):
+        resumed_config(cut)
+    assert told("ledger", "verify", str(whole))[0] == 0
 
 
 def test_a_run_that_goes_on_keeps_what_changes_numbers(tmp_path: Path) -> None:

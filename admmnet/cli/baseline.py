@@ -40,6 +40,10 @@ class _Baseline(SettingsCommand):
 
     more = "A method's own settings: admmnet baseline NAME --help."
 
+    def methods(self) -> list[str]:
+        """Those of one holder."""
+        return single_sites()
+
     def algorithms(self, args: list[str]) -> Iterator[str]:
         """NAME."""
         yield from [word for word in args if not word.startswith("-") and word in METHODS][:1]

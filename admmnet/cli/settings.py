@@ -76,6 +76,10 @@ class SettingsCommand(click.Command):
 
     more = "A method's own settings: admmnet run --algorithm NAME --help."
 
+    def methods(self) -> Iterable[str]:
+        """Names of the methods that the command can have."""
+        return METHODS
+
     def algorithms(self, args: list[str]) -> Iterator[str]:
         """Methods that the words name: with --algorithm, or in a configuration file or run folder."""
         for word in args:
@@ -137,7 +141,7 @@ class SettingsCommand(click.Command):
             _panel(formatter, f"Settings of {' and '.join(named)}", own)
         else:
             formatter.write_paragraph()
-            formatter.write_text(f"{self.more} The methods: {', '.join(METHODS)}.")
+            formatter.write_text(f"{self.more} The methods: {', '.join(self.methods())}.")
 
 
 def _place(option: SettingOption) -> int:

@@ -17,7 +17,7 @@ from admmnet.cli.settings import SettingsCommand
 from admmnet.config.run_config import has_setting, own_settings
 from admmnet.config.toml import to_toml
 from admmnet.graph.specs import TOPOLOGIES
-from admmnet.methods import METHODS, TAKEN
+from admmnet.methods import METHODS, TAKEN, single_sites
 from admmnet.registry import Registry
 from admmnet.running.checkpoint.keeper import settings_digest
 from admmnet.running.checkpoint.resume import resumed_config
@@ -129,6 +129,8 @@ def test_it_is_compared(tmp_path: Path, told: Told) -> None:
 
 
 def test_it_is_listed_where_names_are(told: Told) -> None:
+    footer = told("baseline", "--help")[1].partition("The methods:")[2]
+    assert "".join(footer.split()).rstrip(".").split(",") == single_sites()
     assert "mine" in told("run", "--help")[1]
     assert "--momentum" not in told("run", "--help")[1]
     listed = told("run", "--algorithm", "mine", "--help")[1]

@@ -83,9 +83,9 @@ class Registry(MutableMapping[str, T], Generic[T]):
         known = name in self.own or name in self._loaded
         return known or (isinstance(name, str) and (":" in name or name in self._outside()))
 
-    def sound(self) -> Iterator[tuple[str, T]]:
-        """All that can be loaded; a broken package of somebody else's is passed over."""
-        for name in self:
+    def sound(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
+        """All, or those of the names, that can be loaded; a broken package of somebody else's is passed over."""
+        for name in self if names is None else names:
             try:
                 yield name, self[name]
             except RequestError:

@@ -13,7 +13,6 @@ import click
 
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, output_flags, settings_of
-from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import common_settings, saved_algorithm
 from admmnet.errors import RequestError
@@ -86,6 +85,7 @@ def baseline(
 
 
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
+    from admmnet.config.modes import check_mode
     from admmnet.running.plan import prepare
 
     check_mode(settings)

@@ -129,6 +129,7 @@ def test_it_is_compared(tmp_path: Path, told: Told) -> None:
 
 
 def test_it_is_listed_where_names_are(told: Told) -> None:
+    assert single_sites() == [name for name, method in METHODS.sound() if method.verb == "none"]
     footer = told("baseline", "--help")[1].partition("The methods:")[2]
     assert "".join(footer.split()).rstrip(".").split(",") == single_sites()
     assert "mine" in told("run", "--help")[1]

@@ -21,8 +21,8 @@ def meant(name: str, names: Iterable[str]) -> str:
     return f"did you mean {close[0]}? " if close else ""
 
 
-class _UnknownName(RequestError, KeyError):
-    """No such name; a mapping's ``get`` asks for a KeyError."""
+class UnknownName(RequestError, KeyError):
+    """No such name, or its module is not installed; a mapping's ``get`` asks for a KeyError."""
 
     __str__ = Exception.__str__
 
@@ -83,9 +83,9 @@ class Registry(MutableMapping[str, T], Generic[T]):
         known = name in self.own or name in self._loaded
         return known or (isinstance(name, str) and (":" in name or name in self._outside()))
 
-    def sound(self) -> Iterator[tuple[str, T]]:
-        """All that can be loaded; a broken package of somebody else's is passed over."""
-        for name in self:
+    def sound(self, names: Iterable[str] | None = None) -> Iterator[tuple[str, T]]:
+        """All, or those of the names, that can be loaded; a broken package of somebody else's is passed over."""
+        for name in self if names is None else names:
             try:
                 yield name, self[name]
             except RequestError:
@@ -102,21 +102,29 @@ class Registry(MutableMapping[str, T], Generic[T]):
             own = self.own[name]
             found: T = self._imported(own) if isinstance(own, str) else own
             return found
-        source, outside = name, {} if ":" in name else self._outside()
-        if name in outside:
-            source = outside[name].value
-        elif ":" not in name:
-            raise _UnknownName(
+        outside = {} if ":" in name else self._outside()
+        source = outside[name].value.partition("[")[0].strip() if name in outside else name
+        module, _, path = source.partition(":")
+        parts = *module.split("."), *path.split(".")
+        if name not in outside and not all(part.isidentifier() for part in parts):
+            raise UnknownName(
                 f"{self.what} = {name!r} is not allowed: {meant(name, self)}it must be one of {', '.join(self)}, "
                 "or package.module:Name"
             )
+        package = module.partition(".")[0]
         try:
             return self._adapted(self._imported(source))
-        except Exception as error:  # whatever a stranger's module raises while it is imported
-            package = source.partition(":")[0].partition(".")[0]
+        except (Exception, SystemExit) as error:  # whatever a stranger's module raises while it is imported
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if name not in outside and missing and f"{module}.".startswith(f"{missing}."):
+                raise UnknownName(
+                    f"{self.what} = {name!r}: there is no module {missing}: install its package, or run from its "
+                    "folder with `python -m admmnet`"
+                ) from None
             cause = f"{type(error).__name__}: {error}".splitlines()[0]
+            remedy = "mend or remove the package" if name in outside else "name another one, or mend it"
             raise RequestError(
-                f"{self.what} = {name!r} cannot be loaded from the package {package}: {cause}; mend or remove it"
+                f"{self.what} = {name!r} cannot be loaded from the package {package}: {cause}; {remedy}"
             ) from error
 
     @staticmethod

@@ -14,6 +14,10 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from admmnet.errors import RequestError
 
 Auto = Literal["auto"]
+TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run")
+"""Tables of a configuration file."""
+FLAGGED = (bool, int, float, str)
+"""Types of settings that have a flag."""
 _WORDS: dict[type, str] = {
     Mapping: "a table",
     bool: "true or false",
@@ -194,13 +198,17 @@ def _settings_in(kind: type) -> dict[str, Setting]:
 def _settings(kind: type) -> Iterator[Setting]:
     hints = get_type_hints(kind)
     for field in dataclasses.fields(kind):
+        if not isinstance(field.metadata.get("about"), About):
+            raise TypeError(
+                f"{kind.__name__}.{field.name} is no setting: write {field.name}: ... = setting(DEFAULT, TABLE, HELP)"
+            )
         hint = hints[field.name]
         parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         bases = [get_origin(part) or part for part in parts if part is not NoneType]
         default = {} if field.default is MISSING else field.default
         yield Setting(
             name=field.name,
-            base=next(base for base in bases if base is not Literal),
+            base=next((base for base in bases if base is not Literal), Literal),  # type: ignore[arg-type]
             auto=Literal in bases,
             optional=NoneType in parts,
             default=default,

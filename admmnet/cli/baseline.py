@@ -6,15 +6,15 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, output_flags, settings_of
-from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import common_settings
+from admmnet.config.toml import common_settings, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS, single_sites
 from admmnet.registry import meant
@@ -39,6 +39,10 @@ class _Baseline(SettingsCommand):
 
     more = "A method's own settings: admmnet baseline NAME --help."
 
+    def methods(self) -> list[str]:
+        """Those of one holder."""
+        return single_sites()
+
     def algorithms(self, args: list[str]) -> Iterator[str]:
         """NAME."""
         yield from [word for word in args if not word.startswith("-") and word in METHODS][:1]
@@ -62,6 +66,8 @@ def baseline(
     NAME is sdca, dp-scd, seq-dp-scd, primal-dp-scd, sgd, dp-sgd, song-sgd or banco; sdca and sgd have no
     privacy. The run folder has the network's format. Under mpirun the first rank alone works.
     """
+    if flags["resume"] is not None:
+        saved_algorithm(Path(flags["resume"]))
     if name not in METHODS or METHODS[name].verb != "none":
         names = single_sites()
         raise RequestError(
@@ -79,6 +85,7 @@ def baseline(
 
 
 def _show_plan(settings: RunConfig, *, as_json: bool) -> None:
+    from admmnet.config.modes import check_mode
     from admmnet.running.plan import prepare
 
     check_mode(settings)

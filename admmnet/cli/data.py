@@ -79,7 +79,8 @@ def _print_sound(found: Findings) -> None:
 
 def _declared(path: Path) -> dict[str, Any]:
     """Settings of the data layer in a run's settings, a bare schema, or a run's encoding.json."""
-    from admmnet.config.toml import TABLES, read_toml, read_values
+    from admmnet.config.toml import read_toml, read_values
+    from admmnet.settings import TABLES
 
     if path.suffix != ".json":
         tables = read_toml(path)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.config.run_config import RunConfig, own_settings, owners_of
-from admmnet.config.toml import TABLES, algorithm_in, common_settings, load_config
+from admmnet.config.toml import algorithm_in, common_settings, load_config, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
-from admmnet.settings import Setting
+from admmnet.settings import FLAGGED, TABLES, Setting
 
 if TYPE_CHECKING:
     from admmnet.running.result import RunResult
@@ -76,13 +76,17 @@ class SettingsCommand(click.Command):
 
     more = "A method's own settings: admmnet run --algorithm NAME --help."
 
+    def methods(self) -> Iterable[str]:
+        """Names of the methods that the command can have."""
+        return METHODS
+
     def algorithms(self, args: list[str]) -> Iterator[str]:
         """Methods that the words name: with --algorithm, or in a configuration file or run folder."""
         for word in args:
             if word.endswith(".toml"):
                 yield from filter(None, [algorithm_in(Path(word))])
         for folder in words_after(args, "--resume"):
-            yield from filter(None, [algorithm_in(Path(folder) / "config.toml")])
+            yield from filter(None, [saved_algorithm(Path(folder))])
         yield from words_after(args, "--algorithm")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -117,7 +121,7 @@ class SettingsCommand(click.Command):
             found |= {
                 name: SettingOption(own, hidden=name in self._hidden, **self._changes.get(name, {}))
                 for name, own in settings.items()
-                if own.base in (bool, int, float, str)
+                if own.base in FLAGGED
             }
         return list(found.values())
 
@@ -137,7 +141,7 @@ class SettingsCommand(click.Command):
             _panel(formatter, f"Settings of {' and '.join(named)}", own)
         else:
             formatter.write_paragraph()
-            formatter.write_text(f"{self.more} The methods: {', '.join(METHODS)}.")
+            formatter.write_text(f"{self.more} The methods: {', '.join(self.methods())}.")
 
 
 def _place(option: SettingOption) -> int:

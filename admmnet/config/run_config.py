@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from admmnet.data.settings import DataSettings
 from admmnet.errors import RequestError
 from admmnet.faults.settings import FaultSettings
-from admmnet.methods import METHODS
+from admmnet.methods import METHODS, TAKEN
 from admmnet.methods.settings import MethodSettings
 from admmnet.registry import meant
 from admmnet.settings import Setting, setting, settings_in
@@ -146,6 +146,9 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
     def mode(self) -> Mode:
         """``simulation`` or ``private``: it decides what is shown and kept (docs/cli.md, "Modes")."""
         return "simulation" if self.simulation else "private"
+
+
+TAKEN.update(settings_in(RunConfig), dir(RunConfig))
 
 
 @cache

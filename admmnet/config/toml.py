@@ -10,10 +10,9 @@ from typing import Any
 
 from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
 from admmnet.errors import RequestError
-from admmnet.registry import meant
-from admmnet.settings import Setting, settings_in
-
-TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run")
+from admmnet.methods import METHODS
+from admmnet.registry import UnknownName, meant
+from admmnet.settings import TABLES, Setting, settings_in
 
 
 def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None) -> RunConfig:
@@ -54,6 +53,38 @@ def algorithm_in(path: Path) -> str | None:
     except (RequestError, KeyError, TypeError):
         return None
     return found if isinstance(found, str) else None
+
+
+def saved_algorithm(folder: Path) -> str | None:
+    """The method that a run folder names, None as ``algorithm_in``.
+
+    Raises
+    ------
+    RequestError
+        If it cannot be loaded: the package that brought it is missing, or broken.
+    """
+    name = algorithm_in(folder / "config.toml")
+    try:
+        if name is not None:
+            METHODS[name]
+    except UnknownName:
+        raise RequestError(
+            f"the package that brought the method {name} of the run in {folder} is missing: install it, or run from "
+            "its folder with `python -m admmnet`"
+        ) from None
+    return name
+
+
+def load_saved(folder: Path) -> RunConfig:
+    """Settings of a run folder.
+
+    Raises
+    ------
+    RequestError
+        As ``load_config`` and ``saved_algorithm``.
+    """
+    saved_algorithm(folder)
+    return load_config(folder / "config.toml")
 
 
 def read_values(path: Path) -> dict[str, Any]:

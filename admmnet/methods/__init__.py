@@ -4,11 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from admmnet.methods.settings import Given
+from admmnet.methods.settings import Given, MethodSettings
 from admmnet.registry import Registry
+from admmnet.settings import FLAGGED, TABLES, settings_in
 
 if TYPE_CHECKING:
     from admmnet.methods.base import Method
+
+
+TAKEN = {
+    *(
+        "algorithms",
+        "as_json",
+        "config",
+        "debug",
+        "dry_run",
+        "epsilons",
+        "h",
+        "help",
+        "id",
+        "jobs",
+        "json",
+        "name",
+    ),
+    *(
+        "network",
+        "number",
+        "parent",
+        "plain",
+        "plot",
+        "quiet",
+        "records",
+        "report",
+        "resplit",
+        "secret",
+        "seeds",
+    ),
+    *("network_file", "tune", "tune_seeds", "version"),
+}
+"""Names that no setting of a method from outside can have: flags of commands; the run's settings add theirs."""
 
 
 def _adapted(found: Any) -> type[Method]:
@@ -16,6 +50,25 @@ def _adapted(found: Any) -> type[Method]:
 
     if not (isinstance(found, type) and issubclass(found, Method)):
         raise TypeError("it is no subclass of Method")
+    kind = found.Settings
+    if not (
+        isinstance(kind, type) and issubclass(kind, MethodSettings) and "__dataclass_fields__" in vars(kind)
+    ):
+        raise TypeError("its Settings are no dataclass that extends MethodSettings")
+    common = settings_in(MethodSettings)
+    names = {name for base in kind.__mro__ if base not in MethodSettings.__mro__ for name in vars(base)}
+    for name, own in settings_in(kind).items():
+        who = f"{kind.__name__}.{name}"
+        if name in (names if name in common else TAKEN):
+            raise TypeError(
+                f"{who} has the name of something else, a setting of every run or a flag: rename it"
+            )
+        if own.base not in FLAGGED and name not in common:
+            raise TypeError(
+                f"{who} is of no type that a flag can have: use bool, int, float or str, or None beside it"
+            )
+        if own.about.table not in TABLES:
+            raise TypeError(f"{who} is in the table [{own.about.table}]: take one of {', '.join(TABLES)}")
     return found
 
 
@@ -45,7 +98,9 @@ METHODS: Registry[type[Method]] = Registry(
 
 def single_sites() -> list[str]:
     """Names of the methods of one holder: what ``admmnet baseline`` runs."""
-    return [name for name, method in METHODS.sound() if method.verb == "none"]
+    own = [name for name, place in METHODS.own.items() if ".single_site." in str(place)]  # loads none of them
+    others = METHODS.sound(name for name in METHODS if name not in METHODS.own)
+    return [*own, *(name for name, method in others if method.verb == "none")]
 
 
 def fixed(settings: Given) -> Given:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import load_config
+from admmnet.config.toml import load_saved
 from admmnet.data import ENCODING
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
@@ -81,7 +81,7 @@ def read_model(folder: Path) -> Model:
         If a file is missing, as in an unfinished run, or damaged.
     """
     theta, consensus, names = _arrays(folder)
-    config = load_config(folder / "config.toml")
+    config = load_saved(folder)
     return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING))
 
 

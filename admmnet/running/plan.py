@@ -27,6 +27,7 @@ from admmnet.privacy.conversion import best_order
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.accounts import delta_for_all, open_accounts
+from admmnet.running.checkpoint.state import kept_state
 from admmnet.running.faults import faults_of
 from admmnet.running.loading import Holders, Loader, dealt, held, loaded
 from admmnet.solvers.losses import Loss, get_loss
@@ -121,7 +122,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     accounts = run_on_all(world, lambda: open_accounts(config, counts, owners[world.rank]))
     try:
         method, agents = decide(config, graph, world, owners, Public(counts, width), accounts)
-        run_on_all(world, lambda: rehearse(method, agents, holders))
+        keeps = config.checkpoint_every is not None
+        run_on_all(world, lambda: rehearse(method, agents, holders, checkpoints=keeps))
     except BaseException:
         for account in accounts.values():
             account.close()
@@ -229,19 +231,25 @@ def _nominal(
     return gather_owned(world, owners, own, valid, "budget left (rho)")
 
 
-def rehearse(method: Method, agents: Mapping[int, AgentPlan], holders: Holders) -> None:
+def rehearse(
+    method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool = False
+) -> None:
     """Ask every own agent's method what it would ask first and last: what no radius allows is refused here.
+
+    With ``checkpoints`` its state at the start must be such as a checkpoint can hold.
 
     Raises
     ------
     RequestError
-        If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius").
+        If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius"), or a state cannot be kept.
     """
     rounds, seen = method.rounds, set()
     for i, plan in agents.items():
         holder, member = holders[i]
         for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
             agent = method.agent(i, plan)
+            if checkpoints:
+                kept_state(agent.state)
             kind = holder.counts[member], agent.degree, id(plan.noise), round
             if kind in seen:
                 continue

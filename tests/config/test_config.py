@@ -9,7 +9,7 @@ import pytest
 
 from admmnet import RequestError, RunConfig, load_config
 from admmnet.config.run_config import find_setting, settings_of
-from admmnet.config.toml import TABLES, to_toml
+from admmnet.config.toml import to_toml
 from admmnet.data.settings import DataSettings
 from admmnet.faults.settings import FaultSettings
 from admmnet.graph.specs import SPECS, build_spec
@@ -17,7 +17,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.m_admm import MADMM
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.loading import located
-from admmnet.settings import settings_in
+from admmnet.settings import TABLES, settings_in
 from admmnet.solvers.settings import ProblemSettings
 from admmnet.transport.local import LocalWorld
 from admmnet.transport.settings import NetworkSettings

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module, invalidate_caches
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from admmnet import RequestError, RunConfig, load_config, load_topology, run
-from admmnet.cli import run_command_line
+from admmnet.cli import COMMANDS, run_command_line
+from admmnet.cli.settings import SettingsCommand
 from admmnet.config.run_config import has_setting, own_settings
 from admmnet.config.toml import to_toml
 from admmnet.graph.specs import TOPOLOGIES
-from admmnet.methods import METHODS
+from admmnet.methods import METHODS, TAKEN, single_sites
 from admmnet.registry import Registry
 from admmnet.running.checkpoint.keeper import settings_digest
 from admmnet.running.checkpoint.resume import resumed_config
@@ -84,7 +86,8 @@ def stranger(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     registries: tuple[Registry[object], ...] = (METHODS, LOSSES, TOPOLOGIES)  # type: ignore[assignment]
     before = [set(registry._loaded) for registry in registries]
     yield
-    sys.modules.pop("stranger", None)
+    for module in ("stranger", "worse"):
+        sys.modules.pop(module, None)
     for registry, names in zip(registries, before, strict=True):
         for name in set(registry._loaded) - names:
             del registry[name]
@@ -126,6 +129,9 @@ def test_it_is_compared(tmp_path: Path, told: Told) -> None:
 
 
 def test_it_is_listed_where_names_are(told: Told) -> None:
+    assert single_sites() == [name for name, method in METHODS.sound() if method.verb == "none"]
+    footer = told("baseline", "--help")[1].partition("The methods:")[2]
+    assert "".join(footer.split()).rstrip(".").split(",") == single_sites()
     assert "mine" in told("run", "--help")[1]
     assert "--momentum" not in told("run", "--help")[1]
     listed = told("run", "--algorithm", "mine", "--help")[1]
@@ -143,7 +149,12 @@ def test_it_is_listed_where_names_are(told: Told) -> None:
         ("broken", "stranger"),
         ("number", "no subclass of Method"),
         ("stranger:None", "stranger"),
-        ("no.such:Thing", "ModuleNotFoundError"),
+        ("no.such:Thing", "there is no module no: install its package, or run from its folder"),
+        ("stranger.none:Thing", "there is no module stranger.none: install"),
+        ("os:path", "no subclass of Method; name another"),
+        ("a:", "package.module:Name"),
+        (":", "package.module:Name"),
+        (".a:b", "package.module:Name"),
     ],
 )
 def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(
@@ -154,9 +165,89 @@ def test_a_broken_package_is_named_in_one_line_and_breaks_nothing_else(
     assert err.count("\n") == 1
     assert name in err
     assert cause in err
+    assert ("mend or remove" in err) == (name in ("broken", "number"))
     assert has_setting("m-admm", "growth")
     assert told("run", "--help")[0] == 0
     assert "m-admm" in told("run", "--growth", "1.1")[2]
+
+
+BAD = """
+from dataclasses import dataclass
+from typing import Literal
+
+from admmnet.methods.dvp import DVP
+from admmnet.methods.settings import NoisySettings
+from admmnet.settings import setting
+
+{0}
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(NoisySettings):
+    {1}
+
+
+class Bad(DVP):
+    name = "bad"
+    Settings = Settings
+"""
+
+
+def bad(field: str, text: str = "") -> None:
+    """Install a package ``worse`` whose method has a setting that will not do."""
+    place = Path(sys.path[0])
+    (place / "worse.py").write_text(BAD.format(text, field))
+    facts = place / "worse-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: worse\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[admmnet.methods]\nbad = worse:Bad\n")
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("foo: int = 3", ""),
+        ("rounds: int = 3", ""),
+        ("foo: int = setting(3, 'mytable', 'help')", ""),
+        ("rounds: int = setting(3, 'algorithm', 'help')", ""),
+        ("epsilon: float = setting(3.0, 'privacy', 'help')", ""),
+        ("data: str = setting('x', 'data', 'help')", ""),
+        ("help: int = setting(3, 'algorithm', 'help')", ""),
+        ("debug: int = setting(3, 'algorithm', 'help')", ""),
+        ("seeded: bool = setting(False, 'algorithm', 'help')", ""),
+        ("foo: tuple[int, ...] = setting((1,), 'algorithm', 'help')", ""),
+        ("foo: Literal['a', 'b'] = setting('a', 'algorithm', 'help')", ""),
+        ("foo: dict = setting({}, 'algorithm', 'help')", ""),
+        ("foo: int = setting(3, 'algorithm', 'help')", "import sys; sys.exit(7)"),
+    ],
+)
+def test_a_badly_written_package_is_refused_and_breaks_nothing_else(
+    field: str, text: str, told: Told, tmp_path: Path
+) -> None:
+    bad(field, text)
+    for name in ("bad", "worse:Bad"):
+        code, _, err = told("run", "--algorithm", name)
+        assert code == 2
+        assert err.count("\n") == 1
+        assert "worse" in err
+        assert (field.partition(":")[0] in err) or text
+    assert "m-admm" in told("run", "--algorithm", "pp-admm", "--growth", "1.1")[2]
+    assert told("run", "--growht", "1.1")[0] == 2
+    assert "m-admm" in told("calibrate", "--algorithm", "pp-admm", "--growth", "1.1")[2]
+    words = ("--algorithms", "dvp", "--epsilons", "8", "--seeds", "0:1", "--tune", "dvp.growth=1:2")
+    code, _, err = told("compare", *words, "-o", str(tmp_path / "grid"))
+    assert (code, "internal" in err) == (2, False)
+    with pytest.raises(RequestError, match="growth"):
+        RunConfig(growth=2)
+    assert told("run", "--help")[0] == 0
+
+
+def test_the_names_that_are_taken_are_those_of_the_commands_flags() -> None:
+    commands = [import_module(f"admmnet.cli.{name}") for name in COMMANDS if name != "predict"]
+    for command in (getattr(module, module.__name__.rpartition(".")[2]) for module in commands):
+        if isinstance(command, SettingsCommand):
+            for param in command.params:
+                flags = {flag.lstrip("-").replace("-", "_") for flag in param.opts}
+                assert {param.name, *flags} <= TAKEN
 
 
 def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
@@ -174,6 +265,31 @@ def test_what_is_derived_from_a_settings_own_words(tmp_path: Path) -> None:
             RunConfig(algorithm="mine", **wrong)
     with pytest.raises(AttributeError, match="momentum"):
         RunConfig(algorithm="dvp").momentum  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["mine", "stranger:Mine"])
+def test_a_run_folder_whose_method_is_not_installed(
+    name: str, tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    write_people(tmp_path / "people.npz")
+    cut = place.interrupted("cut", 1, checkpoint_every=1, algorithm=name, rounds=3)
+    whole = place.whole("whole", algorithm=name, rounds=2)
+    (Path(sys.path[0]) / "stranger.py").unlink()
+    (Path(sys.path[0]) / "stranger-1.0.dist-info/entry_points.txt").unlink()
+    sys.modules.pop("stranger")
+    invalidate_caches()
+    monkeypatch.delitem(METHODS._loaded, name)
+    for words in (("run", "--resume", str(cut)), ("evaluate", str(whole), "--data", str(place.data))):
+        code, _, err = told(*words)
+        assert (code, err.count("\n")) == (2, 1)
+        assert (
+            f"the package that brought the method {name} of the run in {words[1 + (words[0] == 'run')]} is missing"
+            in err
+        )
+    with pytest.raises(RequestError, match="is missing"):
+        resumed_config(cut)
+    assert told("ledger", "verify", str(whole))[0] == 0
 
 
 def test_a_run_that_goes_on_keeps_what_changes_numbers(tmp_path: Path) -> None:

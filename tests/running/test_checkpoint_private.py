@@ -70,6 +70,7 @@ PUBLIC = {
     "token",
     "ledgers",
     "index",
+    "digest",
     "records",
 }
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from admmnet import RunConfig, read_run, run
@@ -86,6 +87,38 @@ def test_another_versions_checkpoint_is_refused(changes: dict[str, Any], words: 
         shutil.rmtree(folder / "checkpoint/000002")
     with pytest.raises(RequestError, match=words.replace(".", r"\.")):
         place.resume(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("shape", "text", "field missing", "state.theta", "releases", "streams", "marks", "count"),
+        *("ledgers", "records"),
+    ],
+)
+@pytest.mark.parametrize("seed", [None, 3])
+def test_a_checkpoint_that_somebody_has_changed_is_damaged(
+    change: str, seed: int | None, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = place.interrupted("cut", 4, seed=seed)
+    path = folder / "checkpoint/000004/part-000000.npz"
+    meta, stacks = read_archive(path)
+    where = {name: str(number) for number, (name, _, _) in enumerate(meta["index"])}
+    if change == "shape":
+        stacks[where["state.heard"]] = stacks[where["state.heard"]][:, :, :-1]
+    elif change == "text":
+        stacks[where["state.dual"]] = np.full(len(stacks[where["state.dual"]]), "word")
+    elif change == "field missing":
+        del stacks[where["state.dual"]]
+    elif change in ("ledgers", "records"):
+        meta[change] = "word"
+    else:
+        meta["index"] = [[name.replace(change, "other"), *rest] for name, *rest in meta["index"]]
+        meta["index"] += [["other", False, []]] * (change not in where)
+    write_archive(path, meta, stacks)
+    assert run_command_line(["run", "--quiet", "--resume", str(folder)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"the checkpoint {path} is damaged" in line
 
 
 def test_other_records_are_refused_in_seeded_runs(place: Place) -> None:

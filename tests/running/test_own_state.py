@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -76,6 +76,91 @@ class AveragedSGD(DPSGD):
     def model(self, agent: Agent) -> Vector:
         mean: Vector = agent.state.total / max(1, agent.state.count)
         return mean
+
+
+@dataclass(slots=True)
+class Jotted(ConsensusState):
+    """With one value of a kind of its own."""
+
+    jotted: Any = None
+
+
+class Jotting(PPADMM):
+    """PP-ADMM that keeps a value from the first broadcast on; it goes into what is said."""
+
+    name = "jotting"
+    first: ClassVar[Any] = None
+    later: ClassVar[Any] = None
+    seen: ClassVar[list[Any]] = []
+
+    def start(self, agent: Agent, width: int) -> Jotted:
+        state = Jotted.zero(agent.degree, width)
+        state.jotted = self.first
+        return state
+
+    def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
+        self.seen.append(agent.state.jotted)
+        agent.state.jotted = self.later
+        super().absorb(agent, own, inbox)
+
+
+@pytest.fixture
+def jotting(monkeypatch: pytest.MonkeyPatch) -> type[Jotting]:
+    class Own(Jotting):
+        seen: ClassVar[list[Any]] = []
+
+    monkeypatch.setitem(METHODS, "jotting", Own)
+    return Own
+
+
+REFUSED: dict[str, Any] = {
+    "list": [1.0, 2.0],
+    "dict": {1: 2.0},
+    "set": {1},
+    "dataclass": ModelState(np.zeros(2)),
+    "generator": np.random.default_rng(0),
+    "large": 2**70,
+    "objects": np.array([None, 1]),
+    "texts": np.array(["a"]),
+    "list in a tuple": (1, [2]),
+    "masked": np.ma.masked_array([1.0, 2.0], [True, False]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_state_that_no_checkpoint_can_hold_is_refused(
+    name: str, jotting: type[Jotting], place: Place
+) -> None:
+    jotting.first = REFUSED[name]
+    with pytest.raises(RequestError, match=r"Jotted\.jotted .* tuple of these"):
+        place.whole("run", algorithm="jotting", checkpoint_every=1)
+    assert not (place.folder / "run").exists()  # before the first round
+    jotting.first, jotting.later = None, REFUSED[name]
+    with pytest.raises(RequestError, match=r"Jotted\.jotted .* tuple of these"):
+        place.whole("run", algorithm="jotting", checkpoint_every=2)
+    assert not list((place.folder / "run").glob("checkpoint/*/*"))
+    assert place.whole("without", algorithm="jotting")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(3, -(2**63), 0.1, True, "word", 1j, None, (), (1, 2.5, True, None, "x", (np.float32(0.1),))),
+        *(np.float64(0.1), np.float32(0.1), np.int8(3), np.bool_(True)),
+        *(np.array(2.5), np.arange(3), np.ones((2, 3), order="F"), np.zeros((0, 2))),
+    ],
+    ids=repr,
+)
+def test_state_comes_back_as_its_own_kind(value: Any, jotting: type[Jotting], place: Place) -> None:
+    jotting.later = value
+    cut = place.interrupted("cut", 4, algorithm="jotting", checkpoint_every=5)
+    jotting.seen.clear()
+    place.resume(cut)
+    found = jotting.seen[0]
+    assert type(found) is type(value)
+    assert repr(found) == repr(value)
+    if isinstance(value, np.ndarray):
+        assert (found.dtype, found.shape, found.flags.writeable) == (value.dtype, value.shape, True)
 
 
 @pytest.fixture

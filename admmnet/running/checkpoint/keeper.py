@@ -26,7 +26,14 @@ from admmnet.faults.clock import VirtualClock
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import Place
-from admmnet.running.checkpoint.packing import pack, read_archive, unpack, write_archive
+from admmnet.running.checkpoint.packing import (
+    damaged,
+    digest,
+    pack,
+    read_archive,
+    unpack,
+    write_archive,
+)
 from admmnet.running.checkpoint.state import (
     State,
     block_state,
@@ -172,6 +179,7 @@ class Keeper:
             "ledgers": {str(i): list(place) for i, place in places.items()},
             "records": self._prints,
             "index": index,
+            "digest": digest(index, stacks),
         }
         write_archive(folder / f"part-{agents[0].id:06d}.npz", meta, stacks)
         _sync(folder, self._folder, self._folder.parent / "metrics.csv")
@@ -242,11 +250,11 @@ class Keeper:
             for path in sorted((self._folder / f"{done:06d}").glob("part-*.npz")):
                 try:
                     meta, _ = read_archive(path, whole=False)
-                except RequestError:
+                    token, own = str(meta.get("token")), {int(i) for i in meta.get("ledgers", {})}
+                except (RequestError, TypeError, ValueError) as error:
                     if found:
                         continue  # an older one, that nobody needs
-                    raise
-                token, own = str(meta.get("token")), {int(i) for i in meta.get("ledgers", {})}
+                    raise error if isinstance(error, RequestError) else damaged(path, error) from None
                 if own & mine:
                     parts.setdefault(token, []).append(path)
                     agents.setdefault(token, set()).update(own)
@@ -259,18 +267,18 @@ class Keeper:
             meta, stacks = read_archive(path)
             self._check(path, meta)
             try:
+                if meta["digest"] != digest(meta["index"], stacks):
+                    raise ValueError("its states are not those that were written")
                 states = unpack(meta["index"], stacks)
                 places = {int(i): Place(*place) for i, place in meta["ledgers"].items()}
-            except (KeyError, TypeError, ValueError) as error:
-                raise RequestError(
-                    f"the checkpoint {path} is damaged ({error!r}): remove its folder {path.parent} to resume from "
-                    "the one before it, or run anew"
-                ) from None
+                records = dict(meta["records"])
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise damaged(path, error) from None
             kept = {f"{kind} {i}" for kind in ("agent", "block") for i in wanted}
             self._states |= {owner: state for owner, state in states.items() if owner in kept}
             self._network = states["network"]
             self._places |= {i: place for i, place in places.items() if i in wanted}
-            for i, found in meta["records"].items():
+            for i, found in records.items():
                 if self._prints.get(i, found) != found:
                     raise RequestError(
                         f"the records of agent {i} are not those that the interrupted run had: give it the same data, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zipfile
@@ -17,10 +18,18 @@ from admmnet.running.checkpoint.state import Array, State
 
 
 def pack(states: Mapping[str, State]) -> tuple[list[list[Any]], dict[str, Array]]:
-    """Stack arrays of one name, type, shape and order; return their index and the stacks."""
+    """Stack arrays of one name, type, shape and order; return their index and the stacks.
+
+    Raises
+    ------
+    TypeError
+        If an array holds objects, which numpy would pickle.
+    """
     piles: dict[tuple[str, str, tuple[int, ...], bool], list[str]] = {}
     for owner, state in states.items():
         for name, value in state.items():
+            if value.dtype.hasobject:
+                raise TypeError(f"{owner}: {name} holds objects")
             fortran = value.ndim > 1 and value.flags.f_contiguous and not value.flags.c_contiguous
             piles.setdefault((name, value.dtype.str, value.shape, fortran), []).append(owner)
     index: list[list[Any]] = []
@@ -70,7 +79,20 @@ def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], dic
             names = [name for name in archive.files if name != "meta"] if whole else []
             return meta, {name: archive[name] for name in names}
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
-        raise RequestError(
-            f"the checkpoint {path} is damaged ({error!s:.200}): remove its folder {path.parent} to resume from the "
-            "one before it, or run anew"
-        ) from None
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> RequestError:
+    """What to say of a checkpoint that is not as it was written."""
+    return RequestError(
+        f"the checkpoint {path} is damaged ({error!s:.200}): remove its folder {path.parent} to resume from the "
+        "one before it, or run anew"
+    )
+
+
+def digest(index: Any, stacks: Mapping[str, Array]) -> str:
+    """sha256 of packed states."""
+    said = hashlib.sha256(json.dumps(index).encode())
+    for name, stack in sorted(stacks.items()):
+        said.update(f"{name} {stack.dtype.str} {stack.shape} ".encode() + stack.tobytes())
+    return said.hexdigest()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import load_config
+from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
 from admmnet.running.checkpoint.keeper import FOLDER
 from admmnet.running.folder import ledger_path
@@ -34,7 +34,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
     """
     folder = Path(folder)
     _check_folder(folder)
-    saved = load_config(folder / "config.toml")
+    saved = load_saved(folder)
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
     known = settings_in(type(saved))
     may = [name for name, own in known.items() if own.about.resume]
@@ -64,7 +64,7 @@ def resuming(config: RunConfig) -> RunConfig:
     """
     folder = Path(str(config.resume))
     _check_folder(folder)
-    saved = load_config(folder / "config.toml")
+    saved = load_saved(folder)
     known = settings_in(type(config))
     kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
     if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):

@@ -7,12 +7,13 @@ thresholds, warm starts, how far a series is) is in checkpoints of seeded runs a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.errors import RequestError
 from admmnet.holder.series.batches import SeriesProgress
 from admmnet.solvers.ball_query import BallQuery
 
@@ -28,6 +29,8 @@ State: TypeAlias = dict[str, Array]
 
 _COUNTS = ("releases", "sent")
 """What is counted of every agent."""
+_PLAIN = (bool, int, float, complex, str)
+"""Kinds of plain values that an agent's state may have."""
 
 
 def node_state(node: Node, *, seeded: bool) -> State:
@@ -39,7 +42,7 @@ def node_state(node: Node, *, seeded: bool) -> State:
     """
     agent = node.agent
     state = {name: np.asarray(getattr(agent, name)) for name in _COUNTS}
-    state |= {"marks": _words(node.door.marks)} | _under("state", _fields(agent.state))
+    state |= {"marks": _words(node.door.marks)} | kept_state(agent.state)
     if not seeded:
         return state
     secret = node.door.secret
@@ -50,6 +53,62 @@ def node_state(node: Node, *, seeded: bool) -> State:
     for number, key in enumerate(sorted(secret.kept)):
         state |= _under(f"kept{number}", _kept_state(secret.kept[key]))
     return state
+
+
+def kept_state(state: Any) -> State:
+    """What a method keeps of an agent, each value as its own kind: none comes back as another one.
+
+    Raises
+    ------
+    RequestError
+        If the state is no dataclass, or a field of it is of a kind that a checkpoint cannot hold.
+    """
+    kind = type(state).__name__
+    if not is_dataclass(state) or isinstance(state, type):
+        raise RequestError(
+            f"the agents' state is of kind {kind}: a checkpoint keeps the fields of a dataclass"
+        )
+    found: State = {}
+    for field in fields(state):
+        try:
+            found |= _taken(field.name, getattr(state, field.name))
+        except TypeError as error:
+            raise RequestError(
+                f"the agents' state {kind}.{field.name} is of kind {error}, which no checkpoint can hold: use a "
+                "number, bool, str, None, an array of numbers or a tuple of these, or leave out --checkpoint-every"
+            ) from None
+    return _under("state", found)
+
+
+def _taken(name: str, value: Any) -> State:
+    """A value by its name, marked where it is a tuple ``()``, an array without axes ``[]``, numpy's number ``[()]``."""
+    kind = type(value)
+    if value is None:
+        return {}
+    if kind is tuple:
+        found = {f"{name}()": np.asarray(len(value))}
+        for place, part in enumerate(value):
+            found |= _taken(f"{name}({place})", part)
+        return found
+    if kind not in (*_PLAIN, np.ndarray) and not isinstance(value, np.generic):
+        raise TypeError(kind.__name__)
+    array = np.asarray(value)
+    if array.dtype.kind not in ("U" if kind is str else "biufc"):
+        raise TypeError(f"{kind.__name__} ({array.dtype})")
+    if kind is np.ndarray:
+        return {name if array.ndim else f"{name}[]": array}
+    return {name if kind in _PLAIN else f"{name}[()]": array}
+
+
+def _given_back(name: str, saved: State) -> Any:
+    """Undo ``_taken``."""
+    if f"{name}()" in saved:
+        return tuple(_given_back(f"{name}({place})", saved) for place in range(saved[f"{name}()"].item()))
+    if f"{name}[]" in saved:
+        return saved[f"{name}[]"].copy()
+    if f"{name}[()]" in saved:
+        return saved[f"{name}[()]"][()]
+    return _plain(saved[name]) if name in saved else None
 
 
 def _kept_state(value: Any) -> State:
@@ -67,7 +126,9 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     for name in _COUNTS:
         setattr(agent, name, state[name].item())
     node.door.marks.update(state["marks"].tolist())
-    _set_fields(agent.state, _below("state", state))
+    own = _below("state", state)
+    for field in fields(agent.state):
+        setattr(agent.state, field.name, _given_back(field.name, own))
     if not seeded:
         return
     secret = node.door.secret

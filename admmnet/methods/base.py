@@ -177,7 +177,7 @@ class Method:
         As ``--algorithm`` has it.
     verb : {"exchange", "none"}
         Whether agents exchange vectors with neighbours every round, or one holder has all records: a round is an
-        epoch then, and the run ends when nothing more comes.
+        epoch then, and the run ends early when nothing more comes.
     forms : tuple of str
         ``proven``, ``published``.
     tasks : frozenset of str
@@ -188,6 +188,8 @@ class Method:
         Whether a proof covers all that it computes from records.
     clipped : bool
         Whether its noise is clipped, which adds to delta (docs/privacy.md, eq. (V10)).
+    open_ended : bool
+        Whether a run goes on until nothing more comes, however many rounds were planned.
     goes_on : bool
         Whether a run can go on from released values alone, as a private run that is resumed must.
     settings : MethodSettings
@@ -202,6 +204,7 @@ class Method:
     private: ClassVar[bool] = True
     covered: ClassVar[bool] = True
     clipped: ClassVar[bool] = True
+    open_ended: ClassVar[bool] = False
     goes_on: ClassVar[bool] = True
     lacks: ClassVar[frozenset[str]] = frozenset()
     settings: MethodSettings

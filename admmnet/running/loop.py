@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def _run(
         opened.callback(observer.close)
         seconds = {"solve": 0.0, "exchange": 0.0}
         alone, done, shown = plan.method.verb == "none", keeper.start, keeper.start
-        for round in range(done, plan.method.rounds):
+        for round in count(done) if plan.method.open_ended else range(done, plan.method.rounds):
             now = None if plan.faults is None else plan.faults.at(round)
             taking = taking_part(blocks, now, transport.lost)
             said = _round(round, taking, transport, observer.theta.shape[1], seconds)

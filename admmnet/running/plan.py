@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
@@ -21,8 +21,8 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.single_site.base import SingleSite
-from admmnet.privacy.budget import Totals
-from admmnet.privacy.calibrate import Target
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.calibrate import Charges, Target
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.settings import PrivacySettings
@@ -198,19 +198,36 @@ def _planned(method: Method, agent: int, target: Target, account: AccountFile | 
             target = replace(target, order=account.order)
     plan = method.plan(agent, target)
     if type(method).private:
-        worst = target.worst(plan.charges)
-        plan = replace(plan, worst_case=worst, budget=target.guard(worst))
-        if target.accountant == "proven" and type(method).covered and not target.allows(worst):
-            raise RequestError(
-                f"algorithm = {method.settings.algorithm!r} plans to charge more than epsilon = {target.epsilon:g} at "
-                f"delta = {target.delta:g}: its plan must come from calibrate(draft, target)"
-            )
+        plan = guarded(method, plan, target)
     if account is not None and account.adjacency not in (None, plan.adjacency):
         raise RequestError(
             f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
             f"{plan.adjacency}: name another folder with --account"
         )
     return plan
+
+
+def guarded(method: Method, plan: AgentPlan, target: Target) -> AgentPlan:
+    """Return the plan with the worst case of its charges and the guard of what was promised.
+
+    Raises
+    ------
+    RequestError
+        If it plans to charge more than that.
+    """
+    worst, budget, kept = _guard(plan.charges, target)
+    if type(method).covered and not kept:
+        raise RequestError(
+            f"algorithm = {method.settings.algorithm!r} plans to charge more than epsilon = {target.epsilon:g} at "
+            f"delta = {target.delta:g}: its plan must come from calibrate(draft, target)"
+        )
+    return replace(plan, worst_case=worst, budget=budget)
+
+
+@lru_cache(maxsize=64)  # agents with the same facts share a worst case
+def _guard(charges: Charges, target: Target) -> tuple[Totals, Budget, bool]:
+    worst = target.worst(charges)
+    return worst, target.guard(worst), target.accountant != "proven" or target.allows(worst)
 
 
 def _nominal(

@@ -16,7 +16,7 @@ from admmnet.errors import RunError
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.holder.secrets import Secret
 from admmnet.methods import fixed
-from admmnet.methods.base import AgentPlan, Facts
+from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Budget, Totals
@@ -28,6 +28,7 @@ from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
+from admmnet.running.plan import guarded as guard
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
@@ -88,13 +89,12 @@ def test_a_budget_that_ends_early_refuses_for_good(
     gate: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of a release more than two of them: the third question is refused, although it alone would fit."""
-    plan = PPADMM.plan
 
-    def planned(self: PPADMM, agent: int, target: Target) -> AgentPlan:
+    def guarded(method: Method, plan: AgentPlan, target: Target) -> AgentPlan:
         affordable = 2.5 if gate == "off" else 1.0
-        return smaller(plan(self, agent, target), affordable, {"release": 2.5, "gate": 3.0})
+        return smaller(guard(method, plan, target), affordable, {"release": 2.5, "gate": 3.0})
 
-    monkeypatch.setattr(PPADMM, "plan", planned)
+    monkeypatch.setattr("admmnet.running.plan.guarded", guarded)
     words = {"algorithm": "ipp-admm", "rounds": 8, "epsilon": 120.0, "eta": 0.3, "gate": gate}
     words |= {} if gate == "off" else {"gate_share": 0.5, "gate_threshold": -1e8, "max_releases": 8}
     result, _, said = play(problem, tmp_path / "run", **words)

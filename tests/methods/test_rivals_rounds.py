@@ -13,8 +13,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
-from admmnet.methods.base import AgentPlan
-from admmnet.methods.rivals import Rival
+from admmnet.methods.base import AgentPlan, Method
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import allowance
@@ -22,6 +21,7 @@ from admmnet.privacy.events import Event, NoRecords
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import Purpose
 from admmnet.running.node import Node
+from admmnet.running.plan import guarded as guard
 from admmnet.running.result import RunResult
 from admmnet.solvers.batch import Steps
 from admmnet.types import Vector
@@ -133,11 +133,9 @@ def test_rounds_between_cost_nothing_and_stand_in_the_ledger(
 # a budget that ends before the rounds
 
 
-def ending_after(releases: float) -> Callable[[Rival, int, Target], AgentPlan]:
-    plan = Rival.plan
-
-    def planned(self: Rival, agent: int, target: Target) -> AgentPlan:
-        own = plan(self, agent, target)
+def ending_after(releases: float) -> Callable[[Method, AgentPlan, Target], AgentPlan]:
+    def guarded(method: Method, plan: AgentPlan, target: Target) -> AgentPlan:
+        own = guard(method, plan, target)
         assert own.budget is not None
         order, delta = own.budget.order, own.budget.delta
         assert order is not None
@@ -145,14 +143,14 @@ def ending_after(releases: float) -> Callable[[Rival, int, Target], AgentPlan]:
         epsilon = releases * float(Totals.of(release, "proven").curve[order]) - allowance(order, 0.0, delta)
         return replace(own, budget=Budget(epsilon, delta, "proven", order))
 
-    return planned
+    return guarded
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_budget_that_ends_early_refuses_for_good(
     algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rival, "plan", ending_after(2.5))
+    monkeypatch.setattr("admmnet.running.plan.guarded", ending_after(2.5))
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     end = 4 if algorithm == "r-admm" else 2  # r-admm's third release would be in round 4
     for round, spoken in enumerate(said):
@@ -169,7 +167,7 @@ def test_a_budget_that_ends_early_refuses_for_good(
 def test_a_rival_that_cannot_pay_solves_and_draws_nothing(
     algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Rival, "plan", ending_after(0.5))
+    monkeypatch.setattr("admmnet.running.plan.guarded", ending_after(0.5))
     monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal, also_even=True))
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     assert all(vector is None for spoken in said for vector in spoken.values())

@@ -76,6 +76,7 @@ class SingleSite(Method):
     verb = "none"
     tasks = frozenset({"binary", "real"})
     clipped = False
+    open_ended = True  # a series says when it has ended
     goes_on = False
     one_pass: ClassVar[bool] = False
 

@@ -16,7 +16,7 @@ from admmnet.config.toml import common_settings
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder import Door, Holder, SimulatedHolder
 from admmnet.holder.rows import Features, is_sparse, squared_norms
-from admmnet.methods import METHODS
+from admmnet.methods import METHODS, only_filled
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.privacy.budget import MemoryLedger
@@ -24,6 +24,7 @@ from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.rng import agent_streams
 from admmnet.running.node import proposal
+from admmnet.running.plan import guarded, loss_of
 from admmnet.solvers.batch import run_single
 from admmnet.types import Matrix, Vector
 
@@ -107,7 +108,10 @@ def fit(
     promise = Target(
         config.epsilon, float(config.delta), str(config.accountant), form=str(method.settings.method)
     )
+    only_filled(config, config_of(method))
     plan = method.plan(0, promise)
+    if kind.private:
+        plan = guarded(method, plan, promise)
     of_records = (Holder if seed is None and kind.private else SimulatedHolder).of(
         [(rows, np.array(y))],
         task=kind.task(config),
@@ -116,13 +120,15 @@ def fit(
         copy=False,
     )
     guard = MemoryLedger(plan.budget, str(config.method), plan.adjacency)
-    door, agent = Door(of_records, 0, method.loss, guard, agent_streams(0, seed)), method.agent(0, plan)
-    for epoch in count():
+    door, agent = Door(of_records, 0, loss_of(config), guard, agent_streams(0, seed)), method.agent(0, plan)
+    done = 0
+    for epoch in count() if method.open_ended else range(method.rounds):
         theta = run_single(proposal(method, agent, door, epoch))
         if theta is None:
             break
         method.absorb(agent, theta, {})
-    if not epoch:
+        done = epoch + 1
+    if not done:
         raise BudgetError("the budget does not afford what the fit costs: raise epsilon")
     steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
     privacy = _privacy(plan, promise if kind.private else None, covered=kind.covered)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from admmnet.errors import RequestError
 from admmnet.methods.settings import Given, MethodSettings
+from admmnet.privacy.settings import PrivacySettings
 from admmnet.registry import Registry
 from admmnet.settings import FLAGGED, TABLES, settings_in
 
@@ -105,4 +107,24 @@ def single_sites() -> list[str]:
 
 def fixed(settings: Given) -> Given:
     """Replace every ``auto`` that depends on nothing but other settings."""
-    return METHODS[settings.algorithm].fixed(settings)
+    return only_filled(settings, METHODS[settings.algorithm].fixed(settings))
+
+
+def only_filled(before: Given, after: Given) -> Given:
+    """Return settings as a method has filled them in: mode, seed, records and promise are not its to change.
+
+    Raises
+    ------
+    RequestError
+        If anything differs but settings of its own section that were left open.
+    """
+    kind = type(before)
+    own = settings_in(before.chosen_method.Settings).keys() - settings_in(PrivacySettings).keys()
+    for name in settings_in(kind):
+        was, now = getattr(before, name), getattr(after, name, None)
+        if type(after) is not kind or (now != was and not (name in own and was in ("auto", None))):
+            raise RequestError(
+                f"algorithm = {before.algorithm!r} changes {name} from {was!r} to {now!r}: a method may fill in what "
+                "its own settings leave open, and nothing else"
+            )
+    return after

@@ -18,7 +18,7 @@ from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
 from admmnet.holder.series import SINGLE_SITE_LOSSES
-from admmnet.methods import METHODS, fixed
+from admmnet.methods import METHODS, fixed, only_filled
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.privacy.budget import Budget, Totals
@@ -75,10 +75,8 @@ class Plan:
 
     @property
     def loss(self) -> Loss:
-        """Loss of every door: that of the settings, whatever the method makes of them."""
-        if issubclass(METHODS[self.config.algorithm], SingleSite):
-            return SINGLE_SITE_LOSSES[self.config.loss]
-        return get_loss(self.config.loss, self.config.loss_width)
+        """Loss of every door."""
+        return loss_of(self.config)
 
     @property
     def rounds(self) -> int:
@@ -89,6 +87,13 @@ class Plan:
     def worst_cases(self) -> dict[int, Totals]:
         """All that this process's agents can be charged."""
         return {i: own.worst_case for i, own in self.agents.items() if own.worst_case is not None}
+
+
+def loss_of(config: RunConfig) -> Loss:
+    """Loss of a door: that of the settings, whatever the method makes of them."""
+    if issubclass(METHODS[config.algorithm], SingleSite):
+        return SINGLE_SITE_LOSSES[config.loss]
+    return get_loss(config.loss, config.loss_width)
 
 
 def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Plan:
@@ -128,7 +133,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         for account in accounts.values():
             account.close()
         raise
-    config = config_of(method)
+    config = only_filled(config, config_of(method))
     hosts = len({str(name) for name in world.gather(platform.node()) if name is not None})
     drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
     drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone

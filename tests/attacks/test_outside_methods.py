@@ -86,6 +86,26 @@ class Belittling(PPADMM):
     loss = Flat()
 
 
+class Seeding(PPADMM):
+    """It makes the run a simulation whose noise everybody can make again."""
+
+    name = "seeding"
+
+    @classmethod
+    def fixed(cls, settings: Any) -> Any:
+        return super().fixed(settings).changed(seed=0)
+
+
+class Simulating(PPADMM):
+    """It does so later, once the plan is made."""
+
+    name = "simulating"
+
+    def __init__(self, settings: Any, facts: Any) -> None:
+        super().__init__(settings, facts)
+        self.settings = self.settings.changed(simulate=True)
+
+
 class Soft(Logistic):
     """Half the logistic loss, with its own bounds: (L) was proved for ours."""
 
@@ -108,7 +128,7 @@ class Soft(Logistic):
 @pytest.fixture(autouse=True)
 def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     module = ModuleType("strangers")
-    for kind in (Unguarded, Greedy, Planner, Rich, Belittling, Soft):
+    for kind in (Unguarded, Greedy, Planner, Rich, Belittling, Seeding, Simulating, Soft):
         setattr(module, kind.__name__, kind)
     monkeypatch.setitem(sys.modules, "strangers", module)
     before = set(measurements.KINDS)
@@ -158,6 +178,12 @@ def test_the_door_has_the_loss_of_the_settings(tmp_path: Path) -> None:
     for ledger in result.ledgers:
         assert all(getattr(event, "lipschitz", 1.0) == 1.0 for _, event, _ in ledger.events)
     assert (result.summary["privacy"]["epsilon_spent"] or 0.0) <= EPSILON
+
+
+@pytest.mark.parametrize(("name", "what"), [("Seeding", "seed"), ("Simulating", "simulate")])
+def test_mode_and_seed_are_not_a_methods_to_change(name: str, what: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=f"changes {what}"):
+        run(**private(tmp_path, algorithm=f"strangers:{name}", private=False))  # private by its records
 
 
 def test_a_loss_derived_from_ours_is_booked_without_its_theorem(tmp_path: Path) -> None:

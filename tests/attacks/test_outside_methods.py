@@ -21,7 +21,8 @@ from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.pp_admm import PPADMM, PPSettings
-from admmnet.solvers.losses import Logistic
+from admmnet.registry import Registry
+from admmnet.solvers.losses import LOSSES, Logistic
 from tests.people_runs import write_people
 
 EPSILON = 0.5
@@ -134,8 +135,10 @@ def strangers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = set(measurements.KINDS)
     yield
     measurements.KINDS.intersection_update(before)
-    for name in [name for name in METHODS._loaded if name.startswith("strangers:")]:
-        del METHODS[name]
+    registries: tuple[Registry[Any], ...] = (METHODS, LOSSES)
+    for registry in registries:
+        for name in [name for name in registry._loaded if name.startswith("strangers:")]:
+            del registry[name]
 
 
 def private(folder: Path, **settings: Any) -> dict[str, Any]:

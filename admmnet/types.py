@@ -1,6 +1,8 @@
-"""Array types used everywhere: float64, C order unless said otherwise."""
+"""Array types used everywhere, in C order unless said otherwise, and what a sum over the network is."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,3 +11,20 @@ Vector = NDArray[np.float64]
 """One-dimensional float64 array, usually of shape (d,)."""
 Matrix = NDArray[np.float64]
 """Two-dimensional float64 array, usually of shape (n, d)."""
+Integers = NDArray[np.int64]
+"""One-dimensional int64 array; sums of them are modulo 2^64."""
+
+
+class Total(NamedTuple):
+    """Sum of agents' integer vectors.
+
+    Attributes
+    ----------
+    value : ndarray of int64
+        The sum modulo 2^64, as a signed number.
+    agents : tuple of int
+        Agents whose vectors are in it, ascending.
+    """
+
+    value: Integers
+    agents: tuple[int, ...]

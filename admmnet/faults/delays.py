@@ -10,7 +10,7 @@ import numpy as np
 
 from admmnet.errors import RequestError
 
-LOSSES, STRAGGLERS, COMPUTE, LATENCY = 1, 2, 3, 4
+LOSSES, STRAGGLERS, COMPUTE, LATENCY, REPEATS = 1, 2, 3, 4, 5
 """Kinds of random numbers."""
 _TROUBLE = 2**31
 """First word of the spawn keys of trouble: streams of agents start with the agent's number, which is smaller."""

@@ -35,6 +35,10 @@ class Links:
     def _key(self, sender: NDArray[np.int64], receiver: NDArray[np.int64]) -> NDArray[np.int64]:
         return sender * self.agents + receiver
 
+    def place(self, sender: NDArray[np.int64], receiver: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of some links."""
+        return np.asarray(np.searchsorted(self._keys, self._key(sender, receiver)))
+
     def of(self, agent: int) -> slice:
         """Links of one sender, in the order of its neighbours."""
         return slice(int(self.start[agent]), int(self.start[agent + 1]))

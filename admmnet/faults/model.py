@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.faults.delays import LOSSES, Delays, fault_stream
+from admmnet.faults.delays import LOSSES, REPEATS, Delays, fault_stream
 from admmnet.faults.links import Links
 from admmnet.faults.schedule import GraphSchedule
 from admmnet.methods.base import Contact, Mask
@@ -135,6 +136,15 @@ class FaultModel:
         arrives = present & ~self._losses.at(round)
         whole = links.every(arrives & arrives[links.back])
         return RoundFaults(online, present, arrives, links, whole)
+
+    def tries(self, round: int) -> NDArray[np.int64]:
+        """How often a message is sent over each link until it has arrived, shape (links,): of sums, eq. (92).
+
+        What the round's losses take is repeated, and each repetition is lost with probability ``drop``.
+        """
+        lost = self._losses.at(round)
+        again = fault_stream(self.seed, REPEATS, round).geometric(1.0 - self.drop, len(lost))
+        return 1 + np.where(lost, again, 0)
 
     def notes(self) -> list[str]:
         """What was simulated, for the summary."""

@@ -25,7 +25,7 @@ from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Calibrated, Charges, Target
 from admmnet.privacy.events import relation_of
 from admmnet.solvers.losses import Loss, get_loss
-from admmnet.types import Vector
+from admmnet.types import Integers, Total, Vector
 
 if TYPE_CHECKING:
     from admmnet.holder.holder import LabelKind
@@ -65,12 +65,23 @@ class Facts:
         d.
     nominal : mapping
         Nominal zCDP budget of every agent, by its owner's word; empty where no method asks for it.
+    task : {"binary", "classes", "real"}
+        Kind of the labels.
+    classes : int
+        Number of classes K; 0 of real targets.
     """
 
     graph: nx.Graph
     counts: Mapping[int, int]
     width: int
     nominal: Mapping[int, float]
+    task: LabelKind = "binary"
+    classes: int = 2
+
+    @property
+    def size(self) -> int:
+        """Numbers of a model: d, and K d where there are K >= 3 classes, the classes one after another."""
+        return self.width * self.classes if self.classes > 2 else self.width
 
 
 class Closing(NamedTuple):
@@ -137,8 +148,8 @@ class Agent:
     plan : AgentPlan
     state : object
         Of the method's own kind, a dataclass: its fields are what a checkpoint keeps.
-    releases, sent : int
-        Vectors released so far, and messages, one to each neighbour that was there.
+    releases, sent, numbers : int
+        Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each.
     contact : Contact or None
         Trouble of the present round, None for none; set before the agent proposes.
     """
@@ -149,6 +160,7 @@ class Agent:
     state: Any = None
     releases: int = 0
     sent: int = 0
+    numbers: int = 0
     contact: Contact | None = None
 
     @property
@@ -175,9 +187,10 @@ class Method:
     ----------
     name : str
         As ``--algorithm`` has it.
-    verb : {"exchange", "none"}
-        Whether agents exchange vectors with neighbours every round, or one holder has all records: a round is an
-        epoch then, and the run ends early when nothing more comes.
+    verb : {"exchange", "reduce", "none"}
+        ``exchange``: agents broadcast vectors to neighbours every round, see ``absorb``. ``reduce``: they sum vectors
+        of integers along a public tree, see ``receive``. ``none``: one holder has all records; a round is an epoch
+        then, and the run ends early when nothing more comes.
     forms : tuple of str
         ``proven``, ``published``.
     tasks : frozenset of str
@@ -198,7 +211,7 @@ class Method:
 
     name: ClassVar[str]
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
-    verb: ClassVar[Literal["exchange", "none"]] = "exchange"
+    verb: ClassVar[Literal["exchange", "reduce", "none"]] = "exchange"
     forms: ClassVar[tuple[str, ...]] = ("proven", "published")
     tasks: ClassVar[frozenset[LabelKind]] = frozenset({"binary"})
     private: ClassVar[bool] = True
@@ -282,6 +295,11 @@ class Method:
         """Whether it is the form of the papers."""
         return self.settings.method == "published"
 
+    @property
+    def size(self) -> int:
+        """Numbers of a model vector."""
+        return self.facts.size
+
     @cached_property
     def loss(self) -> Loss:
         """Loss of the run."""
@@ -309,7 +327,7 @@ class Method:
     def agent(self, id: int, plan: AgentPlan) -> Agent:
         """Agent before the first round."""
         agent = Agent(id, tuple(sorted(self.facts.graph[id])), plan)
-        agent.state = self.start(agent, self.facts.width)
+        agent.state = self.start(agent, self.size)
         return agent
 
     def drowned(self, plan: AgentPlan) -> float:
@@ -328,16 +346,28 @@ class Method:
         """State of an agent before the first round, for models of ``width`` numbers."""
         raise NotImplementedError
 
-    def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
-        """Return what the agent broadcasts, None for silence; ``yield Ask(...)`` asks its records."""
+    def propose(self, agent: Agent, round: int) -> Asking[NDArray[Any] | None]:
+        """Return what the agent says in a round, None for silence; ``yield Ask(...)`` asks its records.
+
+        With the verb ``reduce`` that is an int64 vector, of one length at all agents in a round.
+        """
         raise NotImplementedError
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
-        """Take in what the agent itself and its neighbours have broadcast."""
+        """Take in what the agent itself and its neighbours have broadcast; of the verb ``exchange``."""
+        raise NotImplementedError
+
+    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+        """Take in a round's sum, the same at all agents that go on; of the verb ``reduce``.
+
+        It is called once a round at every agent, also at one that was away. ``own`` is what the agent itself said.
+        ``total`` is None where the round is void: an agent was away, the round's graph fell apart, or nobody said
+        anything. What was charged in such a round stays charged.
+        """
         raise NotImplementedError
 
     def model(self, agent: Agent) -> Vector:
-        """Model of the agent, shape (d,), made of released vectors."""
+        """Model of the agent, shape (size,), made of released vectors."""
         raise NotImplementedError
 
 

@@ -24,19 +24,18 @@ from admmnet.running import folder as run_folder
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.loading import Loader, block_of
-from admmnet.running.node import Node, taking_part
+from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan, prepare
 from admmnet.running.readout import TailAverage, gossip
 from admmnet.running.result import RunResult
+from admmnet.running.rounds import Rounds
 from admmnet.running.summary import Seconds, summarise
-from admmnet.solvers.batch import run_batched
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.radius import tail_delta
 from admmnet.transport import Transport, World, is_writer, open_world
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
-from admmnet.transport.edge import exchange
-from admmnet.types import Matrix, Vector
+from admmnet.types import Matrix
 from admmnet.version import __version__
 
 
@@ -150,12 +149,10 @@ def _run(
         )
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
-        seconds = {"solve": 0.0, "exchange": 0.0}
+        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport)
         alone, done, shown = plan.method.verb == "none", keeper.start, keeper.start
         for round in count(done) if plan.method.open_ended else range(done, plan.method.rounds):
-            now = None if plan.faults is None else plan.faults.at(round)
-            taking = taking_part(blocks, now, transport.lost)
-            said = _round(round, taking, transport, observer.theta.shape[1], seconds)
+            said = rounds.run(round)
             if alone and not said:
                 break
             done = round + 1
@@ -172,7 +169,7 @@ def _run(
         for agent in agents:
             agent.ledger.finish()
         theta = _answer(plan, transport, observer, tail)
-        times = Seconds(total=time.perf_counter() - start, **seconds)
+        times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
             plan.method,
             plan.data,
@@ -182,7 +179,7 @@ def _run(
             transport,
             folder,
             times,
-            (*plan.notes, *keeper.notes),
+            (*plan.notes, *rounds.notes(done), *keeper.notes),
         )
         if is_writer(transport):
             if plan.data.encoding is not None:
@@ -203,27 +200,6 @@ def _answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAver
     if plan.config.answer != "last":
         observer.judge(theta, extra)
     return theta
-
-
-def _round(
-    round: int, blocks: list[list[Node]], transport: Transport, width: int, seconds: dict[str, float]
-) -> bool:
-    """Let the agents propose, exchange and absorb; return whether any agent of this process said something."""
-    begin = time.perf_counter()
-    agents = [node for block in blocks for node in block]
-    outgoing: dict[int, Vector | None] = dict.fromkeys(transport.agents)  # who is offline sends nothing
-    for block in blocks:
-        vectors = run_batched([node.proposal(round) for node in block])
-        outgoing |= {node.id: vector for node, vector in zip(block, vectors, strict=True)}
-    solved = time.perf_counter()
-    for node in agents:
-        node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
-    inbox = exchange(transport, outgoing, round, width)
-    for node in agents:
-        node.absorb(inbox[node.id])
-    seconds["solve"] += solved - begin
-    seconds["exchange"] += time.perf_counter() - solved
-    return any(vector is not None for vector in outgoing.values())
 
 
 def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:

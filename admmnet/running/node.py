@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.errors import RunError
 from admmnet.faults.model import RoundFaults
@@ -13,10 +17,10 @@ from admmnet.methods.consensus import apart
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.solvers.batch import Steps, run_single
 from admmnet.solvers.radius import MOST, clip
-from admmnet.types import Vector
+from admmnet.types import Integers, Total, Vector
 
 
-def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[Vector | None]:
+def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[NDArray[Any] | None]:
     """Let the door answer what a method asks in a round; return what the agent says."""
     steps, asked = method.propose(agent, round), False
     try:
@@ -26,7 +30,7 @@ def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[Vect
             answer = yield from door.answer(ask, round)
             ask = steps.send(answer)
     except StopIteration as done:
-        vector: Vector | None = done.value
+        vector: NDArray[Any] | None = done.value
     if vector is not None and not asked:
         door.nothing(round)
     return vector
@@ -52,19 +56,19 @@ class Node:
     method: Method
     door: Door
     ledger: Ledger
-    outgoing: Vector | None = None
+    outgoing: NDArray[Any] | None = None
 
     @property
     def id(self) -> int:
         """Number of the agent."""
         return self.agent.id
 
-    def propose(self, round: int) -> Vector | None:
+    def propose(self, round: int) -> NDArray[Any] | None:
         """Carry out a ``proposal`` by this agent alone."""
         return run_single(self.proposal(round))
 
-    def proposal(self, round: int) -> Steps[Vector | None]:
-        """Return this round's broadcast, or None for silence; its cost is in the ledger.
+    def proposal(self, round: int) -> Steps[NDArray[Any] | None]:
+        """Return this round's broadcast or part of a sum, or None for silence; its cost is in the ledger.
 
         Raises
         ------
@@ -76,8 +80,10 @@ class Node:
         except RunError as error:
             raise RunError(f"agent {self.id}, round {round}: {error}") from None
         if self.outgoing is not None:
-            # what a method makes of released vectors is held to the bound of messages, too
-            self.outgoing = clip(self.outgoing, MOST)
+            if self.method.verb == "reduce":
+                self.outgoing = self._integers(self.outgoing)
+            else:  # what a method makes of released vectors is held to the bound of messages, too
+                self.outgoing = clip(self.outgoing, MOST)
             self.agent.releases += self.method.released_in(round)
         return self.outgoing
 
@@ -85,8 +91,28 @@ class Node:
         """Take in what was said."""
         if self.outgoing is not None:
             contact = self.agent.contact
-            self.agent.sent += self.agent.degree if contact is None else int(contact.present.sum())
+            self.count(
+                self.agent.degree if contact is None else int(contact.present.sum()), self.outgoing.size
+            )
         self.method.absorb(self.agent, self.outgoing, inbox)
+
+    def receive(self, total: Total | None) -> None:
+        """Take in the round's sum; an agent that was away has said nothing."""
+        self.method.receive(self.agent, self.outgoing, total)
+
+    def count(self, messages: int, size: int) -> None:
+        """Book messages of so many numbers each."""
+        self.agent.sent += messages
+        self.agent.numbers += messages * size
+
+    def _integers(self, vector: NDArray[Any]) -> Integers:
+        """Part of a sum, of a type in which it is exact."""
+        if vector.dtype != np.int64 or vector.ndim != 1 or not vector.size:
+            raise RunError(
+                f"{self.method.name} gives an array of {vector.dtype} of shape {vector.shape} to be summed: propose "
+                "must return a vector of int64 with at least one number, or None"
+            )
+        return vector
 
     def closing(self) -> Closing:
         """What the method adds to the summary; in simulations from what the door keeps, too."""

@@ -141,7 +141,7 @@ class Observer:
         rows = np.zeros((len(block), 8))
         rows[:, 0] = test_errors(self._data, theta)
         rows[:, 1] = [agent.releases for agent in agents]
-        rows[:, 2] = [node.agent.sent * node.theta.nbytes for node in block]
+        rows[:, 2] = [8 * node.agent.numbers for node in block]
         if self._simulation:
             share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eq. (1)
             rows[:, 3] = self._losses(block, theta)

@@ -169,7 +169,7 @@ def decide(
     """
     mine = owners[world.rank]
     targets = {i: _target(config, i, accounts.get(i)) for i in mine}
-    shared = METHODS[config.algorithm].verb == "exchange" and config.budgeted and config.method == "proven"
+    shared = METHODS[config.algorithm].verb != "none" and config.budgeted and config.method == "proven"
     nominal = _nominal(config, world, owners, targets) if shared else {}
     facts = Facts(graph, public.counts, public.width, nominal)
     method = run_on_all(world, lambda: METHODS[config.algorithm](config, facts))

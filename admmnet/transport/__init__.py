@@ -7,7 +7,7 @@ in a local form (one process), an MPI form and a ZeroMQ form; the same conforman
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from admmnet.errors import RequestError
@@ -15,13 +15,17 @@ from admmnet.errors import RequestError
 if TYPE_CHECKING:
     import networkx as nx
 
+    from admmnet.graph.tree import Tree
     from admmnet.transport.layout import Layout
-    from admmnet.types import Matrix, Vector
+    from admmnet.types import Integers, Matrix, Total, Vector
 
 Outgoing = Mapping[int, "Vector | None"]
 """Agent to the vector it broadcasts this round; None for silence."""
 Inbox = dict[int, dict[int, "Vector"]]
 """Agent to {neighbour that broadcast: its vector}."""
+
+Trees = Callable[[frozenset[int]], "Tree | None"]
+"""Spanning tree of a round where some agents are lost; None where the round is void."""
 
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 
@@ -69,6 +73,30 @@ class Transport(Protocol):
             Every agent of this process to a float64 vector of shape (d,), or None.
         round : int
             Round, the same everywhere.
+        """
+
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+        """Sum vectors of integers over all agents, modulo 2^64, along the edges of a tree: up to its root, and down.
+
+        Parameters
+        ----------
+        outgoing : mapping
+            Every agent of this process to an int64 vector, of one length at all agents, or None; who is left out
+            gives None.
+        trees : callable
+            Tree of the round, the same everywhere, where the given agents are lost.
+        round : int
+            Round, the same everywhere.
+
+        Returns
+        -------
+        Total or None
+            The same at every process that goes on; None of a void round, and where nobody gives a vector.
+
+        Raises
+        ------
+        RunError
+            If an agent's vector has another length, and one loss ends all.
         """
 
     def reject(self, agent: int, fault: str) -> None:

@@ -11,7 +11,9 @@ from admmnet.errors import RequestError, RunError
 if TYPE_CHECKING:
     import networkx as nx
 
+    from admmnet.graph.tree import Tree
     from admmnet.transport import Inbox, World
+    from admmnet.transport.sweep import Sweep
     from admmnet.types import Vector
 
 SINGLE = 64
@@ -106,6 +108,7 @@ class Hosting:
         self.world: World = world
         self.layout = layout(graph, block, world.size)
         self.lost: dict[int, int] = {}
+        self._last_sweep: Sweep | None = None
         owners = self.layout.owners
         self.agents = owners[world.rank]
         self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
@@ -126,6 +129,14 @@ class Hosting:
             i: {j: vectors[j].copy() for j in around if j in vectors}
             for i, around in self._neighbours.items()
         }
+
+    def _sweep(self, tree: Tree) -> Sweep:
+        """Part of this process in a sum along a tree, which is worked out once for the tree of many rounds."""
+        from admmnet.transport.sweep import Sweep  # here: the command line starts faster
+
+        if self._last_sweep is None or self._last_sweep.tree is not tree:
+            self._last_sweep = Sweep.of(tree, self.layout.owners, self.world.rank)
+        return self._last_sweep
 
     def reject(self, agent: int, fault: str) -> None:
         """See ``Transport.reject``: one loss ends all."""

@@ -6,13 +6,17 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Inbox, Outgoing, Transport
+from admmnet.errors import RunError
+from admmnet.transport import Inbox, Outgoing, Transport, Trees
 from admmnet.transport.layout import Hosting
+from admmnet.transport.sweep import Partial, Unfit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import networkx as nx
 
-    from admmnet.types import Matrix
+    from admmnet.types import Integers, Matrix, Total
 
 
 class LocalWorld:
@@ -41,6 +45,16 @@ class LocalTransport(Hosting):
     def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
         """See ``Transport.exchange``."""
         return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None})
+
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+        """See ``Transport.reduce``: sums modulo 2^64 are the same in any order, so no tree need be walked."""
+        tree = trees(frozenset())
+        if tree is None:
+            return None
+        try:
+            return Partial.of(tree.agents, outgoing).whole(tree).total(len(tree.parent))
+        except Unfit as unfit:
+            raise RunError(str(unfit)) from None
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

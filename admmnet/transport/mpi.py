@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import networkx as nx
 import numpy as np
 from mpi4py import MPI
 
-from admmnet.transport import Inbox, Outgoing, Transport, World
+from admmnet.errors import RunError
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
 from admmnet.transport.layout import Hosting
-from admmnet.types import Matrix, Vector
+from admmnet.transport.sweep import Partial, Piece, Unfit
+from admmnet.types import Integers, Matrix, Total, Vector
 
 SPINS = 20
 """Tests of a pending operation before the first pause."""
@@ -34,6 +37,25 @@ def wait(request: Any) -> None:
     while not request.Test():
         waited = time.perf_counter() - start
         time.sleep(min(max(0.02 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
+
+
+class _Coming:
+    """A message that is on its way from a rank, tested for like a request."""
+
+    def __init__(self, comm: Any, source: int, tag: int) -> None:
+        self._comm, self._source, self._tag = comm, source, tag
+        self._status, self._message = MPI.Status(), None
+
+    def Test(self) -> bool:
+        self._message = self._comm.Improbe(self._source, self._tag, self._status)
+        return self._message is not None
+
+    def take(self) -> Integers:
+        """Its int64 numbers, as many as there are."""
+        wait(self)
+        buffer = np.empty(self._status.Get_count(MPI.INT64_T), dtype=np.int64)
+        wait(self._message.Irecv(buffer))  # type: ignore[attr-defined]
+        return buffer
 
 
 class MPIWorld:
@@ -104,6 +126,38 @@ class MPITransport(Hosting):
         senders = [j for block in self._from.values() for j in block]
         vectors = np.split(buffer, np.cumsum(coming)[:-1])
         return {j: vector for j, vector in zip(senders, vectors, strict=True) if vector.size}
+
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+        """See ``Transport.reduce``; a message bears the number of the agent at the lower end of its edge."""
+        tree = trees(frozenset())
+        if tree is None:
+            return None
+        sweep, sent, agents = self._sweep(tree), [], len(tree.parent)
+        found = Partial()
+        for piece in sweep.pieces:
+            found = self._sum(piece, outgoing, agents)
+            if piece.above is not None:
+                sent.append(self._comm.Isend(found.words, piece.above, piece.top))
+        if sweep.giver is None:
+            found = found.whole(tree)  # the last piece is the root's
+        else:
+            found = Partial.read(_Coming(self._comm, sweep.giver, sweep.pieces[-1].top).take(), agents)
+        words = found.words
+        sent += [self._comm.Isend(words, taker, top) for taker, top in sweep.takers]
+        for request in sent:
+            wait(request)
+        return found.total(agents)
+
+    def _sum(self, piece: Piece, outgoing: Mapping[int, Integers | None], agents: int) -> Partial:
+        who = ""
+        try:
+            found = Partial.of(piece.agents, outgoing)
+            for rank, top in piece.below:
+                who = f"agent {top} gives "
+                found.join(Partial.read(_Coming(self._comm, rank, top).take(), agents))
+        except Unfit as unfit:
+            raise RunError(f"{who}{unfit}") from None
+        return found
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

@@ -12,14 +12,14 @@ from .zmq_crew import Crew, complete
 pytestmark = pytest.mark.processes
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 5])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_mpi_conforms(ranks: int) -> None:
     ended = mpirun(ranks, "-m", "tests.transport.conformance")
     assert ended.code == 0, ended.err
     assert f"checks hold on {ranks} ranks of mpi" in ended.out
 
 
-@pytest.mark.parametrize(("size", "curve"), [(1, False), (2, True), (3, False), (4, True)])
+@pytest.mark.parametrize(("size", "curve"), [(1, False), (2, True), (3, False), (4, True), (5, False)])
 def test_zmq_conforms(size: int, curve: bool, tmp_path: Path) -> None:
     with Crew(tmp_path, complete(size), size, curve=curve, job="conformance") as crew:
         codes = crew.start().finish()

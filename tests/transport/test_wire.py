@@ -23,8 +23,10 @@ from admmnet.transport.zmq.wire import (
     content,
     decode,
     encode,
+    integers,
     numbers,
     payload_of,
+    payload_of_integers,
 )
 
 PROPERTIES = 6
@@ -45,7 +47,11 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=10,
 )
-WITH_NUMBERS, EMPTY = (Kind.VECTOR, Kind.ROWS), (Kind.SILENCE, Kind.ACKNOWLEDGE, Kind.AGAIN, Kind.BYE)
+whole_numbers = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=40).map(
+    lambda values: np.array(values, dtype=np.int64)
+)
+WITH_NUMBERS, WITH_INTEGERS = (Kind.VECTOR, Kind.ROWS), (Kind.UP, Kind.DOWN)
+EMPTY = (Kind.SILENCE, Kind.ACKNOWLEDGE, Kind.AGAIN, Kind.BYE)
 
 
 @st.composite
@@ -53,6 +59,8 @@ def frames(draw: st.DrawFn) -> Frame:
     kind = draw(st.sampled_from(Kind))
     if kind in WITH_NUMBERS:
         payload = payload_of(draw(doubles))
+    elif kind in WITH_INTEGERS:
+        payload = payload_of_integers(draw(whole_numbers))
     else:
         payload = b"" if kind in EMPTY else as_json(draw(json_values))
     return Frame(
@@ -90,6 +98,11 @@ def test_round_trip_is_bit_for_bit(frame: Frame) -> None:
         assert arrived.dtype == np.float64
         assert arrived.tobytes() == frame.payload
         assert arrived.flags.writeable
+    if frame.kind in WITH_INTEGERS:
+        whole = integers(decode(data).payload)
+        assert whole.dtype == np.int64
+        assert whole.tobytes() == frame.payload
+        assert whole.flags.writeable
 
 
 @fuzz

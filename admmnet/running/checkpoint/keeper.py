@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from admmnet.solvers.blocks.solve import BlockSolver
 
 FOLDER = "checkpoint"
-SCHEMA = 3
+SCHEMA = 4
 
 
 def settings_digest(config: RunConfig) -> str:
@@ -89,7 +89,7 @@ class Keeper:
     ) -> None:
         self._config, self._transport, self._folder = config, transport, folder / FOLDER
         self._seeded = config.seeded
-        self._rounds = method.rounds if method.verb == "exchange" else None  # an epoch may be the last or not
+        self._rounds = method.rounds if method.verb != "none" else None  # an epoch may be the last or not
         self._total = sum(len(own) for own in transport.layout.owners)
         self.start = 0
         self.notes: tuple[str, ...] = ()

@@ -19,9 +19,10 @@ MOST = 50_000
 """Frames of one sender that may wait here."""
 
 Topic = tuple[str, int]
-"""What turns are counted of: ("round" or "collect", channel), or ("gather", 0)."""
+"""What turns are counted of: ("round", "up", "down" or "collect", channel), or ("gather", 0)."""
 
 _TOPICS = {Kind.VECTOR: "round", Kind.SILENCE: "round", Kind.ROWS: "collect", Kind.SHARE: "gather"}
+_TOPICS |= {Kind.UP: "up", Kind.DOWN: "down"}
 _PASSED_ON = (Kind.SHARE, Kind.ROWS)
 
 
@@ -113,6 +114,9 @@ class Mailbox:
         box = self._boxes.setdefault((topic, turn), {})
         # what travels has come from its origin, whoever passed it on
         key = (-1 if travels else peer, frame.origin)
+        if key in box and frame.kind is Kind.UP:  # of a later attempt at the same sum
+            box[key] = frame.payload
+            return Verdict.EARLY if self._begun.get(topic) != turn else Verdict.NOW
         if key in box:
             return Verdict.KNOWN if travels else Verdict.DUPLICATE
         box[key] = None if frame.kind is Kind.SILENCE else frame.payload
@@ -120,7 +124,7 @@ class Mailbox:
         self._kept[peer] += 1
         return Verdict.NOW if self._begun.get(topic) == turn else Verdict.EARLY
 
-    def begin(self, topic: Topic, turn: int) -> Mapping[tuple[int, int], bytes | None]:
+    def begin(self, topic: Topic, turn: int) -> dict[tuple[int, int], bytes | None]:
         """Wait for a turn from now on, later than every turn before it.
 
         What is returned fills with what comes: (sender, origin) to payload, None for silence. The sender of what

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.transport import Inbox, Outgoing, Transport
+from admmnet.transport import Inbox, Outgoing, Transport, Trees
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership, check_size
+from admmnet.transport.zmq.sums import Sums
 from admmnet.transport.zmq.wire import Kind, as_json, numbers, payload_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import networkx as nx
 
-    from admmnet.types import Matrix, Vector
+    from admmnet.types import Integers, Matrix, Total, Vector
 
 
 class ZmqWorld:
@@ -93,6 +96,8 @@ class ZmqTransport(Hosting):
             for rank, own in enumerate(self.layout.owners):
                 self._member.names[rank] = f"process {rank} ({_listed(own)})"
 
+        self._sums = Sums(self._member, channel, self._sweep, tuple(self._to), graph, self.lost)
+
     def _mark(self, process: int, round: int) -> None:
         self.lost |= dict.fromkeys(self.layout.owners[process], round)
 
@@ -118,6 +123,11 @@ class ZmqTransport(Hosting):
         return self._deliver(
             vectors | {place[1]: numbers(sent) for place in expected if (sent := box.get(place)) is not None}
         )
+
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+        """See ``Transport.reduce``; where agents are lost on the way, all that go on have the same total."""
+        self._member.round = round
+        return self._sums.reduce(outgoing, trees)
 
     def reject(self, agent: int, fault: str) -> None:
         """See ``Transport.reject``: a neighbour's process is lost, and ``on_loss`` decides what that means."""
@@ -145,7 +155,8 @@ class ZmqTransport(Hosting):
 
     def close(self) -> None:
         """Take nothing more that belongs to this graph."""
-        for name in ("round", "collect"):
+        self._sums.forget()
+        for name in ("round", "collect", "up", "down"):
             self._member.mailbox.forget((name, self._channel))
 
 

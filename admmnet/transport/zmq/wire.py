@@ -1,4 +1,4 @@
-"""Frames between processes: a fixed header and a payload of raw float64 or JSON (docs/hosts.md, "Wire").
+"""Frames between processes: a fixed header and a payload of raw float64 or int64 or JSON (docs/hosts.md, "Wire").
 
 Pure: bytes in, values out. Nothing is unpickled, and whatever arrives, ``decode`` returns a frame or raises
 ``BadFrame`` with a named reason.
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from admmnet.types import Vector
+from admmnet.types import Integers, Vector
 
 MAGIC, VERSION = b"ADMM", 1
 LIMIT = 2**28
@@ -43,12 +43,15 @@ class Kind(IntEnum):
     OBITUARY = 9  # a process is lost; travels on
     ABORT = 10  # all shall end with an exit code; travels on
     BYE = 11  # the sender needs nothing more and leaves
+    UP = 12  # a partial sum, from an agent to its parent in the tree of an attempt
+    DOWN = 13  # the total of a sum
 
 
-NOTHING, FLOAT64, JSON = 0, 1, 2
+NOTHING, FLOAT64, JSON, INT64 = 0, 1, 2, 3
 _DTYPE = (
     dict.fromkeys(Kind, NOTHING)
     | dict.fromkeys((Kind.VECTOR, Kind.ROWS), FLOAT64)
+    | dict.fromkeys((Kind.UP, Kind.DOWN), INT64)
     | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.OBITUARY, Kind.ABORT), JSON)
 )
 _KINDS = {int(kind): kind for kind in Kind}
@@ -78,15 +81,15 @@ class Frame(NamedTuple):
     channel: int = 0
     """Which network of the world; 0 to 65535."""
     origin: int = 0
-    """Whose content it is: an agent in VECTOR and SILENCE, a process in SHARE, ROWS and OBITUARY."""
+    """Whose content it is: an agent in VECTOR, SILENCE and UP, a process in SHARE, ROWS, OBITUARY and DOWN."""
     round: int = 0
-    """Number of the exchange of its channel, the gather or the collect; of an OBITUARY the round; below 2^31."""
+    """Number of the exchange or sum of its channel, the gather, the collect; of an OBITUARY the round; below 2^31."""
     sequence: int = 0
     """Place among the frames that must arrive on this link, from 1; 0 for those that need not."""
     acknowledged: int = 0
     """Sequence up to which the sender has received the receiver's frames."""
     payload: bytes = b""
-    """Float64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says."""
+    """Float64 or int64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says."""
 
 
 def encode(frame: Frame) -> bytes:
@@ -132,7 +135,9 @@ def decode(data: bytes, limit: int = LIMIT) -> Frame:
         raise BadFrame("dtype")
     if zero or zeros:
         raise BadFrame("reserved")
-    if (dtype == NOTHING and length) or (dtype == FLOAT64 and length % 8) or (dtype == JSON and not length):
+    if dtype in (FLOAT64, INT64) and length % 8:
+        raise BadFrame("payload")
+    if (dtype == NOTHING and length) or (dtype == JSON and not length):
         raise BadFrame("payload")
     return Frame(known, link, sender, channel, origin, round, sequence, acknowledged, payload)
 
@@ -145,6 +150,16 @@ def numbers(payload: bytes) -> Vector:
 def payload_of(numbers: Vector) -> bytes:
     """Payload of a VECTOR or ROWS: the numbers in C order."""
     return np.ascontiguousarray(numbers, dtype="<f8").tobytes()
+
+
+def integers(payload: bytes) -> Integers:
+    """Numbers of an UP or DOWN, in an array of its own."""
+    return np.frombuffer(payload, dtype="<i8").astype(np.int64)
+
+
+def payload_of_integers(numbers: Integers) -> bytes:
+    """Payload of an UP or DOWN."""
+    return np.ascontiguousarray(numbers, dtype="<i8").tobytes()
 
 
 def content(frame: Frame) -> Any:

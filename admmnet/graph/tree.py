@@ -1,0 +1,102 @@
+"""Public spanning trees: a function of the graph alone, the same at every process (docs/algorithms.md, eq. (90))."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+OUTSIDE = -2
+"""Parent of who is not in a tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A spanning tree of some of the agents 0 to N - 1.
+
+    Attributes
+    ----------
+    root : int
+    parent : ndarray of int, shape (N,)
+        -1 at the root, ``OUTSIDE`` of agents that are not in the tree.
+    depth : ndarray of int, shape (N,)
+        Edges to the root; -1 of agents that are not in the tree.
+    agents : tuple of int
+        Those in the tree, ascending.
+    """
+
+    root: int
+    parent: NDArray[np.int64]
+    depth: NDArray[np.int64]
+    agents: tuple[int, ...]
+
+    @property
+    def children(self) -> NDArray[np.int64]:
+        """Number of children of every agent, shape (N,)."""
+        return np.bincount(self.parent[self.parent >= 0], minlength=len(self.parent))
+
+
+def spanning_tree(
+    graph: nx.Graph | Mapping[int, Iterable[int]], without: Collection[int] = ()
+) -> Tree | None:
+    """Breadth-first spanning tree from a centre, neighbours in ascending order.
+
+    The centre is the middle of a longest shortest path as two searches find it: from the lowest agent to the furthest,
+    from there to the furthest; of several the lowest.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or mapping
+        Neighbours of every agent 0 to N - 1.
+    without : collection of int
+        Agents that are to be left out.
+
+    Returns
+    -------
+    Tree or None
+        None where the agents left are not connected, or there are none.
+    """
+    out = frozenset(without)
+    around = [[] if i in out else sorted(j for j in graph[i] if j not in out) for i in range(len(graph))]
+    agents = tuple(i for i in range(len(graph)) if i not in out)
+    if not agents:
+        return None
+    first = _search(around, agents[0])
+    if len(first) < len(agents):
+        return None
+    end = _furthest(first)
+    path = _search(around, end)
+    centre = _furthest(path)
+    for _ in range(path[centre][1] // 2):
+        centre = path[centre][0]
+    parent = np.full(len(around), OUTSIDE, dtype=np.int64)
+    depth = np.full(len(around), -1, dtype=np.int64)
+    for agent, (above, steps) in _search(around, centre).items():
+        parent[agent], depth[agent] = above, steps
+    return Tree(centre, parent, depth, agents)
+
+
+def _search(around: list[list[int]], start: int) -> dict[int, tuple[int, int]]:
+    """Parent and depth of everybody that a breadth-first search finds, in its order."""
+    found = {start: (-1, 0)}
+    frontier = [start]
+    steps = 0
+    while frontier:
+        steps += 1
+        coming = []
+        for i in frontier:
+            for j in around[i]:
+                if j not in found:
+                    found[j] = (i, steps)
+                    coming.append(j)
+        frontier = coming
+    return found
+
+
+def _furthest(found: dict[int, tuple[int, int]]) -> int:
+    """Lowest of the agents that are the furthest from the start."""
+    most = next(reversed(found.values()))[1]
+    return min(agent for agent, (_, steps) in found.items() if steps == most)

@@ -1,0 +1,155 @@
+"""One round of a run: agents propose, what they say is exchanged or summed, and they take it in."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.faults.model import FaultModel
+from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.running.node import Node, taking_part
+from admmnet.solvers.batch import run_batched
+from admmnet.transport import Transport, Trees
+from admmnet.transport.edge import exchange
+from admmnet.types import Total
+
+if TYPE_CHECKING:
+    from admmnet.methods.base import Method
+
+MOST_TREES = 16
+"""Trees that are kept for further rounds."""
+
+
+class Rounds:
+    """Rounds of a run on its graph.
+
+    Attributes
+    ----------
+    seconds : dict
+        Wall time in proposals, ``solve``, and in between, ``exchange``.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        graph: nx.Graph,
+        faults: FaultModel | None,
+        blocks: list[list[Node]],
+        transport: Transport,
+    ) -> None:
+        self._method, self._faults, self._blocks, self._transport = method, faults, blocks, transport
+        self._nodes = [node for block in blocks for node in block]
+        self._trees = RoundTrees(graph, faults)
+        self.seconds = {"solve": 0.0, "exchange": 0.0}
+
+    def run(self, round: int) -> bool:
+        """Let the agents propose and take in a round; return whether any agent of this process said something."""
+        begin, transport = time.perf_counter(), self._transport
+        now = None if self._faults is None else self._faults.at(round)
+        taking = taking_part(self._blocks, now, transport.lost)
+        for node in self._nodes:
+            node.outgoing = None  # who is offline says nothing
+        for block in taking:
+            run_batched([node.proposal(round) for node in block])
+        solved = time.perf_counter()
+        agents = [node for block in taking for node in block]
+        for node in agents:
+            node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
+        if self._method.verb == "reduce":
+            self._sum(round)
+        else:
+            outgoing = {node.id: node.outgoing for node in self._nodes}
+            inbox = exchange(transport, outgoing, round, self._method.size)
+            for node in agents:
+                node.absorb(inbox[node.id])
+        self.seconds["solve"] += solved - begin
+        self.seconds["exchange"] += time.perf_counter() - solved
+        return any(node.outgoing is not None for node in agents)
+
+    def _sum(self, round: int) -> None:
+        trees = self._trees.at(round)
+        total = self._transport.reduce({node.id: node.outgoing for node in self._nodes}, trees, round)
+        tree = trees(frozenset(self._transport.lost))
+        if total is not None and tree is not None:
+            total.value.flags.writeable = False  # one array for all agents of this process
+            messages = self._trees.messages(round, tree, total)
+            for node in self._nodes:
+                node.count(int(messages[node.id]), total.value.size)
+        for node in self._nodes:
+            node.receive(total)
+
+    def notes(self, done: int) -> tuple[str, ...]:
+        """What the reader of a run of so many rounds must know of them."""
+        return self._trees.notes(done) if self._method.verb == "reduce" else ()
+
+
+class RoundTrees:
+    """Spanning trees of the rounds of a run, which its simulated faults may change or leave without one."""
+
+    def __init__(self, graph: nx.Graph, faults: FaultModel | None) -> None:
+        self._graph, self._faults = graph, faults
+        self._known: dict[tuple[int, frozenset[int]], Tree | None] = {}
+
+    def at(self, round: int) -> Trees:
+        """Tree of a round where some agents are lost for good; None where one of the others is away."""
+        place, away = 0, frozenset[int]()
+        if self._faults is not None:
+            away = frozenset(np.flatnonzero(~self._faults.at(round).online).tolist())
+            if self._faults.schedule is not None:
+                place = self._faults.schedule.at(round)
+        return partial(self._tree, place, away)
+
+    def _tree(self, place: int, away: frozenset[int], lost: frozenset[int]) -> Tree | None:
+        if away - lost:
+            return None
+        key = place, lost
+        if key not in self._known:
+            if len(self._known) >= MOST_TREES:
+                self._known.pop(next(iter(self._known)))
+            graph = self._graph
+            if self._faults is not None and self._faults.schedule is not None:
+                graph = nx.Graph(self._faults.schedule.edges[place])
+                graph.add_nodes_from(self._graph)
+            self._known[key] = spanning_tree(graph, lost)
+        return self._known[key]
+
+    def messages(self, round: int, tree: Tree, total: Total) -> NDArray[np.int64]:
+        """Messages of every agent in a round, shape (N,): to its parent and its children, eq. (92).
+
+        Where messages are lost, an agent repeats each until it has arrived. Below whom nobody has said anything, no
+        numbers go up.
+        """
+        inside = np.array(tree.agents)
+        below = inside[inside != tree.root]
+        speaks = np.zeros(len(tree.parent), dtype=bool)
+        speaks[list(total.agents)] = True
+        if len(total.agents) < len(inside):
+            for i in below[np.argsort(-tree.depth[below], kind="stable")]:
+                speaks[tree.parent[i]] |= speaks[i]
+        parents = tree.parent[below]
+        if self._faults is None or not self._faults.drop:
+            found = tree.children
+            found[below] += speaks[below]
+            return found
+        links, tries = self._faults.links, self._faults.tries(round)
+        found = np.zeros(len(tree.parent), dtype=np.int64)
+        found[below] += np.where(speaks[below], tries[links.place(below, parents)], 0)
+        np.add.at(found, parents, tries[links.place(parents, below)])
+        return found
+
+    def notes(self, done: int) -> tuple[str, ...]:
+        """How many of so many rounds were void, where no agent is lost."""
+        if self._faults is None or not self._faults.disturbs:
+            return ()
+        void = [round for round in range(done) if self.at(round)(frozenset()) is None]
+        if not void:
+            return ()
+        return (
+            f"{len(void)} of {done} rounds were void, round {void[0]} first: an agent was away or the round's graph "
+            "was not connected; what they cost stays charged",
+        )

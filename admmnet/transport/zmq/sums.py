@@ -1,0 +1,184 @@
+"""Sums along a tree of processes that may be lost on the way (docs/hosts.md, "Sums").
+
+An attempt at a sum belongs to a set of lost processes. Whoever hears of another loss begins the next attempt, along a
+tree without them and with the same numbers, unless it has the total already: then it hands that to everybody. News of
+a loss comes before anything that is sent because of it, so the number of the lost names an attempt at both ends of a
+link. All processes that go on end up with one and the same total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import networkx as nx
+import numpy as np
+
+from admmnet.errors import RunError
+from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.transport import Trees
+from admmnet.transport.sweep import Partial, Sweep, Unfit, lengths
+from admmnet.transport.zmq.membership import Membership, check_size
+from admmnet.transport.zmq.wire import Kind, integers, payload_of_integers
+from admmnet.types import Integers, Total
+
+Box = dict[tuple[int, int], bytes | None]
+
+
+@dataclass
+class Done:
+    """The total of the last sum, for those that may still need it."""
+
+    turn: int
+    payload: bytes
+    given: set[int] = field(default_factory=set)
+    """Processes to which it was sent."""
+
+
+class Sums:
+    """Sums of one network of the world, where ``around`` are the processes of neighbouring agents.
+
+    ``sweep`` is this process's part of a tree, ``lost`` maps lost agents to rounds and grows.
+    """
+
+    def __init__(
+        self,
+        member: Membership,
+        channel: int,
+        sweep: Callable[[Tree], Sweep],
+        around: Sequence[int],
+        graph: nx.Graph,
+        lost: Mapping[int, int],
+    ) -> None:
+        self._member, self._channel, self._sweep = member, channel, sweep
+        self._around, self._graph, self._lost = around, graph, lost
+        self._turn, self._length = 0, 0
+        self._done: Done | None = None
+        member.watchers.append(lambda process, round: self._give(self._around))
+
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees) -> Total | None:
+        """See ``Transport.reduce``. A void round is a sum in which nobody speaks, so that all know of it."""
+        member, turn = self._member, self._turn
+        self._turn += 1
+        try:
+            own = Partial.of((i for i, vector in outgoing.items() if vector is not None), outgoing)
+        except Unfit as unfit:
+            raise RunError(str(unfit)) from None
+        self._length = 0 if own.value is None else own.value.size
+        ups = member.mailbox.begin(("up", self._channel), turn)
+        downs = member.mailbox.begin(("down", self._channel), turn)
+        begun, found = len(member.lost), None
+        while found is None:
+            attempt = len(member.lost)
+            found = self._told(downs) or self._attempt(attempt, turn, outgoing, trees, ups, downs)
+        for topic in ("up", "down"):
+            member.mailbox.finish((topic, self._channel), turn)
+        by, total, takers = found
+        self._done = Done(turn, _message(by, total))
+        # others may be at another attempt, to which what goes down the tree of this one is lost
+        calm = begun == by == len(member.lost)
+        self._give(takers if calm else self._around)
+        return total.total(len(self._graph))
+
+    def _attempt(
+        self,
+        attempt: int,
+        turn: int,
+        outgoing: Mapping[int, Integers | None],
+        trees: Trees,
+        ups: Box,
+        downs: Box,
+    ) -> tuple[int, Partial, Sequence[int]] | None:
+        """One attempt: its number, the total and who needs it; None when the total may have come another way."""
+        member, lost = self._member, frozenset(self._lost)
+        tree = trees(lost)
+        if (
+            tree is None
+        ):  # void, which has to be agreed upon like any total: others may not know of a loss yet
+            tree, outgoing = spanning_tree(self._graph, lost), {}
+        if tree is None:
+            raise RunError("the agents left are not connected: no sum can reach them")
+        sweep = self._sweep(tree)
+        takers = [process for process, _ in sweep.takers]
+        found = Partial()
+
+        def over() -> bool:
+            return bool(downs) or len(member.lost) != attempt
+
+        def missing(place: tuple[int, int]) -> set[int]:
+            return set() if over() or _is_of(ups.get(place), attempt) else {place[0]}
+
+        for piece in sweep.pieces:
+            found = Partial.of(piece.agents, outgoing)
+            for place in piece.below:
+                member.wait(partial(missing, place))
+                if over():
+                    return None
+                if not self._join(found, place, ups):
+                    return None
+            if piece.above is not None:
+                payload = _message(attempt, found)
+                check_size(len(payload), f"the sum of agent {piece.top}")
+                member.send(
+                    piece.above, Kind.UP, channel=self._channel, origin=piece.top, round=turn, payload=payload
+                )
+        if sweep.giver is None:
+            return attempt, found.whole(tree), takers
+        giver = sweep.giver
+        member.wait(lambda: set() if over() else {giver})
+        told = self._told(downs)
+        return None if told is None else (told[0], told[1], takers)
+
+    def _join(self, found: Partial, place: tuple[int, int], ups: Box) -> bool:
+        """Take in the sum of a piece elsewhere; its process is lost if that is none."""
+        try:
+            found.join(Partial.read(integers(ups[place] or b"")[1:], len(self._graph)))
+        except Unfit as unfit:
+            self._member.lose(place[0], f"agent {place[1]} sent {unfit}")
+            return False
+        return True
+
+    def _told(self, downs: Box) -> tuple[int, Partial, Sequence[int]] | None:
+        """Total that another process has; the process is lost if it is none."""
+        for place in sorted(downs):
+            words = integers(downs[place] or b"")
+            try:
+                found = Partial.read(words[1:], len(self._graph))
+                if self._length and found.value is not None and found.value.size != self._length:
+                    raise Unfit(lengths(found.value.size, self._length))
+                return int(words[0]), found, self._around
+            except Unfit as unfit:
+                del downs[place]
+                self._member.lose(place[0], f"process {place[0]} sent {unfit}")
+        return None
+
+    def forget(self) -> None:
+        """Nobody needs the last total any more."""
+        self._done = None
+
+    def _give(self, processes: Sequence[int]) -> None:
+        """Send the last total to processes that go on and have not had it from this one."""
+        done, member = self._done, self._member
+        if done is None:
+            return
+        for process in processes:
+            if process not in done.given and process not in member.lost:
+                done.given.add(process)
+                member.send(
+                    process,
+                    Kind.DOWN,
+                    channel=self._channel,
+                    origin=member.rank,
+                    round=done.turn,
+                    payload=done.payload,
+                )
+
+
+def _message(attempt: int, found: Partial) -> bytes:
+    """Payload of an UP or DOWN: the attempt, then the sum."""
+    return payload_of_integers(np.concatenate([[attempt], found.words]))
+
+
+def _is_of(payload: bytes | None, attempt: int) -> bool:
+    return payload is not None and len(payload) >= 8 and int(integers(payload[:8])[0]) == attempt

@@ -1,0 +1,118 @@
+"""A method from outside whose agents sum along a tree: what runs, checkpoints and faults make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet.graph.tree import spanning_tree
+from admmnet.privacy.ledger.file import Ledger
+from tests.interrupted_runs import Place, assert_same, write_people
+from tests.people_runs import summary_of
+
+TREE = {"algorithm": "tests.tree_sum:TreeSum"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    write_people(tmp_path / "people.npz")
+    return Place(tmp_path)
+
+
+def theta_of(folder: Path) -> Any:
+    with np.load(folder / "model.npz") as model:
+        return model["theta"]
+
+
+def rows_of(folder: Path) -> Any:
+    return np.genfromtxt(folder / "metrics.csv", delimiter=",", names=True)
+
+
+def test_every_agent_holds_the_same_model_and_bytes_are_counted(place: Place) -> None:
+    folder = place.whole("run", **TREE, topology="star:5", epsilon=50.0)
+    theta = theta_of(folder)
+    assert np.isfinite(theta).all()
+    assert (theta == theta[0]).all()
+    assert np.abs(theta[0]).max() > 0.1
+    summary = summary_of(folder)
+    width = theta.shape[1]
+    assert summary["bytes_sent"] == 7 * 2 * (5 - 1) * 8 * width  # rounds, messages, bytes a number
+    rows = rows_of(folder)
+    sent = {int(r["agent"]): r["bytes_sent"] for r in rows[rows["round"] == 6]}
+    assert sent[0] == 7 * 4 * 8 * width  # the hub: down to four
+    assert sent[1] == sent[4] == 7 * 8 * width
+    assert summary["test_error"]["consensus"] < 0.4
+    assert all(agent["releases"] == 7 for agent in summary["per_agent"])
+
+
+@pytest.mark.parametrize("seed", [3, None])
+@pytest.mark.parametrize("faults", [{}, {"drop": 0.4, "drop_burst": 2.0, "offline": "1:3-4"}])
+def test_an_interrupted_run_goes_on(seed: int | None, faults: dict[str, Any], place: Place) -> None:
+    settings = TREE | faults | {"topology": "path:4", "seed": seed}
+    folder = place.interrupted("cut", 4, **settings)
+    place.resume(folder)
+    summary = summary_of(folder)
+    assert summary["rounds"] == 7
+    assert (theta_of(folder) == theta_of(folder)[0]).all()
+    if seed is not None:
+        assert_same(place.whole("whole", **settings), folder)
+
+
+def test_lost_messages_are_repeated_and_change_nothing_but_bytes(place: Place) -> None:
+    plain, lossy = place.whole("plain", **TREE), place.whole("lossy", **TREE, drop=0.5)
+    assert (theta_of(plain) == theta_of(lossy)).all()
+    assert place.whole("again", **TREE, drop=0.5)
+    one, two = summary_of(plain)["bytes_sent"], summary_of(lossy)["bytes_sent"]
+    assert 1.4 * one < two < 3.0 * one  # each message is sent twice on average: 42 of them
+    assert summary_of(place.folder / "again")["bytes_sent"] == two
+
+
+@pytest.mark.parametrize(
+    ("faults", "void"),
+    [({"offline": "2:1-3"}, 3), ({"offline": "0:5-"}, 2)],
+)
+def test_a_round_that_misses_an_agent_is_void_and_charged(
+    faults: dict[str, Any], void: int, place: Place
+) -> None:
+    folder = place.whole("run", **TREE, **faults)
+    rows = rows_of(folder)
+    errors = rows[rows["agent"] == -1]["test_error"]
+    assert len(errors) == 7
+    releases = [agent["releases"] for agent in summary_of(folder)["per_agent"]]
+    away = int(faults["offline"][0])
+    assert releases == [7 - void if i == away else 7 for i in range(4)]
+    assert any(f"{void} of 7 rounds were void" in note for note in summary_of(folder)["notes"])
+    width = theta_of(folder).shape[1]
+    assert summary_of(folder)["bytes_sent"] == (7 - void) * 6 * 8 * width
+
+
+def test_a_round_whose_graph_falls_apart_is_void(place: Place) -> None:
+    schedule = place.folder / "turns.txt"
+    schedule.write_text("0-1 ring:4\n2 edges 0-1 2-3\n3 none\n4- path:4\n")
+    folder = place.whole("run", **TREE, topology=None, topology_schedule=str(schedule))
+    assert any("2 of 7 rounds were void, round 2 first" in note for note in summary_of(folder)["notes"])
+    rows = rows_of(folder)
+    network = rows[rows["agent"] == -1]
+    assert network["bytes_sent"][1] == network["bytes_sent"][3] < network["bytes_sent"][4]
+
+
+def test_a_refused_agent_is_left_out_of_the_sum(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    affords = Ledger.affords
+
+    def stingy(self: Ledger, events: Any) -> bool:
+        return affords(self, events) and not (self.path.name == "agent-002.jsonl" and self.events >= 3)
+
+    monkeypatch.setattr(Ledger, "affords", stingy)
+    folder = place.whole("run", **TREE)
+    theta = theta_of(folder)
+    assert (theta == theta[0]).all()
+    assert [agent["releases"] for agent in summary_of(folder)["per_agent"]] == [7, 7, 3, 7]
+    # below whom nobody speaks, nothing goes up
+    tree = spanning_tree(nx.cycle_graph(4))
+    assert tree is not None
+    up = 4 if tree.children[2] == 0 and tree.root != 2 else 0
+    assert summary_of(folder)["bytes_sent"] == (7 * 6 - up) * 8 * theta.shape[1]

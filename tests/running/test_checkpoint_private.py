@@ -55,6 +55,7 @@ RELEASED = {
     "state.dual",
     "state.heard",
     "sent",
+    "numbers",
     "state.gradient",
     "tail",
     "count",

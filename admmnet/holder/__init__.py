@@ -6,6 +6,7 @@ The trusted base is listed file by file in docs/privacy.md, "The boundary".
 from admmnet.holder.answers import NO, REFUSED, Answer, Ask, Asking, Cost, Released
 from admmnet.holder.door import Door
 from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.holder.known import LabelKind
 
 __all__ = [
     "NO",
@@ -16,6 +17,7 @@ __all__ = [
     "Cost",
     "Door",
     "Holder",
+    "LabelKind",
     "Released",
     "SimulatedHolder",
 ]

@@ -59,11 +59,11 @@ class Door:
         ledger: MemoryLedger,
         streams: Mapping[Purpose, np.random.Generator],
     ) -> None:
-        if holder.task == "real" and loss.name != "squared":
-            raise RequestError(f"the {loss.name} loss needs labels -1 and +1, and these are targets")
+        _agree(holder, loss)
         self._told = isinstance(holder, SimulatedHolder)
         facts = holder.counts[member], holder.width, loss, frozenset[str]()
-        self._known = Known(*facts, holder.unit, self._told, holder.dependent)
+        known = Known(*facts, holder.unit, self._told, holder.dependent)
+        self._known = known._replace(task=holder.task, classes=holder.classes, bounded=holder.bounded)
         self._ledger = ledger
         self._secret = Secret(holder, member, loss, streams)
 
@@ -158,6 +158,21 @@ class Door:
         self._ledger.charge(round, NoRecords())
 
 
+def _agree(holder: Holder, loss: Loss) -> None:
+    """Refuse a loss that has no meaning for the labels."""
+    if holder.task == "real" and loss.name not in ("squared", "huber"):
+        raise RequestError(
+            f"the {loss.name} loss needs labels of classes, and these are targets: take squared or huber"
+        )
+    if holder.task == "classes" and loss.name not in ("softmax", "squared"):
+        raise RequestError(
+            f"the {loss.name} loss needs two classes or targets, and these are {holder.classes} classes: take softmax, "
+            "or squared (ssp)"
+        )
+    if holder.task == "binary" and loss.name == "softmax":
+        raise RequestError("the softmax loss needs three classes or more, and these are two: take logistic")
+
+
 def _ours(measurement: Measurement, *, simulated: bool) -> Measurement:
     kind = type(measurement)  # one that another package has registered answers in simulations alone
     if kind not in KINDS or not (simulated or kind.__module__.startswith("admmnet.holder.")):
@@ -170,7 +185,11 @@ def _ours(measurement: Measurement, *, simulated: bool) -> Measurement:
 
 
 def _bounded(answer: Answer) -> Answer:
-    """Hold a released vector to the common bound of messages and releases, 2^40."""
-    if isinstance(answer, Released) and isinstance(answer.value, np.ndarray):
+    """Hold a released vector to the common bound of messages and releases, 2^40; integers are below 2^62."""
+    if (
+        isinstance(answer, Released)
+        and isinstance(answer.value, np.ndarray)
+        and answer.value.dtype.kind == "f"
+    ):
         return answer._replace(value=clip(answer.value, MOST))
     return answer

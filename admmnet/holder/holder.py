@@ -11,18 +11,60 @@ import hashlib
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
 from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
 
-LabelKind = Literal["binary", "real"]
+
+class Labels(NamedTuple):
+    """What labels may be.
+
+    Attributes
+    ----------
+    task : {"binary", "classes", "real"}
+    classes : int
+        K of "classes".
+    bounded : bool
+        Whether targets must lie in [-1, 1].
+    """
+
+    task: LabelKind = "binary"
+    classes: int = 2
+    bounded: bool = False
+
+    def check(self, labels: Vector) -> None:
+        """Refuse labels outside of the task's set.
+
+        Raises
+        ------
+        RequestError
+            Without the value.
+        """
+        if self.task == "binary" and not (np.abs(labels) == 1.0).all():
+            raise RequestError("a label is neither -1 nor +1: map the two classes to these")
+        if self.task == "classes":
+            if self.classes < 3:
+                raise RequestError(
+                    f"classes = {self.classes}: it must be 3 or more; two classes are a binary task"
+                )
+            if not ((labels == np.floor(labels)) & (labels >= 0.0) & (labels < self.classes)).all():
+                raise RequestError(f"a label is none of 0, 1, ..., {self.classes - 1}: number the classes so")
+        if self.task == "real" and self.bounded and not (np.abs(labels) <= 1.0).all():
+            raise RequestError("a target is above 1 in size: scale targets to [-1, 1] by public bounds")
+
+    def one_hot(self, labels: Vector) -> Matrix:
+        """Targets of every class, shape (n, K): 1 at a record's own."""
+        found = np.zeros((len(labels), self.classes))
+        found[np.arange(len(labels)), labels.astype(np.intp)] = 1.0
+        return found
 
 
 class Holder:
@@ -33,9 +75,13 @@ class Holder:
     X : array_like or scipy.sparse matrix, shape (n, d)
         Rows of norm at most 1, up to ``row_slack``; copied, so that nobody changes them afterwards.
     y : array_like, shape (n,)
-        Labels -1 and +1, or finite targets.
-    task : {"binary", "real"}
-        Which of the two.
+        Labels -1 and +1, numbers 0 to K - 1 of classes, or finite targets.
+    task : {"binary", "classes", "real"}
+        Which of these.
+    classes : int
+        K, 3 or more, where the task is "classes".
+    bounded : bool
+        Whether all targets must lie in [-1, 1]: bounds of "real" measurements rest on that.
     unit : bool
         Whether all rows must have norm 1, rows of zeros excepted: some bounds rest on that.
     dependent : bool
@@ -43,7 +89,7 @@ class Holder:
 
     Attributes
     ----------
-    task, unit, dependent
+    task, classes, bounded, unit, dependent
         As given.
     counts : tuple of int
         Number of records of every member, n_i: the only ones that its noise is ever made from.
@@ -58,10 +104,18 @@ class Holder:
     """
 
     def __init__(
-        self, X: Features, y: Any, *, task: LabelKind = "binary", unit: bool = False, dependent: bool = False
+        self,
+        X: Features,
+        y: Any,
+        *,
+        task: LabelKind = "binary",
+        classes: int = 2,
+        bounded: bool = False,
+        unit: bool = False,
+        dependent: bool = False,
     ) -> None:
         self.dependent = dependent
-        self._take([(X, y)], task, unit, copy=True)
+        self._take([(X, y)], Labels(task, classes, bounded), unit, copy=True)
 
     @classmethod
     def of(
@@ -69,6 +123,8 @@ class Holder:
         shards: Sequence[tuple[Features, Vector]],
         *,
         task: LabelKind = "binary",
+        classes: int = 2,
+        bounded: bool = False,
         unit: bool = False,
         dependent: bool = False,
         copy: bool = True,
@@ -82,16 +138,17 @@ class Holder:
         """
         found = cls.__new__(cls)
         found.dependent = dependent
-        found._take(shards, task, unit, copy=copy)
+        found._take(shards, Labels(task, classes, bounded), unit, copy=copy)
         return found
 
     def _take(
-        self, shards: Sequence[tuple[Features, Vector]], task: LabelKind, unit: bool, *, copy: bool
+        self, shards: Sequence[tuple[Features, Vector]], labels: Labels, unit: bool, *, copy: bool
     ) -> None:
         if not shards:
             raise RequestError("a holder needs the records of one agent at least")
-        self.task, self.unit = task, unit
-        self._shards = [_checked(X, y, task, unit, copy=copy) for X, y in shards]
+        self.task, self.classes, self.bounded = labels
+        self.unit, self._labels = unit, labels
+        self._shards = [_checked(X, y, labels, unit, copy=copy) for X, y in shards]
         self.width = int(self._shards[0][0].shape[1])
         self.counts = tuple(len(y) for _, y in self._shards)
         if any(X.shape[1] != self.width for X, _ in self._shards):
@@ -136,13 +193,21 @@ class SimulatedHolder(Holder):
         return Problem.of(*self._shards[member], loss, regularisation)
 
     def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
-        """Mean loss of every member over its records at its row of theta (B, d), shape (B,)."""
-        if len(self) == 1:
-            X, y = self._shards[0]
-            return np.array([np.mean(loss.value(X @ theta[0], y))])
-        solver = self._solver(0, loss)
-        assert solver.block is not None
-        return np.asarray(solver.block.mean_losses(theta))
+        """Mean loss of every member over its records at its row of theta (B, d), or (B, K d), shape (B,)."""
+        if self._solvers is not None and len(self) > 1:
+            block = self._solver(0, loss).block
+            assert block is not None
+            return np.asarray(block.mean_losses(theta))
+        return np.array([self._mean_loss(k, row, loss) for k, row in enumerate(theta)])
+
+    def _mean_loss(self, member: int, theta: Vector, loss: Loss) -> float:
+        X, y = self._shards[member]
+        if self.task != "classes":
+            return float(np.mean(loss.value(X @ theta, y)))
+        u = X @ theta.reshape(self.classes, -1).T
+        if loss.name == "softmax":
+            return float(np.mean(loss.value(u, y)))
+        return float(np.mean(np.sum(loss.value(u, self._labels.one_hot(y)), axis=1)))
 
     def fingerprint(self, member: int = 0) -> str:
         """sha256 of a member's records."""
@@ -160,13 +225,15 @@ def _give_back() -> None:
         trim(0)
 
 
-def _checked(X: Features, y: Any, task: LabelKind, unit: bool, *, copy: bool) -> tuple[Features, Vector]:
+def _checked(X: Features, y: Any, kind: Labels, unit: bool, *, copy: bool) -> tuple[Features, Vector]:
     """Rows and labels that the theorems cover, read-only."""
     rows = _rows(X, copy=copy)
     try:
         labels = np.array(y, dtype=np.float64, copy=True if copy else None)
     except (TypeError, ValueError):
-        raise RequestError("the labels are not all numbers: -1 and +1, or targets") from None
+        raise RequestError(
+            "the labels are not all numbers: -1 and +1, numbers of classes, or targets"
+        ) from None
     if rows.ndim != 2 or 0 in rows.shape or labels.shape != rows.shape[:1]:
         raise RequestError(
             f"records need shapes (n, d) and (n,), n, d > 0; got {rows.shape} and {labels.shape}"
@@ -183,8 +250,7 @@ def _checked(X: Features, y: Any, task: LabelKind, unit: bool, *, copy: bool) ->
         raise RequestError(
             "a row has norm below 1, and this method's bound needs 1: scale each row by itself"
         )
-    if task == "binary" and not (np.abs(labels) == 1.0).all():
-        raise RequestError("a label is neither -1 nor +1: map the two classes to these")
+    kind.check(labels)
     _freeze(rows, labels)
     return rows, labels
 

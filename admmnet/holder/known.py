@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LossFacts
+
+LabelKind = Literal["binary", "classes", "real"]
+"""Labels -1 and +1, labels 0, 1, ..., K - 1 of K >= 3 classes, or finite targets."""
 
 
 class Known(NamedTuple):
@@ -28,6 +31,12 @@ class Known(NamedTuple):
         Whether their owner accepts steps that no figure covers.
     held : frozenset of str
         Keys of what is kept behind the door now: that a threshold is held, that a charge was paid in advance.
+    task : {"binary", "classes", "real"}
+        What the labels are.
+    classes : int
+        K where the task is "classes".
+    bounded : bool
+        Whether all targets lie in [-1, 1].
     """
 
     records: int
@@ -38,6 +47,14 @@ class Known(NamedTuple):
     simulated: bool = False
     dependent: bool = False
     held: frozenset[str] = frozenset()
+    task: LabelKind = "binary"
+    classes: int = 2
+    bounded: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows of a model: K where the task is "classes", else 1."""
+        return self.classes if self.task == "classes" else 1
 
     @property
     def facts(self) -> LossFacts:

@@ -28,7 +28,7 @@ from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Integers, Total, Vector
 
 if TYPE_CHECKING:
-    from admmnet.holder.holder import LabelKind
+    from admmnet.holder.known import LabelKind
 
 
 Mask: TypeAlias = NDArray[np.bool_]

@@ -17,12 +17,18 @@ from admmnet.privacy.conversion import (
     allowance,
     best_order,
     epsilon,
-    gaussian_epsilon,
-    gaussian_mu,
     loose_epsilon,
     loose_rho,
 )
-from admmnet.privacy.events import Event, GammaNormVector, Gaussian, NoRecords, SubsampledGaussian
+from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
+from admmnet.privacy.events import (
+    DiscreteGaussian,
+    Event,
+    GammaNormVector,
+    Gaussian,
+    NoRecords,
+    SubsampledGaussian,
+)
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
@@ -43,7 +49,9 @@ class Totals:
     curve : ndarray of shape (601,)
         Proven Renyi curve at ``conversion.ORDERS``.
     mu_squared : float
-        Sum of (sensitivity / sigma)^2 over Gaussian events; inf once there was another kind of event.
+        Sum of (sensitivity / sigma)^2 over Gaussian events, discrete or not; inf once there was another kind of event.
+    kappa : float
+        Sum of (P10) over discrete Gaussian events: how far they may be from Gaussian ones.
     rho_published : float or None
         Published total; None once an event has no published cost.
     alone : SubsampledGaussian, GammaNormVector or None
@@ -56,6 +64,7 @@ class Totals:
         self.xi = 0.0
         self.curve = np.zeros_like(ORDERS)
         self.mu_squared = 0.0
+        self.kappa = 0.0
         self.rho_published: float | None = 0.0 if method == "published" else None
         self.alone: SubsampledGaussian | GammaNormVector | None = None
 
@@ -81,13 +90,14 @@ class Totals:
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
         self.curve = np.where(lost, np.nextafter(self.curve, np.inf), self.curve + count * cost.curve)
         self.mu_squared = _plus(self.mu_squared, count * _mu_squared(event))
+        self.kappa = _plus(self.kappa, count * _kappa(event))
         claimed = self.rho_published
         self.rho_published = None if claim is None or claimed is None else _plus(claimed, count * claim)
 
     def epsilon_proven(self, delta: float) -> float:
         """Epsilon of the events so far: an odometer reading (docs/privacy.md, Theorem 5); inf if unprotected.
 
-        Exact where every event is Gaussian, eq. (P5); else the best of the orders, eq. (P2).
+        Exact where every event is Gaussian, eq. (P5), or nearly so, Theorem 19; else the best of the orders, eq. (P2).
         """
         if not self.rho:
             return 0.0
@@ -95,8 +105,17 @@ class Totals:
         if isinstance(self.alone, SubsampledGaussian):
             return min(renyi, subsampled.epsilon_proven(self.alone, delta))
         if math.isfinite(self.mu_squared):
-            return min(renyi, gaussian_epsilon(math.sqrt(self.mu_squared), delta))
+            return min(renyi, discrete_epsilon(math.sqrt(self.mu_squared), self.kappa, delta))
         return renyi
+
+    def gaussian(self, epsilon: float, delta: float) -> bool:
+        """Whether a filter of (mu^2, kappa) holds these: Gaussian events alone, kappa within its share (P11)."""
+        return self.gaussian_only and self.kappa <= most_excess(epsilon, delta)
+
+    @property
+    def gaussian_only(self) -> bool:
+        """Whether all events are Gaussian, discrete or not."""
+        return math.isfinite(self.mu_squared)
 
     def epsilon_published(self, delta: float) -> float | None:
         """Published epsilon of the events so far, eq. (P3); of a baseline by its own paper's accounting."""
@@ -113,7 +132,12 @@ def _plus(total: float, cost: float) -> float:
 
 
 def _mu_squared(event: Event) -> float:
-    return 2.0 * proven.cost(event).rho if isinstance(event, Gaussian | NoRecords) else math.inf
+    near = isinstance(event, Gaussian | DiscreteGaussian | NoRecords)
+    return 2.0 * proven.cost(event).rho if near else math.inf
+
+
+def _kappa(event: Event) -> float:
+    return excess(event.dimension, event.sigma / event.grid) if isinstance(event, DiscreteGaussian) else 0.0
 
 
 @dataclass(frozen=True)
@@ -125,12 +149,14 @@ class Budget:
     epsilon, delta : float
         The promise.
     accountant : str
-        ``proven`` compares Renyi divergences at one fixed order, or mu^2 where all is Gaussian;
+        ``proven`` compares Renyi divergences at one fixed order, or mu^2 and kappa where all is Gaussian;
         ``published`` compares rho with epsilon^2/(4 ln(1/delta)).
     order : int or None
         Index into ``conversion.ORDERS``, chosen at calibration; None where every event is Gaussian.
     planned : float
         What a plan known to keep the promise needs: never refused, though rounding in the limit may say so.
+    kappa : float
+        Without order, the most that kappa may come to; 0 where no Gaussian event is a discrete one.
     """
 
     epsilon: float
@@ -138,21 +164,32 @@ class Budget:
     accountant: str
     order: int | None = None
     planned: float = 0.0
+    kappa: float = 0.0
 
     @classmethod
     def for_plan(cls, epsilon: float, delta: float, accountant: str, plan: Totals) -> Budget:
         """Budget whose one order is the best for the worst case that was planned."""
         if accountant == "published":
             return cls(epsilon, delta, accountant)
-        order = None if math.isfinite(plan.mu_squared) else best_order(plan.curve, delta)
-        need = plan.mu_squared if order is None else float(plan.curve[order])
-        kept = plan.epsilon_proven(delta) <= epsilon
-        return cls(epsilon, delta, accountant, order, need if kept else 0.0)
+        if plan.gaussian(epsilon, delta):
+            if plan.kappa:
+                return cls(epsilon, delta, accountant, kappa=most_excess(epsilon, delta))
+            kept = plan.epsilon_proven(delta) <= epsilon
+            return cls(epsilon, delta, accountant, None, plan.mu_squared if kept else 0.0)
+        order = best_order(plan.curve, delta)
+        # Gaussian events whose kappa is too large are read at this order alone
+        kept = not math.isfinite(plan.mu_squared) and plan.epsilon_proven(delta) <= epsilon
+        return cls(epsilon, delta, accountant, order, float(plan.curve[order]) if kept else 0.0)
 
     @property
     def alpha(self) -> float | None:
         """The one Renyi order of the filter, None where there is none."""
         return float(ORDERS[self.order]) if self.accountant == "proven" and self.order is not None else None
+
+    @property
+    def most_mu(self) -> float:
+        """Without order, the largest square root of mu^2: Theorem 19 at the whole kappa."""
+        return discrete_mu(self.epsilon, self.delta, self.kappa)
 
     def affords(self, spent: Totals, events: Iterable[Event]) -> bool:
         """Whether the totals plus these events stay within the budget, slack 1e-12 relative."""
@@ -167,7 +204,10 @@ class Budget:
             limit = loose_rho(self.epsilon, self.delta)
             need = _sum(spent.rho_published, [spent.claim(event) for event in events])
         elif self.order is None:
-            limit = gaussian_mu(self.epsilon, self.delta) ** 2
+            kappa = _sum(spent.kappa, [_kappa(event) for event in events])
+            if kappa is None or kappa > self.kappa * (1.0 + SLACK):
+                return False
+            limit = self.most_mu**2
             need = _sum(spent.mu_squared, [_mu_squared(event) for event in events])
         else:
             limit, order = allowance(self.order, self.epsilon, self.delta), self.order

@@ -14,6 +14,8 @@ from typing import Generic, NamedTuple, TypeVar
 from admmnet.errors import BudgetError
 from admmnet.privacy.budget import SLACK, Budget, Totals
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_rho
+from admmnet.privacy.conversion import epsilon as epsilon_of
+from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
 from admmnet.privacy.events import Event
 
 N = TypeVar("N")
@@ -70,7 +72,7 @@ class Target:
     spent : Totals or None
         Totals of an account that this run continues.
     order : int or None
-        The account's fixed order.
+        The account's fixed order; None for none, and for one that a plan of Gaussian events has opened.
     form : str
         Form of the method: only ``published`` ones have published costs.
     """
@@ -94,12 +96,22 @@ class Target:
         if self.order is not None:
             need, most = self.at_order(worst)
             return need <= most
-        if self.spent is None:
-            return worst.epsilon_proven(self.delta) <= self.epsilon
-        total = Totals("proven")
-        total.rho, total.curve = self.spent.rho + worst.rho, self.spent.curve + worst.curve
-        total.mu_squared = self.spent.mu_squared + worst.mu_squared
-        return total.epsilon_proven(self.delta) <= self.epsilon
+        if self.spent is not None:
+            total = Totals("proven")
+            total.rho, total.curve = self.spent.rho + worst.rho, self.spent.curve + worst.curve
+            total.mu_squared = self.spent.mu_squared + worst.mu_squared
+            total.kappa = self.spent.kappa + worst.kappa
+            return self._within(total)
+        if worst.kappa and math.isfinite(worst.mu_squared):
+            if worst.gaussian(self.epsilon, self.delta):
+                return self._within(worst)
+            return epsilon_of(worst.curve, self.delta) <= self.epsilon
+        return worst.epsilon_proven(self.delta) <= self.epsilon
+
+    def _within(self, total: Totals) -> bool:
+        """Whether totals stay in the rectangle of (mu^2, kappa): Theorems 5(b) and 19, (P11)."""
+        guard = Budget(self.epsilon, self.delta, "proven", kappa=most_excess(self.epsilon, self.delta))
+        return guard.affords(total, ())
 
     def nominal_rho(self) -> float:
         """Return the largest zCDP budget that fits, eq. (P2), or what the published arithmetic takes, eq. (P4).
@@ -111,6 +123,8 @@ class Target:
         """
         if self.accountant == "published":
             return loose_rho(self.epsilon, self.delta)
+        if self.spent is not None and self.order is None:
+            return 0.5 * gaussian_mu_left(self) ** 2
 
         def fits(rho: float) -> bool:
             total = Totals("proven")
@@ -125,14 +139,24 @@ class Target:
     def exhausted(self, spent: Totals) -> str:
         """What an account has left, and the epsilon that a further run like a first one would make of it."""
         epsilon, used = self.epsilon, spent.epsilon_proven(self.delta)
+        if self.order is None:
+            fresh_mu = discrete_mu(epsilon, self.delta, most_excess(epsilon, self.delta))
+            needed = discrete_epsilon(
+                math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta
+            )
+            return self._raise_it(used, needed, "of the mu^2 that it adds up")
         at = best_order(spent.curve, self.delta) if self.order is None else self.order
         fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[at])
         needed = (
             epsilon + float(spent.curve[at]) + fresh - allowance(at, epsilon, self.delta)
         )  # (P2) at one order
+        return self._raise_it(used, needed, "at the order fixed when it was opened")
+
+    def _raise_it(self, used: float, needed: float, where: str) -> str:
+        epsilon = self.epsilon
         return (
             f"the account has spent epsilon {used:.6g} of {epsilon:g}, and of the {max(epsilon - used, 0.0):.2g} "
-            "between them, at the order fixed when it was opened, nothing is left for another run; raise --epsilon to "
+            f"between them, {where}, nothing is left for another run; raise --epsilon to "
             f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (a record is then promised "
             "that over all runs, and no less), or stop here"
         )
@@ -145,7 +169,53 @@ class Target:
         """Budget of a plan: at the best order for its worst case, or at the order of the account it continues."""
         if self.spent is None and self.order is None:
             return Budget.for_plan(self.epsilon, self.delta, self.accountant, worst)
+        if self.order is None:
+            return Budget(self.epsilon, self.delta, "proven", kappa=most_excess(self.epsilon, self.delta))
         return Budget(self.epsilon, self.delta, self.accountant, self.order)
+
+
+FINEST_GRID = 2.0**-30
+"""Largest step of the grid of discrete noise, in units of its sigma."""
+
+
+def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
+    """Largest mu that a plan of (discrete) Gaussian events may spend under a target.
+
+    Parameters
+    ----------
+    target : Target
+        Fresh, or continuing an account of mu^2 or of a Renyi order.
+    coordinates : int
+        Bound on all noisy numbers of the plan, on a grid of at most sigma 2^-30: their kappa must fit its share, (P11).
+        Where it does not (a huge epsilon) a fresh plan is read at the best Renyi order, and so is its guard.
+
+    Returns
+    -------
+    float
+        Square root of the sum of (sensitivity/sigma)^2, 1e-11 below the limit; never above it.
+
+    Raises
+    ------
+    BudgetError
+        If an account leaves less than a millionth of a fresh budget.
+    """
+    epsilon, delta, spent = target.epsilon, target.delta, target.spent
+    room = most_excess(epsilon, delta) - (0.0 if spent is None else spent.kappa)
+    near = excess(coordinates, 1.0 / FINEST_GRID) <= room
+    if target.accountant == "published" or (spent is None and target.order is None and not near):
+        return math.sqrt(2.0 * Target(epsilon, delta, target.accountant).nominal_rho()) * _BELOW
+    fresh = discrete_mu(epsilon, delta, most_excess(epsilon, delta)) ** 2
+    if target.order is None:
+        left = fresh - (0.0 if spent is None else spent.mu_squared) if near else 0.0
+    else:
+        used, most = target.at_order(Totals("proven"))
+        left = 2.0 * (most - used) / float(ORDERS[target.order])
+    if not left > 1e-6 * fresh:
+        raise BudgetError(target.exhausted(Totals("proven") if spent is None else spent))
+    return math.sqrt(left) * _BELOW
+
+
+_BELOW = 1.0 - 1e-11
 
 
 def calibrate(

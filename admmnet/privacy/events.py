@@ -5,6 +5,7 @@ An event carries every number that its cost depends on, so a ledger line can be 
 
 from __future__ import annotations
 
+import math
 import reprlib
 import sys
 from dataclasses import MISSING, dataclass, fields
@@ -68,6 +69,31 @@ class Gaussian:
     sigma: float
     objective_sensitivity: float | None = None
     objective_sigma: float | None = None
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """A vector on an integer grid with discrete Gaussian noise (docs/privacy.md, Theorem 19).
+
+    Parameters
+    ----------
+    sensitivity, sigma : float
+        L2 sensitivity of the vector and the noise's parameter, both in the unit of the values.
+    grid : float
+        Step of the grid, a power of two, at most sigma.
+    dimension : int
+        d, number of coordinates.
+    agents, colluders : int
+        Whose noise adds up: today one agent's alone, and nobody else knows of it.
+    """
+
+    mechanism: ClassVar[str] = "discrete-gaussian"
+    sensitivity: float
+    sigma: float
+    grid: float
+    dimension: int
+    agents: int = 1
+    colluders: int = 0
 
 
 @dataclass(frozen=True)
@@ -215,6 +241,7 @@ class Unprotected:
 Event = (
     ObjectivePerturbation
     | Gaussian
+    | DiscreteGaussian
     | Laplace
     | AboveThreshold
     | GammaNorm
@@ -277,9 +304,28 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
         event.objective_sigma is None
     ):
         raise RequestError("gaussian: objective_sensitivity and objective_sigma come together or not at all")
+    if isinstance(event, DiscreteGaussian):
+        _check_discrete(event)
     if isinstance(event, SubsampledGaussian) and event.rate > 1.0:
         raise RequestError(f"subsampled-gaussian: rate must be at most 1, got {event.rate!r}")
     return event
+
+
+def _check_discrete(event: DiscreteGaussian) -> None:
+    if not is_power_of_two(event.grid) or event.grid > event.sigma:
+        raise RequestError(
+            f"discrete-gaussian: grid must be a power of two and at most sigma = {event.sigma!r}, got {event.grid!r}"
+        )
+    if (event.agents, event.colluders) != (1, 0):
+        raise RequestError(
+            "discrete-gaussian: noise that several agents add together is not covered: agents must be 1 and "
+            f"colluders 0, got {event.agents} and {event.colluders}"
+        )
+
+
+def is_power_of_two(value: float) -> bool:
+    """Whether a positive float is 2^k for an integer k."""
+    return math.frexp(value)[0] == 0.5
 
 
 def is_count(value: object, least: int = 1) -> bool:
@@ -306,7 +352,8 @@ def _checked(mechanism: str, name: str, kind: object, value: Any) -> Any:
     elif kind == "str":
         good, what = value in SAMPLINGS, "one of " + ", ".join(SAMPLINGS)
     elif kind == "int":
-        good, what = is_count(value), "an integer from 1 to 2^53"
+        least = 0 if name == "colluders" else 1
+        good, what = is_count(value, least), f"an integer from {least} to 2^53"
     elif name == "gate_epsilon":
         good, what = good or (value == 0 and not isinstance(value, bool)), "a finite number, 0 or more"
     if not good:

@@ -17,6 +17,7 @@ from admmnet.privacy import subsampled
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import (
     AboveThreshold,
+    DiscreteGaussian,
     Event,
     GammaNorm,
     GammaNormVector,
@@ -48,7 +49,7 @@ def cost(event: Event) -> EventCost:
     match event:
         case ObjectivePerturbation():
             rho, curve = _objective_perturbation(event)
-        case Gaussian():
+        case Gaussian() | DiscreteGaussian():  # the discrete one: Canonne, Kamath, Steinke 2020, Theorem 4
             rho = gaussian_rho(event.sensitivity, event.sigma)
             curve = rho * ORDERS
         case Laplace():

@@ -199,8 +199,12 @@ def _planned(method: Method, agent: int, target: Target, account: AccountFile | 
     if account is not None and account.fresh:
         first = method.plan(agent, replace(target, spent=None, order=None))
         if first.charges:
-            account.order = best_order(target.worst(first.charges).curve, target.delta)
+            worst = target.worst(first.charges)
+            gaussian = worst.gaussian(target.epsilon, target.delta)
+            account.order = None if gaussian else best_order(worst.curve, target.delta)
             target = replace(target, order=account.order)
+    elif account is not None and account.order is None:
+        _only_gaussian(method, agent, target, account)
     plan = method.plan(agent, target)
     if type(method).private:
         plan = guarded(method, plan, target)
@@ -210,6 +214,26 @@ def _planned(method: Method, agent: int, target: Target, account: AccountFile | 
             f"{plan.adjacency}: name another folder with --account"
         )
     return plan
+
+
+def _only_gaussian(method: Method, agent: int, target: Target, account: AccountFile) -> None:
+    """Refuse a plan that an account of mu^2 cannot add up, before anything is calibrated to what is left.
+
+    Raises
+    ------
+    RequestError
+        Naming what the plan would charge.
+    """
+    fresh = method.plan(agent, replace(target, spent=None, order=None))
+    other = sorted(
+        {event.mechanism for event, _ in fresh.charges if not Totals.of([(event, 1)], "").gaussian_only}
+    )
+    if other:
+        raise RequestError(
+            f"the account {account.path} was opened by a plan of Gaussian noise alone and adds up mu^2, which "
+            f"{', '.join(other)} of {method.settings.algorithm!r} has none of: name another folder with --account, or "
+            "take an algorithm whose noise is Gaussian (noisy-gd, ssp)"
+        )
 
 
 def guarded(method: Method, plan: AgentPlan, target: Target) -> AgentPlan:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.solvers.accurate import block_size
-from admmnet.solvers.losses import Loss
+from admmnet.solvers.losses import Loss, one_score
 from admmnet.types import Matrix, Vector
 
 _UNIT = 2.0**-53  # unit roundoff of float64
@@ -85,6 +85,7 @@ def checked_row_norm(X: Matrix, y: Vector, loss: Loss, who: str = "records") -> 
     RequestError
         Shapes disagree, a number is not finite, or the loss has kinks.
     """
+    one_score(loss)
     if not math.isfinite(loss.curvature_bound()):
         raise RequestError(f"the local solver needs a smooth loss; {loss.name!r} has kinks")
     if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:

@@ -301,6 +301,24 @@ class Squared(Bounded):
         return math.inf
 
 
+SCORES = (
+    "the softmax loss has a score for every class, and solvers of local problems need one score: take algorithm "
+    "noisy-gd or ssp"
+)
+
+
+def one_score(loss: Loss) -> None:
+    """Refuse a loss that is no function of one score, as all solvers of local problems need it.
+
+    Raises
+    ------
+    RequestError
+        Naming the algorithms that do without.
+    """
+    if loss.name == "softmax":
+        raise RequestError(SCORES)
+
+
 def _usable(width: float) -> float:
     number = isinstance(width, int | float) and not isinstance(width, bool)
     if not (number and NARROWEST <= width <= WIDEST):  # nan fails, too
@@ -327,6 +345,7 @@ LOSSES: Registry[Loss] = Registry(
         "smoothed-hinge": SmoothedHinge(),
         "huber": Huber(),
         "squared": Squared(),
+        "softmax": "admmnet.solvers.softmax:SOFTMAX",
     },
     _adapted,
 )

@@ -18,7 +18,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.solvers.accurate import block_size, worst_error
 from admmnet.solvers.ball_query import query_settings
-from admmnet.solvers.losses import Loss
+from admmnet.solvers.losses import Loss, one_score
 from admmnet.types import Vector
 
 TAIL_PROBABILITY = 2.0**-128
@@ -60,6 +60,7 @@ class LossFacts(NamedTuple):
     @classmethod
     def of(cls, n: int, d: int, loss: Loss) -> LossFacts:
         """Facts of n records of d features with labels in [-1, 1]."""
+        one_score(loss)
         start = loss.value(np.zeros(2), np.array([-1.0, 1.0]))
         return cls(n, d, loss.lipschitz(), loss.curvature_bound(), float(np.max(start)))
 

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.measurements import (
     ExactMinimiser,
     GammaMinimiser,
+    GradientSum,
     HeldFall,
+    MomentSum,
     NoisyFall,
     NoisyGradient,
     PerturbedMinimiser,
@@ -19,6 +22,7 @@ from admmnet.holder.measurements import (
 )
 from admmnet.privacy.events import (
     AboveThreshold,
+    DiscreteGaussian,
     Event,
     GammaNorm,
     Gaussian,
@@ -49,6 +53,8 @@ ASKED: dict[str, Any] = {
     "output": PerturbedMinimiser(LINEAR, 0.5, 1e-8, None, 0.05),
     "gamma": GammaMinimiser(LINEAR, 0.5, 1e-8, 40.0, 1e-6, scale=-0.4),
     "gradient": NoisyGradient(CENTRE, 0.05),
+    "gradient sum": GradientSum(np.zeros(D), 2.0, 2.0**-30),
+    "moment sum": MomentSum(4.0, 2.0**-29),
     "gaussian gate": NoisyFall(CENTRE, 5.0, 1e-5, -1e3, 0.1),
     "held gate": HeldFall(CENTRE, 5.0, 1e-5, -1e3, 0.5, 0.5),
     "comparison": PublishedComparison(
@@ -108,6 +114,11 @@ def ask(door: Door, measurement: Any, *reserve: Any, round: int = 0) -> Any:
     return run_single(door.answer(Ask(measurement, reserve), round))
 
 
+def _near(value: float) -> Any:
+    """Within what grid and row slack add."""
+    return pytest.approx(value, rel=1e-8)
+
+
 INEXACT = 2.0 * 1e-8 / 0.5
 COSTS: dict[str, tuple[Event, ...]] = {
     "exact": (Unprotected(),),
@@ -118,6 +129,8 @@ COSTS: dict[str, tuple[Event, ...]] = {
     "output": (Gaussian(2.0 / (N * 0.5) + INEXACT, 0.05),),
     "gamma": (GammaNorm(2.0 / N, 40.0, D, 0.25, 0.5, N, None, logistic=True), Gaussian(INEXACT, 1e-6)),
     "gradient": (Gaussian(2.0 / N * (1.0 + 1e-9 + 2e-5), 0.05),),
+    "gradient sum": (DiscreteGaussian(_near(1.0), 2.0, 2.0**-30, D),),
+    "moment sum": (DiscreteGaussian(_near(2.0), 4.0, 2.0**-29, D + D * (D + 1) // 2),),
     "gaussian gate": (Gaussian(2.0 * 5.0 / N + 1e-5, 0.1),),
     "held gate": (AboveThreshold(2.0 * 5.0 / N + 1e-5, 0.5, 0.5),),
     "comparison": (

@@ -38,6 +38,8 @@ def _solves_noted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LOGS: list[list[Any]] = []
+SUMS = "gradient sum", "moment sum"
+"""What is no solve; how far a point may be changes what its sum costs: `test_sums.py`."""
 
 
 # what it costs, from the door's own count and loss
@@ -64,7 +66,7 @@ def test_charges_stand_before_anything_is_drawn_or_solved(name: str) -> None:
     charges = len(COSTS[name])
     assert kinds[:charges] == ["charge"] * charges
     assert "charge" not in kinds[charges:]
-    assert ("solve" in kinds) is (name != "gradient")
+    assert ("solve" in kinds) is (name not in ("gradient", *SUMS))
     assert any(kind.startswith("draw") for kind in kinds) is (name != "exact")
 
 
@@ -141,7 +143,7 @@ def test_a_held_threshold_costs_once_a_start() -> None:
 # public bounds
 
 
-@pytest.mark.parametrize("name", [name for name in ASKED if name != "exact"])
+@pytest.mark.parametrize("name", [name for name in ASKED if name not in ("exact", *SUMS)])
 def test_public_inputs_are_scaled_back_to_their_radius(name: str) -> None:
     """``used`` tells; what lies within is left as it is, bit for bit."""
     field = "centre" if "gate" in name else "here" if name == "gradient" else "linear"

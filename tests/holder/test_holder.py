@@ -177,9 +177,8 @@ def test_a_holder_shows_counts_and_width_alone() -> None:
     assert repr(holder) == str(holder) == "Holder(counts=(12, 4), width=5)"
     assert (len(holder), holder.counts, holder.width) == (2, (12, 4), 5)
     public = {name for name in dir(holder) if not name.startswith("_")}
-    assert public == {"counts", "dependent", "of", "task", "unit", "width"}, (
-        "nothing hands out what was computed from records"
-    )
+    settings = {"bounded", "classes", "dependent", "task", "unit"}
+    assert public == {"counts", "of", "width", *settings}, "nothing hands out what was computed from records"
 
 
 def test_a_holder_has_one_loss() -> None:

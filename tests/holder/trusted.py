@@ -18,11 +18,20 @@ PLACES = {
         ),
         "solvers/blocks/*.py",
     ],
-    "losses and randomness": ["solvers/losses.py", "rng.py"],
+    "losses and randomness": ["solvers/losses.py", "solvers/softmax.py", "rng.py"],
     "events, costs, ledger": [
         f"privacy/{name}.py"
         for name in (
-            *("events", "mechanisms", "proven", "published", "subsampled", "conversion", "budget"),
+            *(
+                "events",
+                "mechanisms",
+                "proven",
+                "published",
+                "subsampled",
+                "conversion",
+                "budget",
+                "discrete",
+            ),
             *(f"ledger/{part}" for part in ("lines", "form", "file", "account", "audit")),
         )
     ],

@@ -13,6 +13,7 @@ from admmnet.errors import RequestError
 from admmnet.privacy.events import (
     EVENTS,
     AboveThreshold,
+    DiscreteGaussian,
     Event,
     GammaNorm,
     GammaNormVector,
@@ -43,8 +44,9 @@ EXAMPLES: list[Event] = [
     GammaNormVector(2.0, 0.25, 105),
     SubsampledGaussian(1.19, 1000 / 347786, 17350, "poisson"),
     SubsampledGaussian(1e-3, 1.0, 1, "fixed"),
+    DiscreteGaussian(2.0, 63.7, 2.0**-26, 105),
 ]
-FULL: list[Event] = [EXAMPLES[k] for k in (1, 3, 6, 7, 10, 13, 14)]
+FULL: list[Event] = [EXAMPLES[k] for k in (1, 3, 6, 7, 10, 13, 14, -1)]
 BAD: list[Any] = [
     *(math.nan, math.inf, -math.inf, -1.0, -1, -5e-324, 10**309, 10**5000, -(10**5000), 1j),
     *(None, "1", "", [1.0], {}),
@@ -97,7 +99,9 @@ def test_values_that_are_no_parameters_are_refused(event: Event, bad: Any) -> No
 def test_zero_and_booleans_are_no_sizes(event: Event, bad: float) -> None:
     for name in parameters(event):
         boolean = isinstance(bad, bool)
-        if (name == "gate_epsilon" and not boolean) or (name in ("gated", "logistic") and boolean):
+        if name == "colluders" and type(bad) is int:
+            assert from_parameters(event.mechanism, {**parameters(event), name: bad}) == event
+        elif (name == "gate_epsilon" and not boolean) or (name in ("gated", "logistic") and boolean):
             from_parameters(event.mechanism, {**parameters(event), name: bad})
         else:
             assert f": {name} must be " in refusal(event.mechanism, {**parameters(event), name: bad})
@@ -113,7 +117,7 @@ def test_records_and_dimensions_are_counted(count: float) -> None:
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=repr)
 def test_missing_and_unknown_parameters_are_named(event: Event) -> None:
-    optional = {"gated", "logistic", "gate_epsilon", "penalty"}
+    optional = {"gated", "logistic", "gate_epsilon", "penalty", "agents", "colluders"}
     for name in set(parameters(event)) - optional:
         rest = {key: value for key, value in parameters(event).items() if key != name}
         message = refusal(event.mechanism, rest)
@@ -123,6 +127,17 @@ def test_missing_and_unknown_parameters_are_named(event: Event) -> None:
     refusal(event.mechanism, {**parameters(event), "self": 1.0})
     refusal(event.mechanism, {**parameters(event), "mechanism": "gaussian"})
     refusal(event.mechanism, {**parameters(event), "\x1b[2J\n" * 1000: 1.0})
+
+
+def test_discrete_noise_is_one_agents_on_a_grid_of_two() -> None:
+    values = parameters(DiscreteGaussian(2.0, 63.7, 2.0**-26, 105))
+    for changed, words in (
+        ({"grid": 1e-9}, "grid must be a power of two"),
+        ({"grid": 64.0}, "at most sigma = 63.7"),
+        ({"agents": 5, "colluders": 1}, "agents must be 1"),
+        ({"colluders": 1}, "colluders 0"),
+    ):
+        assert words in refusal("discrete-gaussian", {**values, **changed})
 
 
 @pytest.mark.parametrize("mechanism", ["", "Gaussian", "GAUSSIAN", "None", "\x1b[2J", "x" * 10_000])

@@ -18,7 +18,7 @@ from admmnet.types import Matrix, Vector
 
 LOSS = Logistic()
 EVERY: dict[str, Loss] = {
-    **LOSSES,
+    **{name: loss for name, loss in LOSSES.items() if name != "softmax"},
     "hinge, 0.05": SmoothedHinge(0.05),
     "hinge, 1e-3": SmoothedHinge(1e-3),
     "hinge, 20": SmoothedHinge(20.0),

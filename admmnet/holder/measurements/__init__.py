@@ -3,11 +3,14 @@
 from admmnet.holder.measurements.gate import HeldFall, NoisyFall, PublishedComparison
 from admmnet.holder.measurements.gradient import NoisyGradient
 from admmnet.holder.measurements.minimiser import ExactMinimiser, GammaMinimiser, PerturbedMinimiser
+from admmnet.holder.measurements.sums import GradientSum, MomentSum
 
 __all__ = [
     "ExactMinimiser",
     "GammaMinimiser",
+    "GradientSum",
     "HeldFall",
+    "MomentSum",
     "NoisyFall",
     "NoisyGradient",
     "PerturbedMinimiser",

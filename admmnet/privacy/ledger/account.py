@@ -40,8 +40,9 @@ class AccountFile:
         What was charged before this run began: its noise is calibrated on top of that.
     place : str
         Digest of the last line before this run, ``lines.NOTHING`` in a new account.
-    order : int
-        The one Renyi order of the filter, fixed when the account was opened first.
+    order : int or None
+        The one Renyi order of the filter, fixed when the account was opened first; None where a plan of Gaussian events
+        opened it, and mu^2 and kappa are added up.
     adjacency : str or None
         Relation of all its costs; None in a new account.
 
@@ -88,7 +89,8 @@ class AccountFile:
             mend(self.path)
             if self.path.stat().st_size == 0 and since is None:
                 whole = Target(epsilon, delta).nominal_rho() * ORDERS
-                self.totals, self.order = empty("proven"), best_order(whole, delta)
+                self.totals = empty("proven")
+                self.order: int | None = best_order(whole, delta)
                 previous = NOTHING
             else:
                 previous = self._continue(agent, records, delta, since, mode)
@@ -127,7 +129,8 @@ class AccountFile:
                 )
         self.totals = account.totals
         self.adjacency = header["adjacency"]
-        self.order = int(abs(ORDERS - header["order"]).argmin())
+        order = header["order"]
+        self.order = None if order is None else int(abs(ORDERS - order).argmin())
         lines = self.path.read_bytes().split(b"\n")[:-1]
         if since is not None:
             start = next((start for start in account.starts if start.previous == since), None)

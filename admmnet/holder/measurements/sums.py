@@ -1,0 +1,302 @@
+"""Sums over an agent's records on an integer grid with discrete Gaussian noise: gradients, and moments.
+
+What is released are integers, so that sums over agents are exact, in any order, on any transport. Sensitivities hold
+for the integers: rounding to the grid and floating-point errors are in them (docs/privacy.md, Theorems 20, 21).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from admmnet.errors import RequestError
+from admmnet.holder.answers import Cost, Released, Work
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.base import Plain, measurement
+from admmnet.holder.measurements.slopes import diameter
+from admmnet.holder.rows import Features, is_sparse
+from admmnet.holder.secrets import Secret
+from admmnet.privacy.discrete import LARGEST, discrete_gaussian
+from admmnet.privacy.events import DiscreteGaussian, is_power_of_two
+from admmnet.rng import Purpose
+from admmnet.solvers.certificate import block_rows
+from admmnet.solvers.losses import Loss
+from admmnet.solvers.radius import LARGEST_ROW, clip
+from admmnet.types import Matrix, Vector
+
+FINEST = 2.0**30
+"""Least number of steps of the grid in sigma."""
+MOST_STEPS = 2.0**61
+"""What the sums of an agent, in steps of the grid, never reach: with their noise they fit 64 bits."""
+POINT_RADIUS = 2.0**20
+"""Norm of public points; longer ones are scaled back."""
+_U = 2.0**-53
+_R = LARGEST_ROW
+Integers = NDArray[np.int64]
+
+
+class OnGrid(Plain):
+    """A sum of vectors, one a record, on a public integer grid, with discrete Gaussian noise.
+
+    Attributes
+    ----------
+    sigma : float
+        Parameter of the noise, in the unit of the values.
+    grid : float
+        Step of the grid.
+    """
+
+    sigma: float
+    grid: float
+
+    def moved(self, known: Known) -> float:
+        """Most that replacing one record moves the sum as it is computed, before it is rounded to the grid."""
+        raise NotImplementedError
+
+    def longest(self, known: Known) -> float:
+        """Norm that a record's vector never exceeds."""
+        raise NotImplementedError
+
+    def dimension(self, known: Known) -> int:
+        """Numbers that are released."""
+        raise NotImplementedError
+
+    def total(self, secret: Secret, known: Known) -> Vector:
+        """Sum over the records, as computed."""
+        raise NotImplementedError
+
+    def sensitivity(self, known: Known) -> float:
+        """Most that replacing one record moves the integers, times the grid: (S1)."""
+        # each coordinate is rounded by half a step at most, in either world
+        return (self.moved(known) + self.grid * math.sqrt(self.dimension(known))) * (1.0 + 1e-12)
+
+    def within(self, known: Known) -> Self:
+        """Refuse what no integers of 64 bits hold, and grids too coarse for their cost.
+
+        Raises
+        ------
+        RequestError
+            Naming the bound.
+        """
+        name = type(self).__name__
+        if not is_power_of_two(self.grid):
+            raise RequestError(f"{name}: grid = {self.grid!r} must be a power of two")
+        if not FINEST <= self.sigma / self.grid <= LARGEST:
+            raise RequestError(
+                f"{name}: sigma = {self.sigma:g} must be 2^30 to 2^44 steps of the grid = {self.grid!r}: take the "
+                "largest power of two up to sigma 2^-30"
+            )
+        most = known.records * self.longest(known) * 1.01
+        if not most / self.grid < MOST_STEPS:
+            raise RequestError(
+                f"{name}: sums over {known.records:,} records can reach {most:.3g}, 2^61 steps of the grid = "
+                f"{self.grid!r} or more: raise sigma and the grid with it"
+            )
+        return self
+
+    def cost(self, known: Known) -> Cost:
+        """One discrete Gaussian event: Theorem 19."""
+        return Cost(
+            (DiscreteGaussian(self.sensitivity(known), self.sigma, self.grid, self.dimension(known)),)
+        )
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Sum, round to the grid, add noise; all noise is drawn in one piece, after the sum."""
+        yield from ()  # no solve is needed
+        steps = np.rint(self.total(secret, known) / self.grid).astype(np.int64)
+        noise = discrete_gaussian(secret.streams[Purpose.OUTPUT], self.sigma / self.grid, len(steps))
+        return Released(steps + noise, self)
+
+    def _at(self, known: Known, ratio: float) -> Self:
+        """Return the same with the least sigma at which sensitivity/sigma is at most ``ratio``."""
+        needed = self.sensitivity(known)
+        sigma = needed / ratio
+        while needed / sigma > ratio:
+            sigma = math.nextafter(sigma, math.inf)
+        found: Any = replace(self, sigma=sigma)  # type: ignore[type-var]
+        return found  # type: ignore[no-any-return]
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class GradientSum(OnGrid):
+    """Sum of the loss gradients of all records at a public point, on the grid. Proof: docs/privacy.md, Theorem 20.
+
+    Parameters
+    ----------
+    here : ndarray, shape (d,) or (K d,)
+        Public point; of K classes the C-order flattening of (K, d).
+    sigma : float
+        Parameter of the noise.
+    grid : float
+        Step of the grid, a power of two, at most sigma 2^-30.
+    """
+
+    here: Vector
+    sigma: float
+    grid: float
+
+    @classmethod
+    def costing(cls, known: Known, here: Vector, ratio: float, grid: float) -> GradientSum:
+        """Return the one of least noise whose sensitivity/sigma is at most ``ratio``, the point held to its radius.
+
+        Raises
+        ------
+        RequestError
+            As ``within``.
+        """
+        return cls(_held(here, known), 1.0, grid)._at(known, ratio).within(known)
+
+    def within(self, known: Known) -> Self:
+        """Hold the point to its radius; refuse as all sums do."""
+        return super(GradientSum, replace(self, here=_held(self.here, known))).within(known)
+
+    def moved(self, known: Known) -> float:
+        """Two records' gradients are as far apart as ``diameter`` says, rounding in either world added: (S1)."""
+        norm = float(np.linalg.norm(self.here)) * (1.0 + 1e-9)
+        return diameter(known, norm) + 2.0 * gradient_rounding(known, norm)
+
+    def longest(self, known: Known) -> float:
+        """G."""
+        return known.loss.lipschitz()
+
+    def dimension(self, known: Known) -> int:
+        """Numbers of a model."""
+        return known.width * known.rows
+
+    def total(self, secret: Secret, known: Known) -> Vector:
+        """One pass over the records."""
+        X, y = secret.records
+        here = self.here if known.rows == 1 else self.here.reshape(known.rows, known.width).T
+        return gradient_sum(X, y, here, known.loss)
+
+
+def _held(here: Vector, known: Known) -> Vector:
+    here, size = np.asarray(here, dtype=np.float64), known.width * known.rows
+    if here.shape != (size,):
+        raise RequestError(f"the point has {here.size} numbers, a model of these records has {size}")
+    if not np.isfinite(here).all():
+        raise RequestError("the point is not finite: a step before diverged")
+    return clip(here, POINT_RADIUS)
+
+
+def gradient_sum(X: Features, y: Vector, here: Vector, loss: Loss) -> Vector:
+    """Sum of phi'(x_k . here, y_k) x_k over the rows; ``here`` is (d,), or (d, K), whose result is flat (K d,)."""
+    if is_sparse(X):
+        return np.ravel((X.T @ loss.derivative(X @ here, y)).T)
+    total: Vector | float = 0.0
+    rows = block_rows(*X.shape)
+    for start in range(0, len(y), rows):  # a block stays in cache between its two products
+        block = X[start : start + rows]
+        total = loss.derivative(block @ here, y[start : start + rows]).T @ block + total
+    return np.ravel(total)
+
+
+def gradient_rounding(known: Known, norm: float) -> float:
+    """Bound on the rounding error of ``gradient_sum`` at a point of this norm, for all records: (S4).
+
+    Raises
+    ------
+    RequestError
+        If the loss has kinks: then its slope jumps with the last bit of a score.
+    """
+    n, d, loss = known.records, known.width, known.loss
+    G, c = loss.lipschitz(), loss.curvature_bound()
+    if not math.isfinite(c):
+        raise RequestError(
+            f"the {loss.name} loss has kinks, at which rounding decides a gradient: take a smooth one"
+        )
+    own = 2.0 * known.classes + 16.0 if known.task == "classes" else 8.0 * G
+    return 1.01 * _U * n * _R * (_R * c * d * norm + (n + 2) * G + own) + 1e-150 * n
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class MomentSum(OnGrid):
+    """Sums of y x and of x x^T over all records, on the grid. Proof: docs/privacy.md, Theorem 21.
+
+    Released are the numbers of sum y x (of classes: K rows, the sums of each class), then svec(sum x x^T)/sqrt 2: the
+    upper triangle in rows, its diagonal over sqrt 2. ``moments`` undoes that.
+
+    Parameters
+    ----------
+    sigma : float
+        Parameter of the noise.
+    grid : float
+        Step of the grid, a power of two, at most sigma 2^-30.
+    """
+
+    sigma: float
+    grid: float
+
+    @classmethod
+    def costing(cls, known: Known, ratio: float, grid: float) -> MomentSum:
+        """Return the one of least noise whose sensitivity/sigma is at most ``ratio``.
+
+        Raises
+        ------
+        RequestError
+            As ``within``.
+        """
+        return cls(1.0, grid)._at(known, ratio).within(known)
+
+    def within(self, known: Known) -> Self:
+        """Refuse as all sums do, and targets without a bound."""
+        if known.task == "real" and not known.bounded:
+            raise RequestError("MomentSum: targets need a bound: scale them to [-1, 1], and say bounded=True")
+        return super().within(known)
+
+    def moved(self, known: Known) -> float:
+        """Theorem 21, and rounding in either world."""
+        n = known.records
+        return 2.0 * _R * _R + 2.0 * 1.01 * _U * n * 2.0 * (n + 4) * _R * _R
+
+    def longest(self, known: Known) -> float:
+        """Norm of (y x, svec(x x^T)/sqrt 2)."""
+        return math.sqrt(1.5)
+
+    def dimension(self, known: Known) -> int:
+        """K d + d (d + 1)/2 numbers, K = 1 but for classes."""
+        d = known.width
+        return known.rows * d + d * (d + 1) // 2
+
+    def total(self, secret: Secret, known: Known) -> Vector:
+        """One pass over the records."""
+        X, y = secret.records
+        targets = y[:, None]
+        if known.task == "classes":
+            targets = (y[:, None] == np.arange(known.classes)).astype(np.float64)
+        first, second = _products(X, targets)
+        second[np.diag_indices(len(second))] /= math.sqrt(2.0)
+        return np.concatenate([np.ravel(first), second[np.triu_indices(len(second))]])
+
+
+def _products(X: Features, targets: Matrix) -> tuple[Matrix, Matrix]:
+    """T^T X (K, d) and X^T X (d, d)."""
+    if is_sparse(X):
+        return np.asarray((X.T @ targets).T), np.asarray((X.T @ X).toarray())
+    first: Matrix = np.zeros((targets.shape[1], X.shape[1]))
+    second: Matrix = np.zeros((X.shape[1], X.shape[1]))
+    rows = block_rows(*X.shape)
+    for start in range(0, len(X), rows):
+        block = X[start : start + rows]
+        first += targets[start : start + rows].T @ block
+        second += block.T @ block
+    return np.asarray(first), np.asarray(second)
+
+
+def moments(value: Integers, grid: float, width: int, rows: int = 1) -> tuple[Matrix, Matrix]:
+    """Sums of y x, shape (rows, d), and of x x^T, shape (d, d), from integers of ``MomentSum`` or their total.
+
+    Post-processing. The noise of the second is symmetric, of sigma off the diagonal and sqrt 2 sigma on it.
+    """
+    numbers = value * grid
+    first, rest = numbers[: rows * width].reshape(rows, width), numbers[rows * width :]
+    second = np.zeros((width, width))
+    second[np.triu_indices(width)] = rest
+    above = np.triu(second, 1)
+    return np.asarray(first), np.asarray(above + above.T + np.diag(np.diag(second) * math.sqrt(2.0)))

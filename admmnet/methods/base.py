@@ -312,7 +312,9 @@ class Method:
 
     def known(self, records: int) -> Known:
         """Public facts of an agent with so many records, before anything was asked."""
-        return Known(records, self.facts.width, self.loss, frozenset())
+        known = Known(records, self.facts.width, self.loss, frozenset())
+        task, classes = self.facts.task, self.facts.classes
+        return known._replace(task=task, classes=classes if task == "classes" else 2, bounded=task == "real")
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """Noise of one agent, and all that its run can charge.

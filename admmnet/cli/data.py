@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.data.settings import TASKS
 from admmnet.errors import CheckFailed, RequestError
 
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
 
-_KEYS = ("label", "positive", "features", "no_intercept", "schema", "normalise", "centre")
+_KEYS = ("label", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre")
 """Settings of a run's [data] by which a file is read."""
 
 
@@ -32,6 +33,7 @@ def data() -> None:
 )
 @click.option("--label", metavar="NAME", help="label column of a .csv file")
 @click.option("--positive", metavar="VALUE", help="label value that counts as +1")
+@click.option("--task", type=click.Choice(TASKS), help="what the labels are where nothing declares it")
 @click.option(
     "--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm or .npz file"
 )
@@ -71,8 +73,9 @@ def _print_sound(found: Findings) -> None:
     if source.schema.targets is not None:
         print(f"  targets from {np.min(source.y):g} to {np.max(source.y):g}")
     else:
-        for sign, word in zip((-1.0, 1.0), source.schema.classes, strict=True):
-            print(f"  label {word!r}: {int(np.sum(source.y == sign))} records")
+        words = source.schema.classes
+        for number, word in zip((-1.0, 1.0) if len(words) == 2 else range(len(words)), words, strict=True):
+            print(f"  label {word!r}: {int(np.sum(source.y == number))} records")
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
 

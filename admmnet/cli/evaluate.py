@@ -80,16 +80,26 @@ def _print_facts(facts: dict[str, Any]) -> None:
         print(f"{facts['run']} on {data['name']}: {data['rows']} rows with real targets")
         print(f"  mean squared error  {number(error['consensus'])} of targets scaled to [-1, 1]")
         print(f"                      {number(facts['variance'])} of always giving these rows' mean")
-        print(f"  root, in units      {number(error['root_in_units'])} in the target's own unit")
+        print(
+            f"  root (RMSE)         {number(error['rmse'])}, {number(error['root_in_units'])} in the target's unit"
+        )
+        print(f"  R^2                 {number(error['r2'])}: 0 is what these rows' mean has")
         return
     part = "" if data["part"] == "all" else f" ({data['part']} part)"
     majority = percent(facts["majority_error"])
     print(f"{facts['run']} on {data['name']}{part}: {data['rows']} rows")
     print(f"  error           {percent(error['consensus'])} of the consensus (the agents' average vector)")
     print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
+    if "macro" in error:
+        print(f"  macro error     {percent(error['macro'])} of the consensus: the mean over the classes")
     print(f"  majority class  {majority}: the error of always giving the more frequent label")
     if facts["log_loss"] is not None:
         print(f"  log loss        {facts['log_loss']:.4f} nats, of the consensus")
+    if "classes" in facts:
+        for name, row in zip(facts["classes"], counts, strict=True):
+            given = ", ".join(f"{n} {other!r}" for n, other in zip(row, facts["classes"], strict=True) if n)
+            print(f"  label {name!r}: predicted {given or 'nowhere, there is none'}")
+        return
     for name, values in (("positive", ("true_positive", "false_negative")),
                          ("negative", ("false_positive", "true_negative"))):  # fmt: skip
         ahead, behind = (counts[value] for value in values)
@@ -109,7 +119,14 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
 
     if out is not None and out.exists() and Path(flags["data"]).exists() and out.samefile(flags["data"]):
         raise RequestError(f"-o {out} is the file of --data: name another one")
-    found = predict_rows(read_model(run), _request(**flags), agent=agent)
+    model = read_model(run)
+    found = predict_rows(model, _request(**flags), agent=agent)
+    if model.task != "real" and not found.probable:
+        print(
+            f"note: no probabilities: the scores of loss = {model.config.loss!r} are no log-odds; a model that is "
+            "trained with loss = 'logistic' has some",
+            file=sys.stderr,
+        )
     if out is None:
         _write(sys.stdout, found)
         return
@@ -122,7 +139,12 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
 
 def _write(file: TextIO, found: Predictions) -> None:
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["row", "score", "probability", "prediction"])
-    probability = ["" if value != value else value for value in found.probability.tolist()]  # nan: none
-    columns = (found.row.tolist(), found.score.tolist(), probability, found.prediction)
+    writer.writerow(
+        ["row", "score", "probability", "prediction", *(f"probability={name}" for name in found.classes)]
+    )
+    chances = [
+        ["" if value != value else value for value in column.tolist()]  # nan: none
+        for column in (found.probability, *found.probabilities.T)
+    ]
+    columns = (found.row.tolist(), found.score.tolist(), chances[0], found.prediction, *chances[1:])
     writer.writerows(zip(*columns, strict=True))

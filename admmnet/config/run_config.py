@@ -100,9 +100,15 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
             default = {} if own.default == {} else own.default
             object.__setattr__(self, name, own.check(given.get(name, default)))
         _check_scopes(self, known.values())
-        for section in reversed(kind.__mro__):
-            if "check" in vars(section):
-                vars(section)["check"](self)
+        try:
+            for section in reversed(kind.__mro__):
+                if "check" in vars(section):
+                    vars(section)["check"](self)
+        except RequestError:
+            check_task(
+                self
+            )  # what is wrong with its loss is beside the point where the method does not serve
+            raise
         return self  # type: ignore[no-any-return]
 
     def __init__(self, /, **given: Any) -> None:
@@ -156,6 +162,22 @@ def _class_of(method: Any) -> type[RunConfig]:
     """Class with all settings of a method."""
     made = type("RunConfig", (RunConfig, method.Settings), {"chosen_method": method, "__module__": __name__})
     return dataclass(frozen=True, kw_only=True, init=False)(made)
+
+
+def check_task(config: RunConfig) -> None:
+    """Refuse a method for data whose declaration says that it does not learn them; no file is read.
+
+    Raises
+    ------
+    RequestError
+        It names the methods that do.
+    """
+    from admmnet.data import declared_task
+    from admmnet.methods.tasks import LEARNS, require_method
+
+    task = declared_task(config)
+    if task != "binary":  # those of a loader's records are known when it has been asked
+        require_method(config, task, LEARNS[task], config.data)
 
 
 def _check_scopes(config: RunConfig, known: Iterable[Setting]) -> None:

@@ -12,19 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from admmnet.data.loading import ENCODING, headline, load, load_sparse
-    from admmnet.data.records import NewRows, Records, Target, Task, require_classes
+    from admmnet.data.records import NewRows, Records, Target
+    from admmnet.data.schema import Task
     from admmnet.data.scoring import Part, load_new
     from admmnet.data.sets import BUILT_IN
     from admmnet.data.settings import FILE_FORMS, DataSettings
-    from admmnet.data.sources import validate
+    from admmnet.data.sources import declared_task, validate
 
 _HOMES = {
     **dict.fromkeys(("ENCODING", "headline", "load", "load_sparse"), "loading"),
-    **dict.fromkeys(("NewRows", "Records", "Target", "Task", "require_classes"), "records"),
+    **dict.fromkeys(("NewRows", "Records", "Target"), "records"),
+    "Task": "schema",
     **dict.fromkeys(("Part", "load_new"), "scoring"),
     **dict.fromkeys(("FILE_FORMS", "DataSettings"), "settings"),
     "BUILT_IN": "sets",
-    "validate": "sources",
+    **dict.fromkeys(("declared_task", "validate"), "sources"),
 }
 __all__ = [
     "BUILT_IN",
@@ -36,11 +38,11 @@ __all__ = [
     "Records",
     "Target",
     "Task",
+    "declared_task",
     "headline",
     "load",
     "load_new",
     "load_sparse",
-    "require_classes",
     "validate",
 ]
 

@@ -1,4 +1,4 @@
-"""Two label values turned into -1 and +1, and real targets into numbers."""
+"""Two label values turned into -1 and +1, more into 0..K-1, and real targets into numbers."""
 
 from __future__ import annotations
 
@@ -6,37 +6,43 @@ from typing import NamedTuple
 
 import numpy as np
 
-from admmnet.data.columns import Column, Table
-from admmnet.data.schema import Schema
+from admmnet.data.columns import Column, Table, listed
+from admmnet.data.schema import Range, Schema
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 
-Pair = tuple[str, str]
+Values = tuple[str, ...]
+
+MOST_CLASSES = 1000
+"""Most classes whose values are read from rows: more are targets, or numbers of records."""
 
 
 class Labels(NamedTuple):
     """Labels of a source."""
 
-    y: Vector  # (n,) -1 or +1, or real targets inside their public range; nan for rows without labels
-    values: Pair | None  # negative and positive; None when the convention {-1, +1} or {0, 1} holds
+    y: Vector  # (n,) -1 and +1, 0..K-1 of K > 2 classes, or real targets inside their range; nan without labels
+    values: Values | None  # as `Schema.labels`; None for targets, and by the convention {-1, +1} or {0, 1}
+    targets: Range | None = None  # as `Schema.targets`
     dependent: tuple[str, ...] = ()  # what was read from the rows
 
 
 def read_labels(table: Table, name: str, schema: Schema, positive: str | None, discover: bool) -> Labels:
-    """Turn a label column into signs, or into real targets where the schema declares a range for them.
+    """Turn a label column into signs, into numbers of classes, or into real targets, as the schema declares it.
 
-    Targets are clipped to their range and keep their unit. `positive` becomes +1, and turns declared labels round if
-    need be; without `discover` the negative label is not read from the rows, but must be declared.
+    Targets are clipped to their range and keep their unit. `positive` becomes +1, and turns two declared labels round
+    if need be; without `discover` no label value and no range is read from the rows, but must be declared.
     """
     column = table.column(name)
     if schema.targets is not None:
-        return Labels(np.clip(table.numbers(name), *schema.targets)[column.codes], None)
+        return Labels(np.clip(table.numbers(name), *schema.targets)[column.codes], None, schema.targets)
     if schema.threshold is not None:
         above = table.numbers(name) > schema.threshold
         return Labels(np.where(above, 1.0, -1.0)[column.codes], None)
     if schema.labels is not None:
         values = oriented(schema.labels, positive)
         return Labels(_by_value(table, name, values), values)
+    if schema.wanted in ("classes", "real"):
+        return _found(table, name, schema, discover)
     if positive is None:
         return Labels(_by_convention(table, name), None)
     if not discover:
@@ -46,12 +52,46 @@ def read_labels(table: Table, name: str, schema: Schema, positive: str | None, d
         )
     negative = _other_than(positive, column, table, name)
     values = (negative, positive)
-    return Labels(_by_value(table, name, values), values, (f"negative label {negative!r}",))
+    return Labels(_by_value(table, name, values), values, dependent=(f"negative label {negative!r}",))
 
 
-def no_labels(n: int, declared: Pair | None, positive: str | None) -> Labels:
+def _found(table: Table, name: str, schema: Schema, discover: bool) -> Labels:
+    """Labels of a ``--task`` that nothing declares: classes or range as the rows have them."""
+    key = "labels = [...]" if schema.wanted == "classes" else "targets = [lowest, highest]"
+    if not discover:
+        raise RequestError(
+            f"{table.origin}: --task {schema.wanted} leaves the labels to be read from the rows: declare {key} in"
+            " [data.schema]"
+        )
+    if schema.wanted == "real":
+        numbers = table.numbers(name)
+        low, high = float(numbers.min()), float(numbers.max())
+        if low == high:
+            raise DataError(f"{table.origin}, column {name!r}: every target is the same: declare {key}")
+        return Labels(numbers[table.column(name).codes], None, (low, high), (f"range of {name!r}",))
+    distinct = {canonical(level) for level in table.column(name).levels}
+    values = tuple(sorted(distinct, key=_place))
+    if not 3 <= len(values) <= MOST_CLASSES:
+        raise DataError(
+            f"{table.origin}, column {name!r}: {len(values)} label values, {listed(values, 5)}; --task classes is for"
+            f" 3 to {MOST_CLASSES}: take --task binary or real, or declare {key} in [data.schema]",
+            reason=f"has {'too many' if len(values) > 2 else 'fewer than 3'} label values for --task classes",
+        )
+    return Labels(_by_value(table, name, values), values, dependent=(f"the labels of {name!r}",))
+
+
+def _place(label: str) -> tuple[bool, float, str]:
+    """Order of label values: numbers by size, then words."""
+    try:
+        return False, float(label), label
+    except ValueError:
+        return True, 0.0, label
+
+
+def no_labels(n: int, schema: Schema, positive: str | None) -> Labels:
     """Labels of n rows that have none: nan, with the declared values, of which `positive` must be one."""
-    return Labels(np.full(n, np.nan), None if declared is None else oriented(declared, positive))
+    values = None if schema.labels is None else oriented(schema.labels, positive)
+    return Labels(np.full(n, np.nan), values, schema.targets)
 
 
 def canonical(label: str) -> str:
@@ -67,9 +107,15 @@ def same(a: str, b: str) -> bool:
     return canonical(a) == canonical(b)
 
 
-def oriented(declared: Pair, positive: str | None) -> Pair:
-    """Negative and positive value, turned round if `positive` is the declared negative one."""
-    if positive is None or same(positive, declared[1]):
+def oriented(declared: Values, positive: str | None) -> Values:
+    """Negative and positive value, turned round if `positive` is the declared negative one; more stay as they are."""
+    if positive is None:
+        return declared
+    if len(declared) > 2:
+        raise RequestError(
+            f"--positive {positive} goes with two labels, and {len(declared)} are declared: drop it"
+        )
+    if same(positive, declared[1]):
         return declared
     if same(positive, declared[0]):
         return declared[1], declared[0]
@@ -93,17 +139,19 @@ def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
     raise DataError(f"{table.where(row)}, column {name!r}: {fault}")
 
 
-def _by_value(table: Table, name: str, values: Pair) -> Vector:
-    signs = {canonical(values[0]): -1.0, canonical(values[1]): 1.0}
+def _by_value(table: Table, name: str, values: Values) -> Vector:
+    numbers = (-1.0, 1.0) if len(values) == 2 else range(len(values))
+    places = dict(zip(map(canonical, values), map(float, numbers), strict=True))
+    words = f"{values[0]!r} and {values[1]!r}" if len(values) == 2 else listed(values)
 
     def undeclared(level: str) -> str | None:
-        if canonical(level) in signs:
+        if canonical(level) in places:
             return None
-        return f"undeclared label {level!r}; the labels are {values[0]!r} and {values[1]!r}"
+        return f"undeclared label {level!r}; the labels are {words}"
 
     table.refuse(name, undeclared)
     column = table.column(name)
-    return np.array([signs[canonical(level)] for level in column.levels])[column.codes]
+    return np.array([places[canonical(level)] for level in column.levels])[column.codes]
 
 
 def _by_convention(table: Table, name: str) -> Vector:
@@ -118,7 +166,8 @@ def _by_convention(table: Table, name: str) -> Vector:
             return None
         return (
             f"label {level!r}; labels must be -1/+1 or 0/1, else name them with --positive VALUE or labels ="
-            " [negative, positive] in [data.schema]"
+            " [negative, positive] in [data.schema]; of three classes or more labels = [a, b, c], of real targets"
+            " targets = [lowest, highest], or --task classes or real"
         )
 
     table.refuse(name, odd)

@@ -149,6 +149,7 @@ def _records(
         notes=notes if settings.no_test else (*notes, TEST_NOTE),
         encoding=to_table(fitted.schema) if read or hidden else None,
         target=fitted.transform.target,
+        labels=source.schema.classes,
     )
 
 

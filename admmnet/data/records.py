@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.errors import RequestError
+from admmnet.data.schema import Task
 from admmnet.types import Matrix, Vector
 
-Task = Literal["classification", "regression"]
+SIGNS = ("-1", "+1")
+"""Words for the labels -1 and +1 where nothing else was declared."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class Target:
         return values
 
 
+def task_of(labels: tuple[str, ...], target: object | None) -> Task:
+    """Task that the words of the labels, or a target's range, declare."""
+    if target is not None:
+        return "real"
+    return "classes" if len(labels) > 2 else "binary"
+
+
 @dataclass(frozen=True)
 class Records:
     """What one rank needs.
@@ -47,8 +55,9 @@ class Records:
     name : str
         Name of the data set, or of the file.
     shards : dict of int to (ndarray (n_i, d), ndarray (n_i,))
-        X, C-contiguous with rows of norm 1, and y in {-1, +1}, or in [-1, 1] for real targets, of the agents
-        that were asked for. From `load_sparse` X is a scipy CSR array, as is `X_test`.
+        X, C-contiguous with rows of norm 1, and y of the agents that were asked for: -1 and +1, the numbers
+        0..K-1 of three or more classes, or real targets in [-1, 1]. From `load_sparse` X is a scipy CSR array,
+        as is `X_test`.
     counts : dict of int to int
         n_i of the agents this rank knows of: of all N for pooled data, only of its own for a file an
         agent. Complete it with ``dataclasses.replace(records, counts=...)`` after an exchange.
@@ -67,6 +76,8 @@ class Records:
         further rows are encoded alike. The run folder keeps it as encoding.json.
     target : Target or None
         For real targets: what -1 and 1 stand for.
+    labels : tuple of str
+        For classes: what the labels stand for, those of -1 and +1, or of 0..K-1.
     """
 
     name: str
@@ -79,11 +90,17 @@ class Records:
     notes: tuple[str, ...] = ()
     encoding: dict[str, Any] | None = None
     target: Target | None = None
+    labels: tuple[str, ...] = SIGNS
 
     @property
     def task(self) -> Task:
-        """Whether labels are classes or real targets; see `require_classes`."""
-        return "classification" if self.target is None else "regression"
+        """Whether labels are two classes, three or more, or real targets."""
+        return task_of(self.labels, self.target)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes K; 0 for real targets."""
+        return 0 if self.target is not None else len(self.labels)
 
 
 @dataclass(frozen=True)
@@ -93,20 +110,16 @@ class NewRows:
     name: str  # of the data set, or of the file
     which: NDArray[np.intp]  # (m,) numbers of the records in their source, from 0
     X: Matrix  # (m, d) rows of norm 1
-    y: Vector | None  # (m,) -1 and +1, or in [-1, 1] for real targets; None if they were not read
-    labels: tuple[str, str]  # what -1 and +1 stand for
+    y: Vector | None  # (m,) labels as in `Records`; None if they were not read
+    labels: tuple[str, ...]  # what -1 and +1, or 0..K-1, stand for
     target: Target | None = None  # for real targets: what -1 and 1 stand for
 
     @property
     def task(self) -> Task:
-        """Whether labels are classes or real targets; see `require_classes`."""
-        return "classification" if self.target is None else "regression"
+        """Whether labels are two classes, three or more, or real targets."""
+        return task_of(self.labels, self.target)
 
 
-def require_classes(records: Records | NewRows, what: str) -> None:
-    """Refuse records with real targets where `what`, such as "--loss logistic", needs two classes."""
-    if records.task != "classification":
-        raise RequestError(
-            f"{what} needs two classes, and {records.name} has real targets: take a squared loss, or make classes"
-            " with threshold = X in place of targets in [data.schema]"
-        )
+def in_words(task: Task, labels: tuple[str, ...]) -> str:
+    """What the labels are, for a message."""
+    return {"binary": "two classes", "classes": f"{len(labels)} classes", "real": "real targets"}[task]

@@ -11,8 +11,11 @@ from typing import Any, Literal
 from admmnet.errors import RequestError
 
 Range = tuple[float, float]
+Task = Literal["binary", "classes", "real"]
+"""What labels are: -1 and +1, classes 0..K-1 with K >= 3, or targets in [-1, 1]."""
 Scale = Literal["linear", "centred", "log", "bins", "none"]
 SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
+_UNWRITTEN = {"rules", "wanted"}
 _COMMON = {"kind", "column", "weight"}
 _KEYS = {
     "categorical": _COMMON | {"categories", "groups", "other"},
@@ -60,7 +63,9 @@ class Schema:
 
     rules: tuple[Rule, ...] = ()  # features in order; empty for sources without declared columns
     label: str | None = None  # name of the label column
-    labels: tuple[str, str] | None = None  # negative and positive label value
+    labels: tuple[str, ...] | None = (
+        None  # negative and positive label value, or those of three or more classes
+    )
     features: int | None = None  # width of libsvm and npz rows
     drop: tuple[str, ...] = ()  # columns that are knowingly left out; "*" stands for all undeclared ones
     threshold: float | None = None  # makes two classes of a numeric label: above it is +1, all else -1
@@ -70,10 +75,20 @@ class Schema:
     scales: tuple[
         float, ...
     ] = ()  # largest absolute value of every feature, or one for all; empty: not declared
+    wanted: Task | None = None  # what --task asks for where labels, targets and threshold leave it open
 
     @property
-    def classes(self) -> tuple[str, str]:
-        """Words for the labels -1 and +1."""
+    def task(self) -> Task | None:
+        """What the declaration makes of the labels; None where it leaves that open."""
+        if self.targets is not None:
+            return "real"
+        if self.labels is not None:
+            return "classes" if len(self.labels) > 2 else "binary"
+        return "binary" if self.threshold is not None else self.wanted
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Words for the labels -1 and +1, or 0..K-1."""
         if self.threshold is not None:
             return f"at most {self.threshold:g}", f"above {self.threshold:g}"
         return self.labels or ("-1", "+1")
@@ -108,11 +123,13 @@ def _width(features: Any, place: str) -> int:
     return features
 
 
-def _pair(values: Any, place: str) -> tuple[str, ...]:
-    pair = _texts(values, place)
-    if len(pair) != 2:
-        raise RequestError(f"{place} must be [negative, positive], got {list(pair)!r}")
-    return pair
+def _labels(values: Any, place: str) -> tuple[str, ...]:
+    labels = _texts(values, place)
+    if len(labels) < 2:
+        raise RequestError(
+            f"{place} must be [negative, positive], or three classes or more, got {list(labels)!r}"
+        )
+    return labels
 
 
 def _range(values: Any, place: str) -> Range:
@@ -134,7 +151,9 @@ def _scales(values: Any, place: str) -> tuple[float, ...]:
 
 def to_table(schema: Schema) -> dict[str, Any]:
     """Write a schema as the table that `parse_schema` reads back to an equal one; JSON and TOML hold it."""
-    table = {field.name: getattr(schema, field.name) for field in fields(schema) if field.name != "rules"}
+    table = {
+        field.name: getattr(schema, field.name) for field in fields(schema) if field.name not in _UNWRITTEN
+    }
     table["columns"] = {rule.prefix: _entry(rule) for rule in schema.rules}
     declared = {key: value for key, value in table.items() if value not in (None, (), {})}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in declared.items()}
@@ -244,7 +263,7 @@ def _distinct(texts: tuple[str, ...], place: str) -> None:
 
 _PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "label": _column,
-    "labels": _pair,
+    "labels": _labels,
     "features": _width,
     "columns": _rules,
     "drop": lambda values, place: _texts(values, place, empty=True),

@@ -18,6 +18,9 @@ IPUMS = "ipums:"
 FIXED_KEYS = {"scales", "centre"}
 """Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
 
+TASKS = ("auto", "binary", "classes", "real")
+"""Values of `DataSettings.task`."""
+
 NORMALISE = ("rows", "columns", "public")
 """Values of `DataSettings.normalise`."""
 
@@ -74,6 +77,12 @@ class DataSettings:
     )
     label: str | None = setting(None, "data", "label column of a .csv file", metavar="NAME")
     positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
+    task: str = setting(
+        "auto",
+        "data",
+        "what the labels of a file are where nothing declares it: two classes, more classes, or real targets",
+        choices=TASKS,
+    )
     features: int | None = setting(None, "data", "number of features of a .libsvm file", within="[1, inf)")
     no_intercept: bool = setting(False, "data", "do without the constant column")
     data_dependent: bool = setting(

@@ -21,7 +21,7 @@ class Source:
     """Records that have been read and checked, but not yet transformed."""
 
     name: str  # of the data set, or the file
-    y: Vector  # (n,) -1 and +1, or real targets in their own unit; nan if labels were not asked for
+    y: Vector  # (n,) as `Labels.y`: -1 and +1, 0..K-1, or targets in their own unit; nan if not asked for
     features: Features  # without the intercept
     column: Callable[[str], Column]  # raw column of a name, for `by-column`
     where: Where
@@ -52,7 +52,7 @@ def source_of(
         table = without(table, label, schema.leave_out)
         labels = read_labels(table, label, schema, positive, discover)
     else:
-        labels = no_labels(table.rows, schema.labels, positive)
+        labels = no_labels(table.rows, schema, positive)
     features, dependent = table.features, table.dependent
     if features is not None:
         schema = replace(schema, features=len(features.names))
@@ -73,7 +73,7 @@ def source_of(
         features=features,
         column=table.column,
         where=table.where,
-        schema=replace(schema, labels=labels.values),
+        schema=replace(schema, labels=labels.values, targets=labels.targets, wanted=None),
         dependent=labels.dependent + dependent,
     )
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from admmnet.data.columns import Refuse, Table, refuse
 from admmnet.data.files import about
-from admmnet.data.labels import same
+from admmnet.data.known import DataSet
+from admmnet.data.labels import canonical
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
-from admmnet.data.schema import Schema, parse_schema
+from admmnet.data.records import in_words
+from admmnet.data.schema import Schema, Task, parse_schema
 from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings, check_settings, form_of
 from admmnet.data.source import Source, source_of
@@ -30,6 +33,7 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
     schema = declared(settings)
     known = find(settings.data)
     if known is not None:
+        _check_task(settings, known)
         known.check(settings.data_dir)
         return
     if schema.rules and form_of(settings.data) != ".csv":
@@ -48,8 +52,10 @@ def declared(settings: DataSettings) -> Schema:
         schema = replace(schema, label=settings.label)
     if settings.features is not None:
         schema = replace(schema, features=settings.features)
-    if schema.labels is not None and same(*schema.labels):
-        raise RequestError(f"data.schema.labels must be two different values, got {list(schema.labels)!r}")
+    if schema.labels is not None and len({canonical(label) for label in schema.labels}) < len(schema.labels):
+        raise RequestError(f"data.schema.labels must be different values, got {list(schema.labels)!r}")
+    if settings.task != "auto" and not settings.named:
+        schema = replace(schema, wanted=_wanted(settings, schema))
     by_number = "targets" if schema.targets is not None else "threshold"
     if settings.positive is not None and (schema.targets or schema.threshold) is not None:
         raise RequestError(
@@ -58,6 +64,41 @@ def declared(settings: DataSettings) -> Schema:
     if schema.leave_out and not settings.named and form_of(settings.data) != ".csv":
         raise RequestError(f"data.schema.leave_out goes with csv files, not with {settings.data}")
     return schema
+
+
+def _wanted(settings: DataSettings, schema: Schema) -> Task:
+    task = cast("Task", settings.task)
+    if schema.task not in (None, task):
+        raise RequestError(
+            f"--task {task} contradicts [data.schema], which declares {in_words(schema.task, schema.classes)}:"
+            " drop one of them"
+        )
+    if task != "binary" and settings.positive is not None:
+        raise RequestError(f"--positive {settings.positive} goes with two classes, not with --task {task}")
+    return task
+
+
+def _check_task(settings: DataSettings, known: DataSet) -> None:
+    task = declared_task(settings)
+    if settings.task not in ("auto", task):
+        remedy = ""
+        if known.adapt is not None:
+            remedy = ", or declare labels = [a, b, c] or targets = [lowest, highest] in [data.schema]"
+        raise RequestError(
+            f"--task {settings.task} does not go with {settings.data!r}, whose labels are"
+            f" {in_words(task, _of_set(settings, known).classes)}: drop --task{remedy}"
+        )
+
+
+def _of_set(settings: DataSettings, known: DataSet) -> Schema:
+    return parse_schema(known.schema) if known.adapt is None else declared(settings)
+
+
+def declared_task(settings: DataSettings) -> Task:
+    """What labels the settings declare: two classes where nothing says otherwise. Reads no file."""
+    known = find(settings.data)
+    schema = declared(settings) if known is None else _of_set(settings, known)
+    return schema.task or "binary"
 
 
 def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:

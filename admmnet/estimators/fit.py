@@ -15,10 +15,12 @@ from admmnet.config.run_config import RunConfig, config_of, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder import Door, Holder, SimulatedHolder
+from admmnet.holder.known import LabelKind
 from admmnet.holder.rows import Features, is_sparse, squared_norms
 from admmnet.methods import METHODS, only_filled
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.single_site.base import SeriesNoise
+from admmnet.methods.tasks import LEARNS, require_task
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import SubsampledGaussian
@@ -59,6 +61,7 @@ def fit(
     y: ArrayLike,
     *,
     algorithm: str,
+    task: LabelKind | None = None,
     fit_intercept: bool = True,
     seed: int | None = None,
     **settings: Any,
@@ -74,6 +77,8 @@ def fit(
         Labels -1 and +1, or for the squared loss targets in a public range; [-1, 1] suits the clip's default.
     algorithm : str
         Name of a method of one site.
+    task : {"binary", "real"}, optional
+        What the labels are; left out, targets where the loss is the squared one.
     fit_intercept : bool
         Whether the model has an intercept.
     seed : int, optional
@@ -104,7 +109,10 @@ def fit(
     if kind.verb != "none":
         raise RequestError(f"no baseline is called {algorithm!r}: it needs a network; take admmnet.run")
     kind.require_covered(accepted=seed is not None or config.data_dependent)
-    method = kind(config, Facts(nx.empty_graph(1), {0: records}, width, {}))
+    task = task or ("real" if config.loss == "squared" and "real" in kind.tasks else "binary")
+    require_task(config, task, LEARNS[task], "y")
+    classes = 2 if task == "binary" else 0
+    method = kind(config, Facts(nx.empty_graph(1), {0: records}, width, {}, task, classes))
     promise = Target(
         config.epsilon, float(config.delta), str(config.accountant), form=str(method.settings.method)
     )
@@ -114,7 +122,7 @@ def fit(
         plan = guarded(method, plan, promise)
     of_records = (Holder if seed is None and kind.private else SimulatedHolder).of(
         [(rows, np.array(y))],
-        task=kind.task(config),
+        task=task,
         unit=kind.unit_rows(config),
         dependent=config.data_dependent,
         copy=False,

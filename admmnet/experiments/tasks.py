@@ -12,8 +12,9 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
+from admmnet.data.figures import test_error
 from admmnet.data.settings import DataSettings
-from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.errors import AdmmnetError, RunError
 from admmnet.experiments.holdout import Shelf, arrays_of
 from admmnet.experiments.tuning import Worst, tuning_cost
 from admmnet.methods import fixed
@@ -22,7 +23,6 @@ from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.loading import Loader, located
 from admmnet.running.loop import run
-from admmnet.running.observer import test_error
 from admmnet.running.plan import prepare
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
@@ -63,11 +63,6 @@ def survey(shelf: Shelf, config: RunConfig) -> Survey:
     config, graph = located(fixed(config), LocalWorld())
     agents = len(graph)
     records = shelf.load(config.section(DataSettings), agents, range(agents))
-    if records.task != "classification":
-        raise RequestError(
-            f"compare counts wrong predictions, and {records.name} has real targets: make classes with "
-            "threshold = X in place of targets in [data.schema]"
-        )
     with threadpool_limits(limits=1):
         larger, pooled = references(records, config) if len(records.y_test) else (None, None)
     return Survey(

@@ -23,7 +23,7 @@ from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import NoRecords, check, relation_of
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Steps
-from admmnet.solvers.losses import Loss
+from admmnet.solvers.losses import Loss, tasks_of
 from admmnet.solvers.radius import MOST, clip
 
 FAILED = (
@@ -160,17 +160,11 @@ class Door:
 
 def _agree(holder: Holder, loss: Loss) -> None:
     """Refuse a loss that has no meaning for the labels."""
-    if holder.task == "real" and loss.name not in ("squared", "huber"):
+    if holder.task not in tasks_of(loss):
         raise RequestError(
-            f"the {loss.name} loss needs labels of classes, and these are targets: take squared or huber"
+            f"the {loss.name} loss learns the task {' or '.join(sorted(tasks_of(loss)))}, and these labels are "
+            f"{holder.task}: take another loss"
         )
-    if holder.task == "classes" and loss.name not in ("softmax", "squared"):
-        raise RequestError(
-            f"the {loss.name} loss needs two classes or targets, and these are {holder.classes} classes: take softmax, "
-            "or squared (ssp)"
-        )
-    if holder.task == "binary" and loss.name == "softmax":
-        raise RequestError("the softmax loss needs three classes or more, and these are two: take logistic")
 
 
 def _ours(measurement: Measurement, *, simulated: bool) -> Measurement:

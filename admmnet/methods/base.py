@@ -66,9 +66,9 @@ class Facts:
     nominal : mapping
         Nominal zCDP budget of every agent, by its owner's word; empty where no method asks for it.
     task : {"binary", "classes", "real"}
-        Kind of the labels.
+        What the labels are: two classes, three or more, or real targets.
     classes : int
-        Number of classes K; 0 of real targets.
+        Number of classes K, 2 of binary labels; 0 for real targets.
     """
 
     graph: nx.Graph
@@ -194,7 +194,7 @@ class Method:
     forms : tuple of str
         ``proven``, ``published``.
     tasks : frozenset of str
-        Labels that it learns: ``binary``, ``real``.
+        Labels that it learns: ``binary``, ``classes``, ``real``.
     private : bool
         Whether it has a privacy budget.
     covered : bool
@@ -251,11 +251,6 @@ class Method:
     def fixed(cls, settings: Given) -> Given:
         """Replace every ``auto`` that depends on nothing but other settings."""
         return settings
-
-    @classmethod
-    def task(cls, settings: MethodSettings) -> LabelKind:
-        """Kind of labels that its holder must have."""
-        return "real" if "real" in cls.tasks and settings.loss == "squared" else "binary"
 
     @classmethod
     def unit_rows(cls, settings: MethodSettings) -> bool:

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from admmnet.config.run_config import RunConfig
+from admmnet.data.figures import test_error
 from admmnet.experiments.grid import TRIAL_SEEDS
 from admmnet.experiments.parsing import Values, parse_entry
 from admmnet.experiments.store import Job, Lab, Result
@@ -19,7 +20,6 @@ from admmnet.experiments.tuning import best_of, tuning_cost
 from admmnet.papers.sources import DataSource, load, loader
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.loop import run
-from admmnet.running.observer import test_error
 from admmnet.transport.local import LocalWorld
 
 

@@ -6,7 +6,6 @@ records that the run was trained on.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -18,18 +17,22 @@ from numpy.typing import NDArray
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config
-from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new, require_classes
-from admmnet.data.labels import oriented, same
+from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new
+from admmnet.data.figures import constant_figure, decided, figure, macro_error, regression_figures, scores
+from admmnet.data.labels import canonical, oriented, same
+from admmnet.data.records import in_words
 from admmnet.data.sets import public_schema
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
 from admmnet.errors import RequestError
+from admmnet.methods.tasks import LEARNS
 from admmnet.predict.model import Model, read_model
-from admmnet.solvers.losses import get_loss
-from admmnet.types import Vector
+from admmnet.types import Matrix, Vector
 
 __all__ = ["Model", "NewData", "Predictions", "evaluate", "predict", "read_model", "rows_for"]
 FILE_KEYS = {"labels", "threshold", "targets", "features", *FIXED_KEYS}
 """Keys of an encoding that count for files without named columns."""
+PROBABLE = ("logistic", "softmax")
+"""Losses whose scores are log-odds; those of others say nothing of probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,9 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
                 f"--part {part}: the run tested on {settings.test}, nothing was drawn from {new.data}: name one"
                 " of them with --data, and drop --part"
             )
-    return load_new(settings, model.feature_names, part=part, labelled=labelled)
+    rows = load_new(settings, model.feature_names, part=part, labelled=labelled)
+    _require_same_task(model, rows)
+    return rows
 
 
 def _settings(model: Model, new: NewData) -> DataSettings:
@@ -181,65 +186,90 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
     assert rows.y is not None  # labels were asked for
-    real = _real(model, rows)
-    if not real:
-        require_classes(rows, "evaluate")
+    y, task, classes = rows.y, rows.task, len(rows.labels)
     with _one_thread():
-        scores = [rows.X @ theta for theta in (model.consensus, *map(model.vector, range(len(model.theta))))]
-    figure = _mean_square if real else _share_wrong
-    consensus, *errors = (figure(score, rows.y) for score in scores)
+        models = [model.consensus, *map(model.vector, range(len(model.theta)))]
+        found = [scores(rows.X, theta, classes) for theta in models]
+    consensus, *errors = (figure(task, score, y) for score in found)
     facts: dict[str, Any] = {
         "run": str(model.folder),
+        "task": task,
+        "metric": "mean-squared-error" if task == "real" else "error",
         "data": {
             "name": rows.name,
             "part": chosen,
-            "rows": len(rows.y),
-            "negative": None if real else rows.labels[0],
-            "positive": None if real else rows.labels[1],
+            "rows": len(y),
+            "negative": rows.labels[0] if task == "binary" else None,
+            "positive": rows.labels[1] if task == "binary" else None,
         },
         "error": {
             "consensus": consensus,
             "mean": float(np.mean(errors)),
             "std": float(np.std(errors)),
         },
+        "majority_error": None if task == "real" else constant_figure(task, y),
+        "log_loss": None,
+        "confusion": None,
+        "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)],
     }
-    per_agent = {"per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)]}
-    if real:
-        assert rows.target is not None  # `_real` has looked
-        facts["error"]["root_in_units"] = math.sqrt(consensus) * rows.target.reach
-        facts |= {"metric": "mean-squared-error", "variance": float(np.var(rows.y))}
-        return facts | dict.fromkeys(("majority_error", "log_loss", "confusion")) | per_agent
-    return facts | _of_classes(scores[0], rows.y, logistic=model.config.loss == "logistic") | per_agent
+    if rows.target is not None:
+        facts["error"] |= regression_figures(consensus, y, rows.target.reach)
+        facts["variance"] = constant_figure(task, y)
+    elif task == "classes":
+        facts["error"]["macro"] = macro_error(found[0], y)
+        facts |= {"classes": list(rows.labels), "confusion": _confusion(found[0], y)}
+    else:
+        facts["confusion"] = _confusion_of_two(found[0], y)
+    if model.config.loss in PROBABLE:
+        facts["log_loss"] = float(np.mean(-_log_probability(found[0], y)))
+    return facts
 
 
-def _mean_square(score: Vector, y: Vector) -> float:
-    return float(np.mean(np.square(score - y)))
+def _confusion(score: Matrix, y: Vector) -> list[list[int]]:
+    """Number of rows of a class (outer) that were given another (inner)."""
+    counts = np.zeros((score.shape[1],) * 2, dtype=int)
+    np.add.at(counts, (y.astype(int), decided("classes", score).astype(int)), 1)
+    return [[int(count) for count in row] for row in counts]
 
 
-def _share_wrong(score: Vector, y: Vector) -> float:
-    return float(np.mean((score > 0.0) != (y > 0.0)))
-
-
-def _of_classes(score: Vector, y: Vector, *, logistic: bool) -> dict[str, Any]:
-    """What classes have besides errors; scores of losses that are not logistic are no log-odds."""
+def _confusion_of_two(score: Vector, y: Vector) -> dict[str, int]:
     ahead, positive = score > 0.0, y > 0.0
-    share = float(np.mean(positive))
     counts = {
         "true_positive": ahead & positive,
         "false_positive": ahead & ~positive,
         "true_negative": ~ahead & ~positive,
         "false_negative": ~ahead & positive,
     }
-    return {
-        "majority_error": min(share, 1.0 - share),
-        "log_loss": float(np.mean(get_loss("logistic").value(score, y))) if logistic else None,
-        "confusion": {name: int(np.sum(which)) for name, which in counts.items()},
-    }
+    return {name: int(np.sum(which)) for name, which in counts.items()}
 
 
-def _real(model: Model, rows: NewRows) -> bool:
-    """Whether rows have real targets, and the model was trained on such."""
-    return rows.task == "regression" and model.config.baseline and model.config.loss == "squared"
+def _log_probability(score: Vector | Matrix, y: Vector) -> Vector:
+    """Logarithm of the probability that logistic or softmax scores give to labels, shape (m,), in nats."""
+    if score.ndim == 1:
+        return np.asarray(-np.logaddexp(0.0, -y * score))
+    top = score.max(axis=1)
+    own = score[np.arange(len(y)), y.astype(int)]
+    return np.asarray(own - top - np.log(np.exp(score - top[:, None]).sum(axis=1)))
+
+
+def _require_same_task(model: Model, rows: NewRows) -> None:
+    """Refuse rows with other labels than the model was trained with.
+
+    Raises
+    ------
+    RequestError
+        It says what both have.
+    """
+    if rows.task != model.task:
+        raise RequestError(
+            f"the model in {model.folder} learned {LEARNS[model.task]}, and {rows.name} has"
+            f" {in_words(rows.task, rows.labels)}: take rows of its own kind"
+        )
+    if model.classes and tuple(map(canonical, rows.labels)) != tuple(map(canonical, model.classes)):
+        raise RequestError(
+            f"{rows.name} declares the classes {', '.join(rows.labels)}, the model in {model.folder} has"
+            f" {', '.join(model.classes)}: declare the same in the same order"
+        )
 
 
 def _one_thread() -> AbstractContextManager[Any]:
@@ -273,18 +303,30 @@ class Predictions:
     row : ndarray of int, shape (m,)
         Number of the record in its file or set, from 1.
     score : ndarray, shape (m,)
-        x . theta.
+        x . theta; of three classes or more the largest of them.
     probability : ndarray, shape (m,)
-        Of the positive label, 1 / (1 + exp(-score)).
+        Of the positive label, 1 / (1 + exp(-score)); of three classes or more that of the predicted one. nan where
+        the loss of the run has none.
     prediction : tuple of str
-        The positive label value where the score is positive, else the negative one; of real targets the
-        value in the target's own unit.
+        The positive label value where the score is positive, else the negative one; the class of the largest
+        score; of real targets the value in the target's own unit.
+    classes : tuple of str
+        Names of three classes or more, else empty.
+    probabilities : ndarray, shape (m, K)
+        Of those classes, by softmax; no column where there are none.
     """
 
     row: NDArray[np.intp]
     score: Vector
     probability: Vector
     prediction: tuple[str, ...]
+    classes: tuple[str, ...]
+    probabilities: Matrix
+
+    @property
+    def probable(self) -> bool:
+        """Whether there are probabilities."""
+        return not np.isnan(self.probability).any()
 
 
 def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predictions:
@@ -311,15 +353,20 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     """
     theta = model.vector(agent)
     rows = rows_for(model, new, labelled=False)
-    real = _real(model, rows)
-    if not real:
-        require_classes(rows, "predict")
     with _one_thread():
-        score = rows.X @ theta
+        score = scores(rows.X, theta, len(rows.labels))
+    probable = model.config.loss in PROBABLE
+    if rows.task == "classes":
+        best = np.argmax(score, axis=1)
+        weights = np.exp(score - score.max(axis=1, keepdims=True))
+        all_of = weights / weights.sum(axis=1, keepdims=True) if probable else np.full_like(score, np.nan)
+        at = np.arange(len(best)), best
+        words = tuple(rows.labels[k] for k in best.tolist())
+        return Predictions(rows.which + 1, score[at], all_of[at], words, rows.labels, all_of)
     # scores of other losses are no log-odds
-    logistic = model.config.loss == "logistic"
-    probability = np.exp(-np.logaddexp(0.0, -score)) if logistic else np.full_like(score, np.nan)
-    words = tuple(rows.labels[s > 0.0] for s in score.tolist())
-    if real and rows.target is not None:
+    probability = np.exp(-np.logaddexp(0.0, -score)) if probable else np.full_like(score, np.nan)
+    if rows.target is not None:
         words = tuple(repr(value) for value in rows.target.unscaled(score).tolist())
-    return Predictions(rows.which + 1, score, probability, words)
+    else:
+        words = tuple(rows.labels[s > 0.0] for s in score.tolist())
+    return Predictions(rows.which + 1, score, probability, words, (), np.zeros((len(score), 0)))

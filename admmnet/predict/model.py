@@ -13,11 +13,14 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
-from admmnet.data import ENCODING
+from admmnet.data import ENCODING, Task, declared_task
+from admmnet.data.schema import parse_schema
 from admmnet.errors import RequestError
 from admmnet.types import Matrix, Vector
 
 KEYS = ("theta", "consensus", "feature_names")
+CLASSES = "classes"
+"""Further key of a model of three classes or more."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class Model:
     ----------
     folder : Path
         The run folder.
-    theta : ndarray, shape (N, d)
-        Vector of every agent.
-    consensus : ndarray, shape (d,)
+    theta : ndarray, shape (N, d), or (N, K, d) of K > 2 classes
+        Model of every agent.
+    consensus : ndarray, shape (d,) or (K, d)
         Their average.
     feature_names : tuple of str
         The d names.
+    classes : tuple of str
+        The K names; empty of two classes and of real targets.
     config : RunConfig
         Settings of the run.
     encoding : dict or None
@@ -46,9 +51,18 @@ class Model:
     feature_names: tuple[str, ...]
     config: RunConfig
     encoding: dict[str, Any] | None
+    classes: tuple[str, ...] = ()
+
+    @property
+    def task(self) -> Task:
+        """What its labels were, as the settings of the run declare it."""
+        if self.classes:
+            return "classes"
+        read = None if self.encoding is None else parse_schema(self.encoding).task
+        return read or declared_task(self.config)
 
     def vector(self, agent: int | None = None) -> Vector:
-        """Vector (d,) of an agent, or the consensus.
+        """Model (d,) or (K, d) of an agent, or the consensus.
 
         Raises
         ------
@@ -80,34 +94,39 @@ def read_model(folder: Path) -> Model:
     RequestError
         If a file is missing, as in an unfinished run, or damaged.
     """
-    theta, consensus, names = _arrays(folder)
+    theta, consensus, names, classes = _arrays(folder)
     config = load_saved(folder)
-    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING))
+    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING), classes)
 
 
-def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...]]:
+def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...]]:
     path = folder / "model.npz"
     if not path.is_file():
         raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             theta, consensus, names = (archive[key] for key in KEYS)
+            classes = archive[CLASSES] if CLASSES in archive.files else np.zeros(0, np.str_)
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None
     sound = (
-        theta.ndim == 2
+        theta.ndim == (3 if len(classes) else 2)
+        and classes.dtype.kind == "U"
+        and theta.shape[1:-1] == classes.shape[: theta.ndim - 2]
         and theta.dtype == consensus.dtype == np.float64
         and names.dtype.kind == "U"
-        and theta.shape[1:] == consensus.shape == names.shape
+        and theta.shape[1:] == consensus.shape
+        and theta.shape[-1:] == names.shape
         and 0 not in theta.shape
         and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
     )
     if not sound:
         raise RequestError(
             f"{path} is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names"
-            f" {names.shape} must be finite (N, d), (d,), and d texts): take the original run folder"
+            f" {names.shape} must be finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d)): take"
+            " the original run folder"
         )
-    return theta, consensus, tuple(str(name) for name in names)
+    return theta, consensus, tuple(map(str, names)), tuple(map(str, classes))
 
 
 def _encoding(path: Path) -> dict[str, Any] | None:

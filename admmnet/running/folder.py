@@ -165,10 +165,16 @@ def _earlier(path: Path, start: int) -> list[str]:
     return [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
 
 
-def write_model(path: Path, theta: Matrix, feature_names: Sequence[str]) -> None:
-    """model.npz: theta (N, d) of released vectors, their mean, and the names of the d features; no pickle."""
-    names = np.array(feature_names, dtype=np.str_)
-    np.savez(path, theta=theta, consensus=theta.mean(axis=0), feature_names=names)
+def write_model(path: Path, theta: Matrix, feature_names: Sequence[str], classes: Sequence[str] = ()) -> None:
+    """model.npz: theta (N, d) of released vectors, their mean, and the names of the d features; no pickle.
+
+    Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides.
+    """
+    arrays: dict[str, Any] = {"feature_names": np.array(feature_names, dtype=np.str_)}
+    if classes:
+        arrays["classes"] = np.array(classes, dtype=np.str_)
+        theta = theta.reshape(len(theta), len(classes), -1)
+    np.savez(path, theta=theta, consensus=theta.mean(axis=0), **arrays)
 
 
 def sha256(path: Path) -> str:

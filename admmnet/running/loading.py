@@ -8,14 +8,16 @@ from dataclasses import replace
 import networkx as nx
 
 from admmnet.config.modes import check_loaded
-from admmnet.config.run_config import RunConfig
-from admmnet.data import DataSettings, Records, load, load_sparse, require_classes
+from admmnet.config.run_config import RunConfig, check_task
+from admmnet.data import DataSettings, Records, load, load_sparse
+from admmnet.data.records import in_words
 from admmnet.data.settings import form_of
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.graph import load_topology
 from admmnet.graph.specs import is_random
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods import METHODS
+from admmnet.methods.tasks import require_task
 from admmnet.running.faults import schedule_of
 from admmnet.running.readout import gossip_rounds
 from admmnet.transport import World
@@ -91,6 +93,8 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
         raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
     if config.answer == "gossip":
         gossip_rounds(graph)  # refused here rather than after the run
+    if loader is None:
+        check_task(config)
     mine = dealt(config, graph, world).owners[world.rank]
     usual = load_whole if kind.verb == "none" else load
     data = (loader or usual)(config.section(DataSettings), count, mine)
@@ -102,9 +106,7 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
             "records and shown by the model: declare it in [data.schema], or accept it with --data-dependent"
         )
     kind.require_covered(accepted=accepted)
-    if kind.task(config) == "binary":
-        flag = f"--loss {config.loss}" if "real" in kind.tasks else f"--algorithm {config.algorithm}"
-        require_classes(data, flag)
+    require_task(config, data.task, in_words(data.task, data.labels), data.name)
     return config, graph, data
 
 
@@ -136,7 +138,9 @@ def held(config: RunConfig, graph: nx.Graph, world: World, data: Records, *, giv
         try:
             holder = kind.of(
                 [shards.pop(i) for i in block],
-                task=method.task(config),
+                task=data.task,
+                classes=data.classes if data.task == "classes" else 2,
+                bounded=data.task == "real",
                 unit=method.unit_rows(config),
                 dependent=config.data_dependent,
                 copy=given and not config.simulation,

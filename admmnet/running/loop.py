@@ -184,7 +184,8 @@ def _run(
         if is_writer(transport):
             if plan.data.encoding is not None:
                 run_folder.write_json(folder / ENCODING, plan.data.encoding)
-            run_folder.write_model(folder / "model.npz", theta, plan.data.feature_names)
+            names = plan.data.labels if plan.data.task == "classes" else ()
+            run_folder.write_model(folder / "model.npz", theta, plan.data.feature_names, names)
             run_folder.write_json(folder / "summary.json", summary)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from admmnet.data import Records
+from admmnet.data.figures import test_errors
 from admmnet.faults.clock import VirtualClock
 from admmnet.faults.model import FaultModel
 from admmnet.holder.holder import Holder, SimulatedHolder
@@ -16,25 +17,6 @@ from admmnet.running.node import Node
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Matrix, Vector
-
-
-def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
-    """Share of wrong predictions; +1 is predicted where the score is positive. nan without test records."""
-    return float(np.mean((X @ theta > 0.0) != (y > 0.0))) if len(y) else float("nan")
-
-
-def test_errors(data: Records, theta: Matrix) -> Vector:
-    """Test figure of every row of theta (B, d): share of wrong predictions, or mean squared error of real targets."""
-    X, y = data.X_test, data.y_test
-    if data.target is not None:
-        return np.array([float(np.mean(np.square(X @ own - y))) if len(y) else np.nan for own in theta])
-    if len(theta) == 1 or not len(y):
-        return np.array([test_error(X, y, own) for own in theta])
-    wrong = (X @ theta.T > 0.0) != (y > 0.0)[:, None]
-    return np.asarray(wrong.mean(axis=0))
-
-
-test_error.__test__ = test_errors.__test__ = False  # type: ignore[attr-defined]
 
 
 class Observer:

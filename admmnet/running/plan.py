@@ -17,6 +17,7 @@ from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
+from admmnet.holder.known import LabelKind
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS, fixed, only_filled
 from admmnet.methods.base import AgentPlan, Facts, Method
@@ -126,7 +127,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     config = delta_for_all(config, world, owners, counts)
     accounts = run_on_all(world, lambda: open_accounts(config, counts, owners[world.rank]))
     try:
-        method, agents = decide(config, graph, world, owners, Public(counts, width), accounts)
+        public = Public(counts, width, data.task, data.classes)
+        method, agents = decide(config, graph, world, owners, public, accounts)
         keeps = config.checkpoint_every is not None
         run_on_all(world, lambda: rehearse(method, agents, holders, checkpoints=keeps))
     except BaseException:
@@ -144,10 +146,12 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
 
 
 class Public(NamedTuple):
-    """n_i of all agents, each by its owner's word, and d."""
+    """n_i of all agents, each by its owner's word, d, and what the labels are, with the number of classes."""
 
     counts: Mapping[int, int]
     width: int
+    task: LabelKind = "binary"
+    classes: int = 2
 
 
 def decide(
@@ -171,7 +175,7 @@ def decide(
     targets = {i: _target(config, i, accounts.get(i)) for i in mine}
     shared = METHODS[config.algorithm].verb != "none" and config.budgeted and config.method == "proven"
     nominal = _nominal(config, world, owners, targets) if shared else {}
-    facts = Facts(graph, public.counts, public.width, nominal)
+    facts = Facts(graph, public.counts, public.width, nominal, public.task, public.classes)
     method = run_on_all(world, lambda: METHODS[config.algorithm](config, facts))
 
     def plans() -> dict[int, AgentPlan]:

@@ -70,6 +70,7 @@ class Loss(Protocol):
 class Bounded:
     """Bounds of a loss from those of its derivatives: |phi'| <= ``steepest``, phi'' <= 1 / ``flatness``."""
 
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary"})
     smooth: ClassVar[bool] = True
 
     @property
@@ -237,6 +238,7 @@ class Huber(Bounded):
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", _usable(self.width))
 
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "real"})
     smooth: ClassVar[bool] = False  # phi'' jumps at residuals -K and K.
 
     def value(self, u: Vector, y: Vector) -> Vector:
@@ -276,6 +278,8 @@ class Squared(Bounded):
     """
 
     name: str = "squared"
+
+    tasks: ClassVar[frozenset[str]] = frozenset({"binary", "classes", "real"})
 
     def value(self, u: Vector, y: Vector) -> Vector:
         """Loss of each record, 0 or more."""
@@ -317,6 +321,11 @@ def one_score(loss: Loss) -> None:
     """
     if loss.name == "softmax":
         raise RequestError(SCORES)
+
+
+def tasks_of(loss: object) -> frozenset[str]:
+    """Labels that a loss learns, of "binary", "classes" and "real": its ``tasks``; binary where it has none."""
+    return frozenset(getattr(loss, "tasks", ("binary",)))
 
 
 def _usable(width: float) -> float:

@@ -25,6 +25,7 @@ class Softmax:
 
     name: str = "softmax"
 
+    tasks: ClassVar[frozenset[str]] = frozenset({"classes"})
     smooth: ClassVar[bool] = True
 
     def value(self, u: Matrix, y: Vector) -> Vector:

@@ -119,7 +119,7 @@ def test_columns_are_declared_or_dropped(write: Write) -> None:
     [
         ({"lable": "y"}, r"unknown key data\.schema\.lable; the keys are"),
         ({"label": 3}, r"data\.schema\.label must be a column name, got 3"),
-        ({"labels": ["a"]}, r"must be \[negative, positive\], got \['a'\]"),
+        ({"labels": ["a"]}, r"must be \[negative, positive\], or three classes or more, got \['a'\]"),
         ({"labels": ["a", "a"]}, "holds 'a' twice"),
         ({"features": 0}, "features must be a whole number, 1 or more, got 0"),
         ({"drop": "id"}, r"data\.schema\.drop must be a list"),
@@ -266,7 +266,7 @@ def test_own_files_read_nothing_from_rows(
         ({"data": "x-{agent}.csv", "test": "t-{agent}.csv"}, "the test set is one public file"),
         ({"data": "x-{agent}.csv", "test": "t.csv", "split": "dirichlet:1"}, "the files are the shards"),
         ({"data": "x.npz", "schema": {"columns": {"a": {"kind": "categorical"}}}}, "goes with csv files"),
-        ({"data": "x.csv", "schema": {"labels": ["1", "1.0"]}}, "must be two different values"),
+        ({"data": "x.csv", "schema": {"labels": ["1", "1.0"]}}, "must be different values"),
     ],
 )
 def test_settings_refusals(others: dict[str, Any], words: str) -> None:

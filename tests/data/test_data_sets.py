@@ -216,7 +216,7 @@ def test_a_declaration_is_sound(known: DataSet) -> None:
             {"data": "mnist:10"},
             "unknown data 'mnist:10': did you mean mnist:1\\? the names are .*mnist:DIGIT",
         ),
-        ({"data": "mnist"}, "unknown data 'mnist'"),
+        ({"data": "mnist", "task": "binary"}, "'mnist', whose labels are 10 classes: drop --task"),
         ({"data": "ipums:usa.txt"}, "FILE must be an extract in csv form"),
         ({"data": "ipums:a-{agent}.csv"}, "is one extract, without {agent}"),
         ({"data": "kddcup99", "test": "official"}, "it takes no --test, only --test-fraction"),

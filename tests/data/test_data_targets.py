@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from admmnet.data import DataSettings, Target, load_new, load_sparse, require_classes
+from admmnet.data import DataSettings, Target, load_new, load_sparse
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every, refusal
 
@@ -21,7 +21,7 @@ SCHEMA = {"label": "y", "targets": [0, 10]}
 def test_the_range_becomes_minus_one_to_one(write: Write) -> None:
     path = write("t.csv", CSV)
     records = every(path, schema=SCHEMA, test=path)
-    assert records.task == "regression"
+    assert records.task == "real"
     assert records.preprocessing == "public-bounds"
     assert records.target == Target(0, 10, 5)
     np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
@@ -36,7 +36,7 @@ def test_every_form_of_file_has_targets(write: Write, tmp_path: Path) -> None:
         records = every(path, features=2, schema={"targets": [0, 10]}, test=path)
         np.testing.assert_allclose(records.y_test, [-1, 1, -0.5, -1, 1], rtol=0, atol=1e-15)
     sparse = load_sparse(DataSettings(data=svm, features=2, schema={"targets": [0, 10]}, test=svm))
-    assert sparse.task == "regression"
+    assert sparse.task == "real"
     np.testing.assert_array_equal(sparse.shards[0][1], records.y_test)
     bad = write("u.svm", "1 1:1\nnan 1:1\n")
     assert "line 2, column 'label': 'nan' is not finite" in refusal(
@@ -76,20 +76,13 @@ def test_the_mean_is_data_dependent(write: Write) -> None:
     new = load_new(request, records.feature_names)
     np.testing.assert_array_equal(new.y, records.y_test)
     assert new.target == records.target
-    assert new.task == "regression"
+    assert new.task == "real"
     with pytest.raises(RequestError, match="--centre mean would be read from the rows"):
         load_new(replace(request, schema=SCHEMA), records.feature_names)
 
 
-def test_what_needs_classes_refuses(write: Write) -> None:
+def test_what_goes_with_classes_alone(write: Write) -> None:
     path = write("t.csv", CSV)
-    records = every(path, schema=SCHEMA, test=path)
-    with pytest.raises(RequestError, match=r"--loss logistic needs two classes, and t\.csv has real targets"):
-        require_classes(records, "--loss logistic")
-    new = load_new(DataSettings(data=path, schema=SCHEMA), records.feature_names)
-    with pytest.raises(RequestError, match="evaluate needs two classes"):
-        require_classes(new, "evaluate")
-    require_classes(every("census"), "--loss logistic")
     assert "--split dirichlet:1 deals by class, and t.csv has real targets" in refusal(
         path, schema=SCHEMA, test=path, split="dirichlet:1"
     )
@@ -102,7 +95,7 @@ def test_a_threshold_makes_classes(write: Write) -> None:
     path = write("t.csv", CSV)
     schema = {"label": "y", "threshold": 2.5}
     records = every(path, schema=schema, test=path)
-    assert records.task == "classification"
+    assert records.task == "binary"
     assert records.preprocessing == "public-bounds"
     np.testing.assert_array_equal(records.y_test, [-1, 1, -1, -1, 1])
     new = load_new(DataSettings(data=path, schema=schema), records.feature_names)

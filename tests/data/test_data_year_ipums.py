@@ -39,7 +39,7 @@ def test_year_prediction(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         every("year-prediction-msd", data_dir=folder)
     records = every("year-prediction-msd", data_dir=folder, test_fraction=0.25)
-    assert records.task == "regression"
+    assert records.task == "real"
     assert records.preprocessing == "public-bounds"
     assert records.X_test.shape == (10, 91)
     numbers = np.array([[float(cell) for cell in line.split(",")] for line in text.splitlines()])

@@ -264,7 +264,7 @@ def test_one_call_at_a_time(made: CompareResult, people: str, tmp_path: Path) ->
         (
             {"settings": {"schema": {"targets": [-1.0, 1.0]}}},
             RequestError,
-            "compare counts wrong predictions, and .* has real targets",
+            "learns two classes, and .* has real targets",
         ),
     ],
 )

@@ -229,5 +229,5 @@ def test_targets_go_with_the_squared_loss() -> None:
     X, _ = records()
     holder, guard = Holder(X, X[:, 0], task="real"), MemoryLedger(None, "proven", "zero-out")
     Door(holder, 0, SINGLE_SITE_LOSSES["squared"], guard, agent_streams(0, 3))
-    with pytest.raises(RequestError, match="these are targets"):
+    with pytest.raises(RequestError, match="learns the task binary, and these labels are real"):
         Door(holder, 0, LOGISTIC, guard, agent_streams(0, 3))

@@ -197,9 +197,9 @@ def test_labels_and_losses_agree() -> None:
     X, y = records("classes")
     ledger: Any = Book()
     for loss, task, words in (
-        (Logistic(), "classes", "these are 4 classes: take softmax"),
-        (Softmax(), "binary", "take logistic"),
-        (Softmax(), "real", "take squared or huber"),
+        (Logistic(), "classes", "learns the task binary, and these labels are classes"),
+        (Softmax(), "binary", "these labels are binary"),
+        (Softmax(), "real", "learns the task classes, and these labels are real"),
     ):
         labels = y if task == "classes" else np.where(y > 1.0, 1.0, -1.0)
         at: LabelKind = task  # type: ignore[assignment]

@@ -92,7 +92,8 @@ def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, capsy
     words = ["evaluate", str(people_run), "--data", str(new)]
     assert run_command_line([*words, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert list(facts) == ["run", "data", "error", "majority_error", "log_loss", "confusion", "per_agent"]
+    figures = ["error", "majority_error", "log_loss", "confusion", "per_agent"]
+    assert list(facts) == ["run", "task", "metric", "data", *figures]
     assert list(facts["error"]) == ["consensus", "mean", "std"]
     assert facts["data"] == {
         "name": "new.csv",

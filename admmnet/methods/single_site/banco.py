@@ -31,6 +31,7 @@ class BANCO(SingleSite):
     name = "banco"
     Settings = BANCOSettings
     lacks = frozenset({"regularisation"})
+    tasks = frozenset({"binary"})
     one_pass = True
 
     def defaults(self) -> dict[str, Any]:

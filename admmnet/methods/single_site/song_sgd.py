@@ -30,6 +30,7 @@ class SongSGD(SingleSite):
 
     name = "song-sgd"
     Settings = SongSGDSettings
+    tasks = frozenset({"binary"})
     one_pass = True
 
     def defaults(self) -> dict[str, Any]:

@@ -1,0 +1,89 @@
+"""How good a model is on labelled rows: what runs, comparisons and evaluations report."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from admmnet.data.records import Records
+from admmnet.data.schema import Task
+from admmnet.types import Matrix, Vector
+
+
+def scores(X: Any, theta: Vector, classes: int) -> Vector | Matrix:
+    """Scores of rows (m, d): shape (m,), or (m, K) of three or more classes, whose theta is (K, d) flattened."""
+    if classes > 2:
+        theta = theta.reshape(classes, -1).T
+    return np.asarray(X @ theta)
+
+
+def decided(task: Task, score: Vector | Matrix) -> Vector:
+    """Labels (m,) by scores: +1 where a score is positive, the class of the largest, or the score itself."""
+    if task == "classes":
+        return np.asarray(np.argmax(score, axis=1), dtype=np.float64)
+    return np.where(score > 0.0, 1.0, -1.0) if task == "binary" else score
+
+
+def figure(task: Task, score: Vector | Matrix, y: Vector) -> float:
+    """Share of wrong predictions, or mean squared error of real targets; nan without rows."""
+    if not len(y):
+        return math.nan
+    if task == "real":
+        return float(np.mean(np.square(score - y)))
+    return float(np.mean(decided(task, score) != y))
+
+
+def macro_error(score: Matrix, y: Vector) -> float:
+    """Share of wrong predictions in a class, averaged over the classes that occur, shape of ``score`` (m, K)."""
+    wrong = decided("classes", score) != y
+    return float(np.mean([np.mean(wrong[y == each]) for each in np.unique(y)]))
+
+
+def test_error(X: Matrix, y: Vector, theta: Vector) -> float:
+    """Share of wrong predictions of two classes; +1 is predicted where the score is positive. nan without records."""
+    return figure("binary", X @ theta, y)
+
+
+def test_errors(data: Records, theta: Matrix) -> Vector:
+    """Test figure of every model, a row of theta (B, d) or (B, K d), as ``figure`` has it."""
+    X, y, task = data.X_test, data.y_test, data.task
+    if task == "binary" and len(theta) > 1 and len(y):
+        wrong = (X @ theta.T > 0.0) != (y > 0.0)[:, None]
+        return np.asarray(wrong.mean(axis=0))
+    if task == "classes" and (theta == theta[0]).all():  # agents that hold one model
+        return np.full(len(theta), figure(task, scores(X, theta[0], data.classes), y))
+    return np.array([figure(task, scores(X, own, data.classes), y) for own in theta])
+
+
+test_error.__test__ = test_errors.__test__ = False  # type: ignore[attr-defined]
+
+
+def constant_figure(task: Task, y: Vector) -> float:
+    """Figure of what looks at no row: always the more frequent class of these labels, or their mean; nan without."""
+    if not len(y):
+        return math.nan
+    if task == "real":
+        return float(np.var(y))
+    return 1.0 - float(np.unique(y, return_counts=True)[1].max()) / len(y)
+
+
+def further_figures(data: Records, theta: Vector) -> dict[str, float]:
+    """Figures beside a model's error: macro error of classes; of targets RMSE, also in their unit, and R^2.
+
+    R^2 = 1 - MSE / variance of the test targets: 0 is what their mean has. Nothing for two classes, or no records.
+    """
+    y = data.y_test
+    if data.task == "binary" or not len(y):
+        return {}
+    score = scores(data.X_test, theta, data.classes)
+    if data.target is None:
+        return {"macro": macro_error(score, y)}
+    return regression_figures(figure("real", score, y), y, data.target.reach)
+
+
+def regression_figures(square: float, y: Vector, reach: float) -> dict[str, float]:
+    """RMSE, R^2 (nan where the targets do not vary) and RMSE in the targets' unit, of a mean squared error."""
+    spread, root = constant_figure("real", y), math.sqrt(square)
+    return {"rmse": root, "r2": 1.0 - square / spread if spread else math.nan, "root_in_units": root * reach}

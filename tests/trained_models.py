@@ -56,7 +56,15 @@ def trained(folder: Path, **settings: Any) -> Path:
 
 def unseeded_census(folder: Path) -> Path:
     """A simulation with secret noise."""
-    return trained(folder / "run", algorithm="pp-admm", topology="path:3", rounds=2, seed=None, data_seed=4)
+    return trained(
+        folder / "run",
+        algorithm="pp-admm",
+        topology="path:3",
+        rounds=2,
+        seed=None,
+        data_seed=4,
+        loss="logistic",
+    )
 
 
 def trained_on_people(folder: Path, **settings: Any) -> Path:

@@ -220,6 +220,7 @@ class GammaRelease:
 def _method(algorithm: str, **settings: Any) -> Method:
     """Proven form between two agents of as many records, whose penalty is all their convexity."""
     penalty: dict[str, Any] = {"eta": 0.5 * CONVEXITY, "proximal": 0.0, "regularisation": 0.0}
+    penalty["loss"] = "logistic"
     config = fixed(RunConfig(algorithm=algorithm, method="proven", beta=BETA, **penalty, **settings))
     return METHODS[algorithm](config, Facts(nx.path_graph(2), dict.fromkeys((0, 1), RECORDS), 2, {}))
 

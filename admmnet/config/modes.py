@@ -6,7 +6,7 @@ import os
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.sets import OFFICIAL
-from admmnet.data.settings import AGENT, IPUMS, form_of
+from admmnet.data.settings import AGENT, IPUMS, form_of, parse_split
 from admmnet.errors import RequestError
 
 SIMULATE = (
@@ -74,7 +74,7 @@ def _refused(config: RunConfig) -> list[str]:
         wrong.append(f"--test {config.test}, which is a file of its own records")
     if config.test_fraction is not None:
         wrong.append("--test-fraction, which publishes a draw of the records")
-    if config.split != "iid":
+    if parse_split(config.split).by_value:
         wrong.append(f"--split {config.split}, which deals by the records' values and shows the shard sizes")
     return wrong
 

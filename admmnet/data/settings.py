@@ -71,7 +71,7 @@ class DataSettings:
         "iid",
         "data",
         "how records go to agents",
-        metavar="iid|dirichlet:A|by-column:NAME",
+        metavar="iid|dirichlet:A|by-column:NAME|sizes:A:B:...|zipf:S",
         scope="network",
         chosen=True,
     )
@@ -141,29 +141,60 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class Split:
-    """A parsed `--split`: how the training records are dealt to the agents."""
+    """A parsed `--split`: how the training records are dealt to the agents.
 
-    kind: Literal["iid", "dirichlet", "by-column"]
+    Attributes
+    ----------
+    kind : str
+    concentration : float
+        A of ``dirichlet:A``.
+    column : str
+        Of ``by-column:NAME``.
+    shares : tuple of float
+        Of ``sizes:A:B:...``, one an agent, in any unit.
+    exponent : float
+        S of ``zipf:S``: agent i has a share proportional to 1/(i + 1)^S.
+    """
+
+    kind: Literal["iid", "dirichlet", "by-column", "sizes", "zipf"]
     concentration: float = 0.0
     column: str = ""
+    shares: tuple[float, ...] = ()
+    exponent: float = 0.0
+
+    @property
+    def by_value(self) -> bool:
+        """Whether what a record holds decides where it goes."""
+        return self.kind in ("dirichlet", "by-column")
 
 
 def parse_split(text: str) -> Split:
-    """Parse `iid`, `dirichlet:A` or `by-column:NAME`."""
+    """Parse the forms of `--split`: docs/data.md, "Shards"."""
     kind, _, rest = text.partition(":")
     if text == "iid":
         return Split("iid")
     if kind == "dirichlet" and rest:
-        try:
-            concentration = float(rest)
-        except ValueError:
-            concentration = math.nan
-        if not (math.isfinite(concentration) and concentration > 0):
-            raise RequestError(f"--split {text}: A must be a finite number above 0, such as dirichlet:0.5")
-        return Split("dirichlet", concentration=concentration)
+        return Split("dirichlet", concentration=_positive(rest, text, "A", "dirichlet:0.5"))
     if kind == "by-column" and rest:
         return Split("by-column", column=rest)
-    raise RequestError(f"--split must be iid, dirichlet:A or by-column:NAME, got {text!r}")
+    if kind == "sizes" and rest:
+        shares = (_positive(part, text, "every share", "sizes:1:2:4") for part in rest.split(":"))
+        return Split("sizes", shares=tuple(shares))
+    if kind == "zipf" and rest:
+        return Split("zipf", exponent=_positive(rest, text, "S", "zipf:1"))
+    raise RequestError(
+        f"--split must be iid, dirichlet:A, by-column:NAME, sizes:A:B:... or zipf:S, got {text!r}"
+    )
+
+
+def _positive(part: str, text: str, what: str, example: str) -> float:
+    try:
+        number = float(part)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise RequestError(f"--split {text}: {what} must be a finite number above 0, such as {example}")
+    return number
 
 
 def form_of(path: str) -> str:

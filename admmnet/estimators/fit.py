@@ -116,7 +116,7 @@ def fit(
     promise = Target(
         config.epsilon, float(config.delta), str(config.accountant), form=str(method.settings.method)
     )
-    only_filled(config, config_of(method))
+    config = only_filled(config, config_of(method))
     plan = method.plan(0, promise)
     if kind.private:
         plan = guarded(method, plan, promise)

@@ -107,7 +107,8 @@ def single_sites() -> list[str]:
 
 def fixed(settings: Given) -> Given:
     """Replace every ``auto`` that depends on nothing but other settings."""
-    return only_filled(settings, METHODS[settings.algorithm].fixed(settings))
+    method = METHODS[settings.algorithm]
+    return only_filled(settings, method.fixed(method.with_loss(settings)))
 
 
 def only_filled(before: Given, after: Given) -> Given:

@@ -99,8 +99,10 @@ class AgentPlan:
     ----------
     eta, regularisation, proximal : float
         ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term.
+    weight : float
+        w_i of its mean loss, docs/algorithms.md (60).
     convexity : float
-        m, the least of its objectives over the run.
+        m / w_i, m the least convexity of its objectives over the run.
     noise : object
         The method's own numbers, None where there are none.
     charges : tuple of (Event, int)
@@ -113,6 +115,7 @@ class AgentPlan:
     eta: float = 0.0
     regularisation: float = 0.0
     proximal: float = 0.0
+    weight: float = 1.0
     convexity: float = 0.0
     noise: Any = None
     charges: Charges = ()
@@ -170,8 +173,9 @@ class Agent:
 
     @property
     def convexity(self) -> float:
-        """M = lambda/N + 2 eta |B_i| + p of the round's objective, whatever the trouble."""
-        return self.plan.regularisation + 2.0 * self.plan.eta * self.degree + self.plan.proximal
+        """M_i / w_i, m_i = lambda/N + 2 eta |B_i| + p of the round's objective, whatever the trouble: (62)."""
+        whole = self.plan.regularisation + 2.0 * self.plan.eta * self.degree + self.plan.proximal
+        return whole / self.plan.weight
 
 
 class Method:
@@ -223,18 +227,21 @@ class Method:
     settings: MethodSettings
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
-        self.settings = settings
+        self.settings = self.with_loss(settings)
         self.facts = facts
 
     @classmethod
     def check_problem(cls, settings: MethodSettings) -> None:
-        """Check the loss and its width, and whether a proof covers them.
+        """Check the loss and its width, and whether a proof covers them; what is still ``auto`` can be neither.
 
         Raises
         ------
         RequestError
             Naming the setting and the remedy.
         """
+        settings = cls.with_loss(settings)
+        if settings.loss == "auto":
+            return
         loss = get_loss(settings.loss, settings.loss_width)
         if cls.private and not math.isfinite(loss.lipschitz()):
             raise RequestError(
@@ -246,6 +253,11 @@ class Method:
                 f"loss = {settings.loss!r} goes with method = 'proven': the papers' proofs ask for a loss that is "
                 "twice differentiable"
             )
+
+    @classmethod
+    def with_loss(cls, settings: Given) -> Given:
+        """Settings with a loss in place of ``auto``; who goes by the labels' kind fills it in when it is made."""
+        return filled(settings, loss="logistic")
 
     @classmethod
     def fixed(cls, settings: Given) -> Given:

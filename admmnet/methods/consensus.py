@@ -16,11 +16,14 @@ import numpy as np
 from admmnet.holder.answers import Released
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
-from admmnet.methods.settings import ConsensusSettings, MethodSettings
+from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
 from admmnet.types import Matrix, Vector
 
 PLAIN_REGULARISATION = 1e-4
 """Default of the forms that need none for privacy, other than the proven ones (0)."""
+
+HINGE_WIDTH = 1.0
+"""Half-width of the smoothed hinge that is the loss of the proven forms: docs/defaults.md."""
 
 
 def apart(contact: Contact | None, neighbours: Sequence[int], lost: Collection[int]) -> Contact | None:
@@ -123,16 +126,31 @@ class ConsensusMethod(Method):
             wanted = [self.wanted_convexity(i) for i in range(len(degrees))]
             self.settings = filled(self.settings, eta=typical_penalty(wanted, degrees))
 
+    @classmethod
+    def with_loss(cls, settings: Given) -> Given:
+        """Smoothed hinge for the proven forms, unless a loss is asked for; logistic for the papers'."""
+        if settings.loss == "auto" and settings.method == "proven":
+            return filled(settings, loss="smoothed-hinge", loss_width=HINGE_WIDTH)
+        return super().with_loss(settings)
+
     def least_regularisation(self) -> float:
         """Weight lambda where the settings leave it open: what the method needs, 0 for the proven forms."""
         return PLAIN_REGULARISATION if self.published else 0.0
+
+    def weight(self, agent: int) -> float:
+        """w_i of an agent's mean loss, eq. (60); 1 in the papers' forms.
+
+        Its own n_i is its holder's count; the other agents' are their word, and move the mean alone.
+        """
+        counts = self.facts.counts
+        return 1.0 if self.published else counts[agent] * len(counts) / sum(counts.values())
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""
         raise NotImplementedError
 
     def objective(self, agent: int) -> AgentPlan:
-        """Penalty, regulariser and self-term of an agent, eqs. (17), (21); its noise is not decided yet."""
+        """Penalty, regulariser, self-term and weight of an agent, eqs. (21), (62); its noise is not decided yet."""
         settings, graph = self.settings, self.facts.graph
         eta, share = float(settings.eta), float(settings.regularisation) / len(graph)
         penalty = 2.0 * eta * graph.degree(agent)
@@ -140,16 +158,17 @@ class ConsensusMethod(Method):
             proximal = missing_convexity(self.wanted_convexity(agent), share, penalty)
         else:
             proximal = float(settings.proximal)
-        return AgentPlan(eta, share, proximal, share + penalty + proximal)
+        weight = self.weight(agent)
+        return AgentPlan(eta, share, proximal, weight, (share + penalty + proximal) / weight)
 
     def start(self, agent: Agent, width: int) -> ConsensusState:
         """Everything at zero."""
         return ConsensusState.zero(agent.degree, width)
 
     def linear_term(self, agent: Agent) -> Vector:
-        """Linear coefficient of this round's objective besides the loss, eqs. (3), (16), (35)."""
+        """Linear coefficient of this round's objective over w_i, besides the loss: eqs. (3), (16), (35), (62)."""
         state: ConsensusState = agent.state
-        return state.linear_term(agent.plan.eta, agent.plan.proximal, agent.contact)
+        return state.linear_term(agent.plan.eta, agent.plan.proximal, agent.contact) / agent.plan.weight
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Eqs. (4) and (36)."""

@@ -21,7 +21,7 @@ def balanced_convexity(noise: float, radius: float) -> float:
     return noise / (radius * math.pow(max(1.0, QUIET / noise), GROWTH))
 
 
-def least_convexity(rho: float, releases: int, records: int, curvature: float, delta: float) -> float:
+def least_convexity(rho: float, releases: int, records: float, curvature: float, delta: float) -> float:
     """Convexity below which curvature would eat the budget, eq. (20).
 
     Condition (L) of docs/privacy.md Theorem 3 at the order where zCDP with this rho is converted, solved for

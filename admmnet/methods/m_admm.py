@@ -53,27 +53,28 @@ class MADMM(Rival):
     def check(self, agent: int, own: AgentPlan) -> None:
         """Also refuse a penalty too small to carry noise, or that grows to where no solve can be certified."""
         super().check(agent, own)
-        if 2.0 * own.eta * self.facts.graph.degree(agent) < LEAST_PENALTY:
+        penalty = 2.0 * own.eta * self.facts.graph.degree(agent) / own.weight
+        if penalty < LEAST_PENALTY:
             raise RequestError(
-                f"eta = {own.eta:g} makes the penalty 2 eta |B_i| smaller than {LEAST_PENALTY:g}: m-admm's noise is "
-                "perturbed centres in it, which would overflow; raise --eta"
+                f"eta = {own.eta:g} makes the penalty 2 eta |B_i| / w_i smaller than {LEAST_PENALTY:g}: m-admm's noise "
+                "is perturbed centres in it, which would overflow; raise --eta"
             )
         rounds, growth = int(self.settings.rounds), float(self.settings.growth)
-        log = math.log(2.0 * own.eta * self.facts.graph.degree(agent)) + (rounds - 1) * math.log(growth)
+        log = math.log(penalty) + (rounds - 1) * math.log(growth)
         if log > math.log(MOST_PENALTY):
             raise RequestError(
-                f"growth = {growth:g} makes the penalty 2 eta |B_i| exceed {MOST_PENALTY:g} within {rounds} rounds, "
-                "where no solve reaches beta: lower --growth, --rounds or --eta"
+                f"growth = {growth:g} makes the penalty 2 eta |B_i| / w_i exceed {MOST_PENALTY:g} within {rounds} "
+                "rounds, where no solve reaches beta: lower --growth, --rounds or --eta"
             )
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eq. (29), eta sum_j ||(theta_i + theta_j)/2 + e - theta||^2: linear in e up to a constant."""
         plan, noise = agent.plan, agent.plan.noise
         eta = plan.eta * float(self.settings.growth) ** round
-        both = 2.0 * eta * agent.degree
+        both = 2.0 * eta * agent.degree / plan.weight
         measurement = GammaMinimiser(
-            agent.state.linear_term(eta, plan.proximal, agent.contact),
-            agent.convexity + (both - 2.0 * plan.eta * agent.degree),
+            agent.state.linear_term(eta, plan.proximal, agent.contact) / plan.weight,
+            agent.convexity + (both - 2.0 * plan.eta * agent.degree / plan.weight),
             self.beta,
             noise.rate,
             noise.sigma2,

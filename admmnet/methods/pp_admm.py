@@ -38,7 +38,7 @@ class PerturbedNoise(NamedTuple):
     gate: Any = None
 
 
-def sigma_objective(rho: float, records: int, lipschitz: float) -> float:
+def sigma_objective(rho: float, records: float, lipschitz: float) -> float:
     """sigma1 at which the linear part of Theorem 3 costs rho: (2 G / n) / sqrt(2 rho), eq. (18)."""
     return 2.0 * lipschitz / (records * math.sqrt(2.0 * rho))
 
@@ -89,8 +89,12 @@ class PPADMM(ConsensusMethod):
         return 0.0 if self.rule is None else self.rule.regularisation
 
     def wanted_convexity(self, agent: int) -> float:
-        """Balance of noise and bias, and what keeps curvature cheap, eqs. (19), (20)."""
-        n, G, c1 = self.facts.counts[agent], self.loss.lipschitz(), self.loss.curvature_bound()
+        """Balance of noise and bias, and what keeps curvature cheap, eqs. (19), (20) with n_i / w_i records, (63)."""
+        n, G, c1 = (
+            self.facts.counts[agent] / self.weight(agent),
+            self.loss.lipschitz(),
+            self.loss.curvature_bound(),
+        )
         rho, releases = self.facts.nominal[agent] * (1.0 - self.gate_share), self.releases
         noise = sigma_objective(rho / releases, n, G) * math.sqrt(self.facts.width)
         balanced = balanced_convexity(noise, RADIUS)
@@ -141,7 +145,7 @@ class PPADMM(ConsensusMethod):
         return Draft(noise._replace(gate=gate), (*((event, self.releases) for event in release), *asked))
 
     def minimiser(self, agent: Agent) -> PerturbedMinimiser:
-        """Release of this round, eqs. (5)-(7)."""
+        """Release of this round, eqs. (5)-(7), its objective over w_i: (62)."""
         noise: PerturbedNoise | PublishedNoise = agent.plan.noise
         return PerturbedMinimiser(
             self.linear_term(agent),

@@ -31,7 +31,7 @@ class RSettings(NoisySettings):
 
 @dataclass(slots=True)
 class RecycledState(ConsensusState):
-    """With the gradient of f_i + e . theta at the last vector, made of released vectors: eq. (32)."""
+    """With the gradient of f_i + e . theta / w_i at the last vector, made of released vectors: eq. (32)."""
 
     gradient: Vector | None = None
 
@@ -82,7 +82,8 @@ class RADMM(Rival):
             return None
         theta: Vector = answer.value
         # what the optimality condition says of grad f_i + e, at the released vector
-        state.gradient = -(answer.used.linear + (agent.convexity - plan.regularisation) * theta)
+        own = agent.convexity - plan.regularisation / plan.weight
+        state.gradient = -(answer.used.linear + own * theta)
         return theta
 
     def _recycle(self, agent: Agent) -> Vector | None:
@@ -90,7 +91,8 @@ class RADMM(Rival):
         state, plan, gamma = agent.state, agent.plan, float(self.settings.gamma)
         if state.gradient is None:
             return None
-        linear = state.linear_term(plan.eta, 0.0, agent.contact) + state.gradient - gamma * state.theta
+        linear = state.linear_term(plan.eta, 0.0, agent.contact) / plan.weight
+        linear = linear + state.gradient - gamma * state.theta
         state.gradient = None  # used once: the agent may be offline in the next round that would make another
-        step: Vector = -linear / (2.0 * plan.eta * agent.degree + gamma)
+        step: Vector = -linear / (2.0 * plan.eta * agent.degree / plan.weight + gamma)
         return step

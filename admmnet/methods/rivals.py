@@ -53,7 +53,7 @@ class PureNoise(NamedTuple):
     penalty: float | None
 
 
-def least_convexity_pure(epsilon: float, records: int, curvature: float, *, logistic: bool) -> float:
+def least_convexity_pure(epsilon: float, records: float, curvature: float, *, logistic: bool) -> float:
     """Convexity at which curvature takes nothing of epsilon (logistic), or half: eq. (27)."""
     kappa = (1.0 - ROOM) * epsilon / 8.0 if logistic else math.expm1(0.5 * epsilon)
     return curvature / (records * kappa)
@@ -87,7 +87,7 @@ class Rival(ConsensusMethod):
 
     def wanted_convexity(self, agent: int) -> float:
         """Balance of noise and bias, and what keeps curvature cheap, eqs. (20), (27)."""
-        n, c1 = self.facts.counts[agent], self.loss.curvature_bound()
+        n, c1 = self.facts.counts[agent] / self.weight(agent), self.loss.curvature_bound()  # eq. (63)
         epsilon = pure_epsilon(self.facts.nominal[agent] / self.reading)
         norm = self.facts.width * 2.0 * self.loss.lipschitz() / (n * epsilon)
         least = least_convexity_pure(epsilon, n, c1, logistic=self.logistic)

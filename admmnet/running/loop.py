@@ -259,6 +259,7 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         method=str(config.method),
         algorithm=config.algorithm,
         loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,
+        weight=None if own.weight == 1.0 else own.weight,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
         preprocessing=plan.data.preprocessing if plan.method.covered else "data-dependent",

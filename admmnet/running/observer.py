@@ -125,12 +125,13 @@ class Observer:
         rows[:, 1] = [agent.releases for agent in agents]
         rows[:, 2] = [8 * node.agent.numbers for node in block]
         if self._simulation:
-            share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eq. (1)
+            share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eqs. (1), (61)
+            weights = np.array([agent.plan.weight for agent in agents])
             rows[:, 3] = self._losses(block, theta)
-            rows[:, 4] = rows[:, 3] + [0.5 * share * float(own @ own) for own in theta]
+            rows[:, 4] = weights * rows[:, 3] + [0.5 * share * float(own @ own) for own in theta]
             rows[:, 5] = [np.linalg.norm(own - consensus) for own in theta]
             rows[:, 6] = self._losses(block, np.broadcast_to(consensus, theta.shape))
-            rows[:, 7] = rows[:, 6] + 0.5 * share * float(consensus @ consensus)
+            rows[:, 7] = weights * rows[:, 6] + 0.5 * share * float(consensus @ consensus)
         return rows
 
     def judge(self, theta: Matrix, extra: int) -> None:

@@ -277,7 +277,11 @@ def _nominal(
         most = plain(Target(*config.budget_of(agent)))
         return type(rho) in (int, float) and LEAST_LEFT * most < rho <= most * (1.0 + 1e-6)
 
-    own = run_on_all(world, lambda: {i: plain(target) for i, target in targets.items()})
+    def unspent(target: Target) -> Target:
+        """At any order where nothing is spent: a resumed first run finds an order that its own plan has chosen."""
+        return replace(target, order=None) if target.spent is not None and target.spent.rho == 0.0 else target
+
+    own = run_on_all(world, lambda: {i: plain(unspent(target)) for i, target in targets.items()})
     return gather_owned(world, owners, own, valid, "budget left (rho)")
 
 

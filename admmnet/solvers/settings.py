@@ -12,16 +12,16 @@ class ProblemSettings:
     """Loss and regulariser."""
 
     loss: str = setting(
-        "logistic",
+        "auto",
         "problem",
-        "loss function",
-        metavar="logistic|smoothed-hinge|huber|squared|NAME",
+        "loss function; auto: what suits the method (docs/losses.md)",
+        metavar="auto|logistic|smoothed-hinge|huber|squared|NAME",
         chosen=True,
     )
     loss_width: float | Auto = setting(
         "auto",
         "problem",
-        "half-width of the quadratic part of smoothed-hinge (auto: 0.5) and huber (auto: 1)",
+        "half-width of the quadratic part of smoothed-hinge (auto: 0.5, or 1 where --loss is auto) and huber (auto: 1)",
         within="[1e-06, 1e+06]",
         scope="network",
     )

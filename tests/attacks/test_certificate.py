@@ -27,6 +27,7 @@ TARGET = Target(
     WIDTH,
     {
         "algorithm": "pp-admm",
+        "loss": "logistic",
         "epsilon": 2.0 * EPSILON,
         "rounds": 2,
         "eta": 0.5 * CONVEXITY,

@@ -17,9 +17,11 @@ import pytest
 from admmnet import RunConfig, run
 from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import config_of, own_settings
+from admmnet.errors import RequestError
 from admmnet.holder import SimulatedHolder
 from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals
 from admmnet.methods.base import AgentPlan, Facts
+from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.running.plan import Plan, Public, decide
@@ -205,9 +207,37 @@ def test_what_fixed_chooses_for_the_rivals() -> None:
         if algorithm == "m-admm":
             assert (proven.growth, published.growth) == (1.0, 1.02)
     wide: dict[str, Any] = {"loss": "smoothed-hinge", "loss_width": 1.0}
-    for gamma, words in ((0.25, {}), (1.0, {"loss": "huber"}), (0.5, wide)):
+    for gamma, words in ((0.25, {"loss": "logistic"}), (1.0, {"loss": "huber"}), (0.5, wide), (0.5, {})):
         assert decided(nx.path_graph(3), algorithm="r-admm", **words).config.gamma == gamma
     assert decided(nx.path_graph(3), algorithm="r-admm", gamma=0.0).config.gamma == 0.0
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"])
+def test_published_forms_and_equal_sizes_have_weight_one(algorithm: str) -> None:
+    sizes = [70, 300, 5000]
+    published = decided(nx.complete_graph(3), sizes, algorithm=algorithm, method="published", epsilon=20.0)
+    assert [agent.weight for agent in published.agents] == [1.0] * 3
+    for n in (1, 7, 6999, 333_333):
+        facts = Facts(nx.path_graph(7), dict.fromkeys(range(7), n), 3, dict.fromkeys(range(7), 0.1))
+        method = METHODS[algorithm](fixed(RunConfig(algorithm=algorithm, delta=1e-4)), facts)
+        assert isinstance(method, ConsensusMethod)
+        assert [method.weight(i) for i in range(7)] == [1.0] * 7
+
+
+def test_the_loss_that_suits_the_method() -> None:
+    for algorithm in ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"):
+        proven = fixed(RunConfig(algorithm=algorithm))
+        assert (proven.loss, proven.loss_width) == ("smoothed-hinge", 1.0)
+        published = fixed(RunConfig(algorithm=algorithm, method="published"))
+        assert (published.loss, published.loss_width) == ("logistic", "auto")
+        narrow = fixed(RunConfig(algorithm=algorithm, loss_width=0.25))
+        assert (narrow.loss, narrow.loss_width) == ("smoothed-hinge", 0.25)
+        # a loss that is asked for keeps its own width
+        assert fixed(RunConfig(algorithm=algorithm, loss="smoothed-hinge")).loss_width == "auto"
+    for algorithm in ("admm", "sdca", "dp-scd"):
+        assert fixed(RunConfig(algorithm=algorithm)).loss == "logistic"
+    with pytest.raises(RequestError, match="the logistic loss has no width"):
+        RunConfig(algorithm="pp-admm", method="published", loss_width=0.5)
 
 
 # who gets the self-term
@@ -230,12 +260,22 @@ def test_agents_of_equal_degree_need_none() -> None:
     assert decided(nx.cycle_graph(6)).proximal == pytest.approx((0.0,) * 6, abs=1e-12)
 
 
-def test_small_shards_get_the_self_term_and_do_not_burden_the_others() -> None:
+def test_weights_make_up_for_sizes_and_a_poor_budget_gets_the_self_term() -> None:
     sizes = [7000, 7000, 7000, 7000, 100]
-    decision = decided(nx.complete_graph(5), sizes)
-    assert decision.eta == pytest.approx(decided(nx.complete_graph(5)).eta, rel=1e-12)
-    assert decision.proximal[:4] == pytest.approx((0.0,) * 4, abs=1e-12)
-    assert decision.proximal[4] > decision.eta
+    decision, equal = decided(nx.complete_graph(5), sizes), decided(nx.complete_graph(5), 5620)
+    # eq. (63): all want what an agent of the mean size wants
+    assert decision.eta == pytest.approx(equal.eta, rel=1e-12)
+    assert decision.proximal == pytest.approx((0.0,) * 5, abs=1e-12)
+    weights = [agent.weight for agent in decision.agents]
+    assert weights == pytest.approx([n / 5620 for n in sizes], rel=1e-15)
+    assert sum(weights) == pytest.approx(5.0, rel=1e-15)
+    # eq. (62): convexity over the weight, and one and the same noise in the weighted problem
+    whole = [w * agent.convexity for w, agent in zip(weights, decision.agents, strict=True)]
+    assert whole == pytest.approx([equal.agents[0].convexity] * 5, rel=1e-12)
+    noise = [w * agent.noise.sigma1 for w, agent in zip(weights, decision.agents, strict=True)]
+    assert noise == pytest.approx([equal.agents[0].noise.sigma1] * 5, rel=1e-9)
+    kappa = [1.0 / (n * agent.convexity) for n, agent in zip(sizes, decision.agents, strict=True)]
+    assert kappa == pytest.approx([kappa[0]] * 5, rel=1e-12)  # over the loss's curvature bound
     poor = decided(nx.complete_graph(5), epsilon=4.0, budgets={"2": {"epsilon": 0.1}})
     assert poor.proximal[2] > 0.0
     assert poor.proximal[0] == pytest.approx(0.0, abs=1e-12)

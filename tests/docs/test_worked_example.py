@@ -132,7 +132,7 @@ def test_its_first_broadcast_is_the_step_of_the_page(tmp_path: Path) -> None:
         ((_, event, _),) = result.ledgers[agent].events
         assert isinstance(event, Gaussian)
         b = event.sigma * agent_streams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
-        step = LocalSolver(X, y, get_loss("logistic")).data_gradient(np.zeros(X.shape[1])) + b
+        step = LocalSolver(X, y, get_loss("smoothed-hinge", 1.0)).data_gradient(np.zeros(X.shape[1])) + b
         # at zero all but gradient and noise vanish: one factor, the same in every coordinate
         factors = -result.theta[agent] / step
         np.testing.assert_allclose(factors, np.median(factors), rtol=1e-4)

@@ -42,7 +42,17 @@ def command(capsys: pytest.CaptureFixture[str]) -> Compare:
 
 
 def grid(people: str, out: Path) -> list[str]:
-    words = ["--algorithms", "admm,pp-admm", "--epsilons", "5,50", "--seeds", "0:2", *FLAGS]
+    words = [
+        "--algorithms",
+        "admm,pp-admm",
+        "--epsilons",
+        "5,50",
+        "--seeds",
+        "0:2",
+        *FLAGS,
+        "--loss",
+        "logistic",
+    ]
     return [*words, "--data", people, "-o", str(out)]
 
 

@@ -28,7 +28,7 @@ Said = list[dict[int, Vector | None]]
 def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, Plan, Said]:
     """Run a seeded simulation on a path of five, whose ends have one neighbour and its middle two."""
     world, plans = RecordingWorld(), list[Plan]()
-    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA} | settings
+    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA, "loss": "logistic"} | settings
     config = RunConfig(data=str(path), out=str(folder), **values)
     result = run(config, world=world, on_start=plans.append)
     return result, plans[0], world.sent
@@ -40,17 +40,26 @@ def charges(folder: Path) -> list[list[tuple[int, Any]]]:
 
 
 class ProvenNetwork(Network):
-    """Eqs. (3), (4) with a self-term (p_i/2) ||theta - theta_i||^2 for every agent."""
+    """Eqs. (3), (4) with a self-term (p_i/2) ||theta - theta_i||^2 for every agent, and the weights (60)."""
 
-    def __init__(self, path: Path, eta: float, regularisation: float, proximal: tuple[float, ...]) -> None:
-        super().__init__(shards_of(path, 5), nx.path_graph(5), eta, regularisation)
+    def __init__(
+        self,
+        path: Path,
+        eta: float,
+        regularisation: float,
+        proximal: tuple[float, ...],
+        split: str = "iid",
+    ) -> None:
+        super().__init__(shards_of(path, 5, split), nx.path_graph(5), eta, regularisation, weighted=True)
         self.proximal = proximal
 
     def convexity(self, i: int) -> float:
         return self.locals[i].share + 2 * self.eta * len(self.graph[i]) + self.proximal[i]
 
     def primal(self, i: int, b1: Vector) -> Vector:
+        """Minimise (61) with w_i b1, in which b1 is the noise of the problem over w_i."""
         f, dual, own, p = self.locals[i], self.dual[i], self.theta[i], self.proximal[i]
+        b1 = f.weight * b1
         midpoints = [(own + self.theta[j]) / 2 for j in self.graph[i]]
 
         def value(t: Vector) -> float:
@@ -103,6 +112,7 @@ class Replay:
             agents[0].eta,
             float(plan.config.regularisation),
             tuple(agent.proximal for agent in agents),
+            plan.config.split,
         )
         self.noise = [agent.noise for agent in agents]
         most = getattr(plan.config, "max_releases", plan.config.rounds)

@@ -49,8 +49,8 @@ def write_problem(folder: Path, records: int, features: int) -> Path:
     return path
 
 
-def shards_of(path: Path, agents: int) -> Shards:
-    return load(DataSettings(data=str(path)), agents, range(agents)).shards
+def shards_of(path: Path, agents: int, split: str = "iid") -> Shards:
+    return load(DataSettings(data=str(path), split=split), agents, range(agents)).shards
 
 
 def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:

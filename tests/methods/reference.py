@@ -36,25 +36,26 @@ def minimiser(value: Callable[[Vector], float], gradient: Any, hessian: Any, siz
 
 
 class Local:
-    """f_i of eq. (1) and its derivatives; ``share`` is lambda/N."""
+    """f_i of eq. (1), or (61) with a weight of the mean loss, and its derivatives; ``share`` is lambda/N."""
 
-    def __init__(self, X: Matrix, y: Vector, share: float) -> None:
-        self.X, self.y, self.share = X, y, share
+    def __init__(self, X: Matrix, y: Vector, share: float, weight: float = 1.0) -> None:
+        self.X, self.y, self.share, self.weight = X, y, share, weight
 
     def losses(self, theta: Vector) -> Vector:
         return np.logaddexp(0.0, -self.y * (self.X @ theta))
 
     def value(self, theta: Vector) -> float:
-        return float(self.losses(theta).mean() + self.share * (theta @ theta) / 2)
+        return float(self.weight * self.losses(theta).mean() + self.share * (theta @ theta) / 2)
 
     def gradient(self, theta: Vector) -> Vector:
-        weights = -self.y * sigmoid(-self.y * (self.X @ theta))
+        weights = -self.weight * self.y * sigmoid(-self.y * (self.X @ theta))
         return np.asarray(self.X.T @ weights / len(self.y) + self.share * theta)
 
     def hessian(self, theta: Vector) -> Matrix:
         p = sigmoid(self.X @ theta)
         return np.asarray(
-            (self.X * (p * (1 - p))[:, None]).T @ self.X / len(self.y) + self.share * np.eye(len(theta))
+            (self.X * (self.weight * p * (1 - p))[:, None]).T @ self.X / len(self.y)
+            + self.share * np.eye(len(theta))
         )
 
     def clipped(self, theta: Vector, loss_clip: float, penalty_clip: float) -> float:
@@ -73,12 +74,21 @@ def pooled_optimum(locals_: list[Local], size: int) -> Vector:
     )
 
 
-class Network:
-    """Equations (3), (4) and (5): the last words of every agent, and the duals."""
+def weights_of(shards: Shards) -> list[float]:
+    """Eq. (60)."""
+    counts = np.array([len(shards[i][1]) for i in sorted(shards)])
+    return [float(w) for w in counts / counts.mean()]
 
-    def __init__(self, shards: Shards, graph: nx.Graph, eta: float, regularisation: float) -> None:
+
+class Network:
+    """Equations (3), (4) and (5): the last words of every agent, and the duals; weighted by (60) where asked."""
+
+    def __init__(
+        self, shards: Shards, graph: nx.Graph, eta: float, regularisation: float, *, weighted: bool = False
+    ) -> None:
         self.graph, self.eta = graph, eta
-        self.locals = [Local(*shards[i], regularisation / len(graph)) for i in sorted(graph)]
+        weights = weights_of(shards) if weighted else [1.0] * len(graph)
+        self.locals = [Local(*shards[i], regularisation / len(graph), weights[i]) for i in sorted(graph)]
         self.size = shards[0][0].shape[1]
         self.theta = [np.zeros(self.size) for _ in self.locals]
         self.dual = [np.zeros(self.size) for _ in self.locals]

@@ -73,8 +73,18 @@ def proven_rate(epsilon0: float, n: int, m: float) -> float:
 class RivalNetwork(Network):
     """What the agents of a path say, one equation a method."""
 
-    def __init__(self, problem: Path, strengths: Strengths, noise: list[RivalNoise], seed: int) -> None:
-        super().__init__(shards_of(problem, 5), nx.path_graph(5), strengths.eta, strengths.regularisation)
+    def __init__(
+        self,
+        problem: Path,
+        strengths: Strengths,
+        noise: list[RivalNoise],
+        seed: int,
+        *,
+        split: str = "iid",
+        weighted: bool = True,
+    ) -> None:
+        shards = shards_of(problem, 5, split)
+        super().__init__(shards, nx.path_graph(5), strengths.eta, strengths.regularisation, weighted=weighted)
         self.strengths, self.noise = strengths, noise
         self.streams = Streams(5, seed)
         self.recycled: list[Vector] = [np.zeros(self.size)] * 5
@@ -90,7 +100,7 @@ class RivalNetwork(Network):
         Without the loss, as in (33), gamma takes the self-term's place.
         """
         f, own, one = self.locals[i], self.theta[i], np.eye(self.size)
-        p = self.strengths.proximal[i] if loss else self.strengths.gamma
+        p, phi = self.strengths.proximal[i] if loss else f.weight * self.strengths.gamma, f.weight * phi
         centres = [(own + self.theta[j]) / 2 + moved for j in self.graph[i]]
 
         def value(t: Vector) -> float:
@@ -112,14 +122,15 @@ class RivalNetwork(Network):
         return theta_hat + self.streams.normal(i, Purpose.OUTPUT, self.noise[i].sigma2, self.size)
 
     def dvp(self, i: int, t: int) -> Vector:
-        """(28)."""
-        e = self.streams.gamma_norm(i, self.noise[i].rate, self.size)
+        """(28), whose noise and ridge are those of the problem over w_i."""
+        e = self.locals[i].weight * self.streams.gamma_norm(i, self.noise[i].rate, self.size)
         return self.release(i, self.argmin(i, 2 * (self.dual[i] + e / 2), self.eta, 0 * e, self.noise[i].phi))
 
     def m_admm(self, i: int, t: int) -> Vector:
         """(29)."""
         eta = self.eta * self.strengths.growth**t
-        e = self.streams.gamma_norm(i, 2 * eta * len(self.graph[i]) * self.noise[i].rate, self.size)
+        penalty = 2 * eta * len(self.graph[i]) / self.locals[i].weight
+        e = self.streams.gamma_norm(i, penalty * self.noise[i].rate, self.size)
         return self.release(i, self.argmin(i, 2 * self.dual[i], eta, e, 0.0))
 
     def r_admm(self, i: int, t: int) -> Vector:
@@ -127,7 +138,7 @@ class RivalNetwork(Network):
         own, dual, zero = self.theta[i], self.dual[i], np.zeros(self.size)
         if t % 2:
             return self.argmin(i, self.recycled[i] + 2 * dual, self.eta, zero, 0.0, loss=False)
-        e = self.streams.gamma_norm(i, self.noise[i].rate, self.size)
+        e = self.locals[i].weight * self.streams.gamma_norm(i, self.noise[i].rate, self.size)
         said = self.release(i, self.argmin(i, 2 * dual + e, self.eta, zero, 0.0))
         around = np.sum([own + self.theta[j] for j in self.graph[i]], axis=0)
         p, degree = self.strengths.proximal[i], len(self.graph[i])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from admmnet import read_run
 from admmnet.methods.pp_admm import PerturbedNoise
 from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
 from admmnet.rng import Purpose, agent_streams
@@ -31,8 +32,10 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [{}, {"eta": 0.05, "proximal": 0.2, "regularisation": 0.1}, {"eta": 0.05, "proximal": 0.0}],
     ids=["auto", "explicit", "no-self-term"],
 )
-def test_pp_admm(release: str, strength: dict[str, float], problem: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", ["iid", "sizes:1:9:3:2:6"])
+def test_pp_admm(split: str, release: str, strength: dict[str, float], problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"algorithm": "pp-admm", "release": release, "rounds": 6, "epsilon": 8.0}
+    words["split"] = split
     result, plan, said = play(problem, tmp_path / "run", **words, **strength)
     replay = Replay(problem, plan)
     replay.check(said)
@@ -44,9 +47,13 @@ def test_pp_admm(release: str, strength: dict[str, float], problem: Path, tmp_pa
         assert p == (strength["proximal"],) * 5
     else:
         assert min(p[0], p[4]) > 0.0, "the ends of the path have but one neighbour"
+    books = read_run(tmp_path / "run").ledgers.values()
+    weights = [book.header.get("weight", 1.0) for book in books]
+    assert weights == pytest.approx([f.weight for f in replay.network.locals], rel=1e-14)
     for i, book in enumerate(charges(tmp_path / "run")):
         assert [(round, event.mechanism) for round, event in book] == replay.events[i]
-        n, m = len(replay.network.locals[i].y), replay.network.convexity(i)
+        f = replay.network.locals[i]
+        n, m = len(f.y), replay.network.convexity(i) / f.weight
         for _, event in book:
             if isinstance(event, ObjectivePerturbation):
                 expected = ObjectivePerturbation(
@@ -67,6 +74,10 @@ def test_the_self_term_matters_to_the_replay(problem: Path, tmp_path: Path) -> N
         replay = Replay(problem, replace(plan, agents=agents))
         with pytest.raises(AssertionError):
             replay.check(said)
+    unweighted = Replay(problem, plan)
+    unweighted.network.locals[2].weight = 1.0  # 80 of 401 records: in place of 0.9975
+    with pytest.raises(AssertionError):
+        unweighted.check(said)
 
 
 LEVELS = {"gaussian": 0.36, "above-threshold": 0.32}
@@ -168,6 +179,7 @@ def test_only_released_vectors_reach_the_linear_term(
             public -= 0.1 * np.sum([own + network.theta[j] for j in network.graph[i]], axis=0)
             part = plan.agents[i].noise
             assert isinstance(part, PerturbedNoise)
+            public = public / network.locals[i].weight
             sigma1 = part.sigma1
             if sigma1 is not None:
                 public += sigma1 * streams[i][Purpose.OBJECTIVE].standard_normal(SIZE)

@@ -16,9 +16,15 @@ from admmnet.privacy.calibrate import Target
 from admmnet.types import Vector
 
 from .recording import play, shards_of, write_problem
-from .reference import Local, pooled_optimum
+from .reference import Local, pooled_optimum, weights_of
 
-WORDS: dict[str, Any] = {"eta": 0.01, "regularisation": 0.01, "beta": 1e-12, "epsilon": 1e6}
+WORDS: dict[str, Any] = {
+    "eta": 0.01,
+    "regularisation": 0.01,
+    "beta": 1e-12,
+    "epsilon": 1e6,
+    "loss": "logistic",
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,10 @@ def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def gap(problem: Path, theta: Vector, ridge: float = 0.0) -> tuple[float, float]:
     """Excess of the objective, and distance from the pooled optimum, at the worst agent."""
-    locals_ = [Local(X, y, 0.01 / 5 + ridge) for X, y in shards_of(problem, 5).values()]
+    shards = shards_of(problem, 5)
+    locals_ = [
+        Local(*shards[i], 0.01 / 5 + w * ridge, w) for i, w in enumerate(weights_of(shards))
+    ]  # a ridge is one of the problem over w
     best = pooled_optimum(locals_, 8)
     optimum = sum(f.value(best) for f in locals_)
     excess = max(sum(f.value(t) for f in locals_) - optimum for t in theta)

@@ -33,7 +33,14 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def play(problem: Path, folder: Path, **settings: Any) -> tuple[Plan, Said]:
     """Run a seeded simulation on a path of five, whose ends have one neighbour and its middle two."""
     world, plans = RecordingWorld(), list[Plan]()
-    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA, "rounds": 5} | settings
+    values: dict[str, Any] = {
+        "topology": "path:5",
+        "seed": SEED,
+        "beta": BETA,
+        "rounds": 5,
+        "loss": "logistic",
+    }
+    values |= settings
     run(RunConfig(data=str(problem), out=str(folder), **values), world=world, on_start=plans.append)
     return plans[0], world.sent
 
@@ -50,7 +57,8 @@ def noise_of(plan: Plan) -> list[RivalNoise]:
     for i, degree in enumerate(DEGREES):
         own = plan.agents[i]
         assert isinstance(own.noise, PureNoise)
-        phi = own.noise.convexity - (own.regularisation + 2.0 * own.eta * degree + own.proximal)
+        whole = own.regularisation + 2.0 * own.eta * degree + own.proximal
+        phi = own.noise.convexity - whole / own.weight
         found.append(RivalNoise(own.noise.rate, own.noise.sigma2, phi))
     return found
 
@@ -85,7 +93,7 @@ def test_as_published(name: str, problem: Path, tmp_path: Path) -> None:
         assert (strengths.eta, strengths.regularisation) == (0.5, 1e-4)
         assert (strengths.growth, strengths.gamma) in ((1.02, 0.0), (0.0, 0.25))
     assert strengths.proximal == (0.0,) * 5
-    network = RivalNetwork(problem, strengths, [], SEED)
+    network = RivalNetwork(problem, strengths, [], SEED, weighted=False)
     rho = words["epsilon"] ** 2 / (4 * math.log(1 / DELTA))
     releases = math.ceil(rounds / 2) if algorithm == "r-admm" else rounds
     network.noise = [
@@ -122,12 +130,14 @@ PROVEN: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("split", ["iid", "sizes:3:9:3:2:6"])
 @pytest.mark.parametrize("name", PROVEN)
-def test_the_proven_forms(name: str, problem: Path, tmp_path: Path) -> None:
+def test_the_proven_forms(name: str, split: str, problem: Path, tmp_path: Path) -> None:
     algorithm = name.split()[0]
-    plan, said = play(problem, tmp_path / "run", algorithm=algorithm, epsilon=12.0, **PROVEN[name])
+    words = {"algorithm": algorithm, "epsilon": 12.0, "split": split}
+    plan, said = play(problem, tmp_path / "run", **words, **PROVEN[name])
     strengths, noise, rounds = strengths_of(plan), noise_of(plan), int(plan.config.rounds)
-    network = RivalNetwork(problem, strengths, noise, SEED)
+    network = RivalNetwork(problem, strengths, noise, SEED, split=split)
     assert_same(said, network.play(algorithm, rounds))
     assert all((part.phi > 0.0) is ("ridge" in name) for part in noise)
     if not PROVEN[name]:
@@ -135,7 +145,8 @@ def test_the_proven_forms(name: str, problem: Path, tmp_path: Path) -> None:
         assert (strengths.growth, strengths.gamma) in ((0.0, 0.0), (1.0, 0.0), (0.0, 0.25))
     # events: what Theorem 11 needs, and nothing of the state
     for i, book in enumerate(read_run(tmp_path / "run").ledgers.values()):
-        n, m = len(network.locals[i].y), network.convexity(i) + noise[i].phi
+        f = network.locals[i]
+        n, m = len(f.y), network.convexity(i) / f.weight + noise[i].phi
         expected: list[tuple[int, str]] = []
         for t in range(rounds):
             reads = algorithm != "r-admm" or t % 2 == 0
@@ -188,7 +199,7 @@ def test_other_losses_are_theirs_too(algorithm: str, problem: Path, tmp_path: Pa
             first = said[0][i]
             assert first is not None
             part, f = network.noise[i], network.locals[i]
-            m = network.convexity(i) + part.phi
+            m = network.convexity(i) / f.weight + part.phi
             e = network.streams.gamma_norm(i, part.rate, SIZE) * (-1.0 if algorithm == "m-admm" else 1.0)
             u = f.X @ first
             slope = (

@@ -28,7 +28,7 @@ from tests.planned import Planned, alone, calibrated, decided, nominal_rho
 from tests.planned import noise_at as noise_or_none
 
 GATES = ("off", "gaussian", "above-threshold")
-PP = RunConfig(algorithm="ipp-admm", gate="off", release="objective", rounds=12, beta=1e-8)
+PP = RunConfig(algorithm="ipp-admm", gate="off", release="objective", rounds=12, beta=1e-8, loss="logistic")
 IPP = PP.changed(gate="gaussian", gate_share=0.05)
 
 

@@ -236,6 +236,7 @@ class Run(NamedTuple):
 def instrumented(folder: Path, people: str, *words: str) -> Run:
     out, secrets = folder / "run", folder / "secrets.json"
     common = ("run", "--data", people, "--topology", "ring:5", "--rounds", "4", "--epsilon", "30")
+    words = ("--loss", "logistic", *words)
     process = FORKS.Process(target=main, args=(secrets, *common, *words, "-o", str(out)))
     process.start()
     process.join(DEADLINE)

@@ -156,7 +156,7 @@ def test_gossip_in_a_run(problem: Path, tmp_path: Path) -> None:
 def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, tmp_path: Path) -> None:
     from admmnet.data import DataSettings, load
 
-    words = {"method": "proven", "epsilon": 5.0, "rounds": 6, "answer": answer}
+    words = {"method": "proven", "epsilon": 5.0, "rounds": 6, "answer": answer, "loss": "logistic"}
     result, _ = play(problem, tmp_path / "run", **words)
     with np.load(tmp_path / "run" / "model.npz") as archive:
         theta, consensus = archive["theta"], archive["consensus"]

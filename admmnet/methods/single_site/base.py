@@ -83,11 +83,12 @@ class SingleSite(Method):
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
         self.records, self.features = facts.counts[0], facts.width
-        self.settings = filled(settings, **self.defaults())
+        self.settings = filled(self.settings, **self.defaults())
 
     @classmethod
     def check_problem(cls, settings: MethodSettings) -> None:
         """Check the loss, and that there is a regulariser."""
+        settings = cls.with_loss(settings)
         if settings.loss not in SINGLE_SITE_LOSSES:
             raise RequestError(
                 f"loss = {settings.loss!r} is not allowed with algorithm = {settings.algorithm!r}: "

@@ -232,8 +232,8 @@ def _is_budget(value: object) -> bool:
     return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
 
 
-_ABSENT = ("account", "mode", "delta_clipping", "loss")
-"""Keys that some headers lack: of runs without an account, of schema 1, of baselines, and with a loss of ours."""
+_ABSENT = ("account", "mode", "delta_clipping", "loss", "weight")
+"""Keys that some headers lack: without an account, of schema 1, of baselines, with a loss of ours, with weight 1."""
 _HEADER: dict[str, Callable[[Any], bool]] = {
     "agent": lambda value: is_count(value, 0),
     "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
@@ -246,6 +246,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "noise": lambda value: value in ("private", "seeded"),
     "mode": lambda value: value in (None, "simulation", "private"),
     "loss": lambda value: value is None or isinstance(value, str),
+    "weight": lambda value: value is None or is_positive(value),
     "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)

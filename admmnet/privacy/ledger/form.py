@@ -42,6 +42,8 @@ class Header:
 
     loss: str | None = None
     """Loss of an outside package, whose constants the costs rest on; None for ours."""
+    weight: float | None = None
+    """w_i of the agent's mean loss in the network's problem, where the method has one that is not 1."""
 
     def line(self) -> dict[str, Any]:
         """Return the header as the ledger keeps it."""
@@ -60,6 +62,7 @@ class Header:
             "method": self.method,
             "algorithm": self.algorithm,
             **({} if self.loss is None else {"loss": self.loss}),
+            **({} if self.weight is None else {"weight": self.weight}),
             **({"mode": self.mode} if self.mode else {}),
             "noise": self.noise,
             "preprocessing": self.preprocessing,

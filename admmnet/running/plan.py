@@ -279,7 +279,7 @@ def _nominal(
 
     def unspent(target: Target) -> Target:
         """At any order where nothing is spent: a resumed first run finds an order that its own plan has chosen."""
-        return replace(target, order=None) if target.spent is not None and target.spent.rho == 0.0 else target
+        return replace(target, spent=None, order=None) if target.spent and not target.spent.rho else target
 
     own = run_on_all(world, lambda: {i: plain(unspent(target)) for i, target in targets.items()})
     return gather_owned(world, owners, own, valid, "budget left (rho)")

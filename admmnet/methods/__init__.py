@@ -84,6 +84,8 @@ METHODS: Registry[type[Method]] = Registry(
         "dvp": "admmnet.methods.dvp:DVP",
         "m-admm": "admmnet.methods.m_admm:MADMM",
         "r-admm": "admmnet.methods.r_admm:RADMM",
+        "noisy-gd": "admmnet.methods.noisy_gd:NoisyGD",
+        "ssp": "admmnet.methods.ssp:SSP",
         "sdca": "admmnet.methods.single_site.sdca:SDCA",
         "dp-scd": "admmnet.methods.single_site.dp_scd:DPSCD",
         "seq-dp-scd": "admmnet.methods.single_site.seq_dp_scd:SeqDPSCD",

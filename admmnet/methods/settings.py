@@ -79,6 +79,11 @@ class MethodSettings(ProblemSettings, PrivacySettings):
             raise RequestError(
                 f"algorithm {self.algorithm} has no privacy, and so no proven form: drop method"
             )
+        if self.method not in self.chosen_method.forms:
+            raise RequestError(
+                f"method = {self.method!r} is not allowed with algorithm = {self.algorithm!r}: it has the form "
+                f"{' and '.join(self.chosen_method.forms)} alone"
+            )
         if not published and self.accountant == "published":
             raise RequestError(
                 "accountant = 'published' goes with method = 'published': a proven method has no published arithmetic"

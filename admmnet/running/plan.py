@@ -120,7 +120,6 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     owners = dealt(config, graph, world).owners
     given = loader is not None
     holders = run_on_all(world, lambda: held(config, graph, world, data, given=given), quoting=quoting)
-    faults = None if alone else run_on_all(world, lambda: faults_of(config, graph))
     counts = _counts(world, owners, holders)
     data = replace(data, counts=counts, shards={})
     width = _width(world, owners, data)
@@ -131,11 +130,12 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         method, agents = decide(config, graph, world, owners, public, accounts)
         keeps = config.checkpoint_every is not None
         run_on_all(world, lambda: rehearse(method, agents, holders, checkpoints=keeps))
+        config = only_filled(config, config_of(method))
+        faults = None if alone else run_on_all(world, lambda: faults_of(config, graph))
     except BaseException:
         for account in accounts.values():
             account.close()
         raise
-    config = only_filled(config, config_of(method))
     hosts = len({str(name) for name in world.gather(platform.node()) if name is not None})
     drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
     drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone

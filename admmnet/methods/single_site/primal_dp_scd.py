@@ -23,7 +23,6 @@ class PrimalDPSCD(SingleSite):
 
     name = "primal-dp-scd"
     Settings = PrimalDPSCDSettings
-    forms = ("published",)
     covered = False
 
     @classmethod

@@ -1,0 +1,131 @@
+"""Noisy gradient descent on one public point: docs/algorithms.md, eqs. (70)-(74).
+
+The agents sum noisy gradients along a spanning tree, and all take the same accelerated step (Nesterov 1983).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.sums import GradientSum
+from admmnet.methods.base import Agent, Facts, filled
+from admmnet.methods.settings import MethodSettings
+from admmnet.methods.sums import FINEST, SumMethod
+from admmnet.settings import Auto, setting
+from admmnet.types import Integers, Total, Vector
+
+REACH = {"binary": 12.0, "classes": 12.0, "real": 2.0}
+"""Q of eq. (73), squared distance that the descent is to cover, by task; of K classes K times as much."""
+FEWEST, MOST = 10, 300
+"""Range of the automatic number of rounds."""
+WIDTHS = {"smoothed-hinge": 1.0, "huber": 0.25}
+"""Widths of the losses that are taken where the settings leave the loss open."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentSettings(MethodSettings):
+    """Settings of its own."""
+
+    step_size: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "step size of noisy-gd; auto: 1 over the bound on the loss's curvature",
+        within="(0, 1e+09]",
+        tunable=True,
+    )
+
+
+@dataclass(slots=True)
+class DescentState:
+    """Public, and the same at every agent.
+
+    Attributes
+    ----------
+    theta : ndarray of shape (size,)
+        Where the last step led.
+    point : ndarray of shape (size,)
+        Where gradients are taken next.
+    steps : int
+        Steps so far; a void round takes none.
+    """
+
+    theta: Vector
+    point: Vector
+    steps: int = 0
+
+
+class NoisyGD(SumMethod):
+    """Every round each agent releases the sum of its records' gradients with discrete Gaussian noise."""
+
+    name = "noisy-gd"
+    Settings = DescentSettings
+    losses: ClassVar[dict[str, str]] = {"binary": "smoothed-hinge", "classes": "softmax", "real": "huber"}
+
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
+        if settings.loss == "auto":
+            settings = filled(settings, loss=(loss := self.losses[facts.task]), loss_width=WIDTHS.get(loss))
+        super().__init__(settings, facts)
+        step = 1.0 / (self.loss.curvature_bound() + float(self.settings.regularisation))
+        self.settings = filled(self.settings, step_size=step)
+        self.wanted = self._wanted()
+        self.settings = filled(self.settings, rounds=round(min(MOST, max(FEWEST, self.wanted))))
+
+    def _wanted(self) -> float:
+        """T of eq. (73), not held to its range: how many rounds the noise lets the descent use."""
+        vectors = max(1, self.size // self.facts.width)
+        noise = (
+            2.0 * self.loss.lipschitz() / self.records * math.sqrt(self.size * self.inverse_budgets)
+        )  # (72)
+        return math.sqrt(4.0 * REACH[self.facts.task] * vectors / (float(self.settings.step_size) * noise))
+
+    def notes(self, drowned: float) -> tuple[str, ...]:
+        """Say where the noise is expected to drown the descent."""
+        if self.wanted >= FEWEST:
+            return ()
+        return (
+            f"{self.records} records at {len(self.facts.counts)} agents and a model of {self.size} numbers: at this "
+            "epsilon the noise is expected to leave little more than the larger class (of real targets: the mean); "
+            "raise --epsilon, project to fewer features (--project), or find more records",
+        )
+
+    def unit(self) -> GradientSum:
+        """Sum of gradients at zero."""
+        return GradientSum(np.zeros(self.size), 1.0, FINEST)
+
+    def costing(self, known: Known, point: Vector, ratio: float) -> GradientSum:
+        """Sum of gradients at the point."""
+        return GradientSum.costing(known, point, ratio, self.grid)
+
+    def start(self, agent: Agent, size: int) -> DescentState:
+        """Everything at zero."""
+        return DescentState(np.zeros(size), np.zeros(size))
+
+    def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
+        """Eq. (70): the agent's noisy sum."""
+        known = self.known(self.facts.counts[agent.id])
+        answer = yield Ask(self.costing(known, agent.state.point, agent.plan.noise))
+        return answer.value if isinstance(answer, Released) else None
+
+    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+        """Take the step of eq. (74); a void round takes none."""
+        if total is None:
+            return
+        state: DescentState = agent.state
+        records = sum(self.facts.counts[i] for i in total.agents)
+        gradient = total.value * (self.grid / records)
+        gradient += float(self.settings.regularisation) * state.point
+        theta = state.point - float(self.settings.step_size) * gradient
+        momentum = state.steps / (state.steps + 3.0)
+        state.point = theta + momentum * (theta - state.theta)
+        state.theta, state.steps = theta, state.steps + 1
+
+    def model(self, agent: Agent) -> Vector:
+        """Where the last step led."""
+        found: Vector = agent.state.theta
+        return found

@@ -1,0 +1,120 @@
+"""Sufficient statistics: one noisy sum of moments and a ridge solve. docs/algorithms.md, eqs. (75)-(77).
+
+After Wang 2018, "Revisiting differentially private linear regression" (SSP; AdaSSP chooses its ridge privately, which
+costs budget; here it follows from the public noise).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.known import Known
+from admmnet.holder.measurements.sums import MomentSum, moments
+from admmnet.methods.base import Agent, Facts, filled
+from admmnet.methods.settings import Given, MethodSettings
+from admmnet.methods.sums import FINEST, SumMethod
+from admmnet.settings import Auto, setting
+from admmnet.types import Integers, Total, Vector
+
+RIDGE = 0.75
+"""Ridge over sigma sqrt(d), half the typical norm of the second moments' noise, eq. (77)."""
+SENSITIVITY = 2.0
+"""Of the moments, docs/privacy.md Theorem 21."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentSettings(MethodSettings):
+    """Settings of its own."""
+
+    ridge: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "ridge of ssp over the norm of its noise; auto: 0.75",
+        within="[0, 1e+09]",
+        tunable=True,
+    )
+
+
+@dataclass(slots=True)
+class MomentState:
+    """Model, shape (size,): zero until the sum is known."""
+
+    theta: Vector
+
+
+class SSP(SumMethod):
+    """Least squares on the moments of all records; their noisy sum is all that is ever released."""
+
+    name = "ssp"
+    Settings = MomentSettings
+    losses: ClassVar[dict[str, str]] = dict.fromkeys(("binary", "classes", "real"), "squared")
+
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
+        super().__init__(settings, facts)
+        self._solved: tuple[Total, Vector] | None = None  # agents of a process share their total
+
+    @classmethod
+    def fixed(cls, settings: Given) -> Given:
+        """One round."""
+        return filled(settings, loss="squared", rounds=1, ridge=RIDGE)
+
+    @classmethod
+    def check_problem(cls, settings: MethodSettings) -> None:
+        """Squares alone have sufficient statistics, and one message holds them."""
+        if settings.loss not in ("auto", "squared"):
+            raise RequestError(
+                f"loss = {settings.loss!r} does not go with ssp, which solves least squares: leave it out, or take "
+                "algorithm = 'noisy-gd'"
+            )
+        if settings.rounds not in ("auto", 1):
+            raise RequestError(
+                f"rounds = {settings.rounds} is not allowed with ssp, whose agents speak once: leave it out"
+            )
+
+    def unit(self) -> MomentSum:
+        """Moments of the records."""
+        return MomentSum(1.0, FINEST)
+
+    def costing(self, known: Known, point: Vector, ratio: float) -> MomentSum:
+        """Moments of the records; there is no point."""
+        return MomentSum.costing(known, ratio, self.grid)
+
+    def start(self, agent: Agent, size: int) -> MomentState:
+        """Nothing is known."""
+        return MomentState(np.zeros(size))
+
+    def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
+        """Eq. (75): the agent's noisy moments."""
+        known = self.known(self.facts.counts[agent.id])
+        answer = yield Ask(self.costing(known, agent.state.theta, agent.plan.noise))
+        return answer.value if isinstance(answer, Released) else None
+
+    def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
+        """Solve, eqs. (76), (77)."""
+        if total is None:
+            return
+        if self._solved is None or self._solved[0] is not total:
+            self._solved = total, self._solution(total)
+        agent.state.theta = self._solved[1].copy()
+
+    def _solution(self, total: Total) -> Vector:
+        width = self.facts.width
+        first, second = moments(total.value, self.grid, width, self.size // width)
+        budgets = sum(1.0 / (2.0 * self.facts.nominal[i]) for i in total.agents)
+        noise = SENSITIVITY * math.sqrt(budgets * width)
+        least = float(self.settings.ridge) * noise + float(self.settings.regularisation) * self.records
+        values, vectors = np.linalg.eigh(second)
+        solved = (first @ vectors / (np.maximum(values, 0.0) + least)) @ vectors.T
+        found: Vector = solved.ravel()
+        return found
+
+    def model(self, agent: Agent) -> Vector:
+        """Ridge regression, zero before the sum."""
+        found: Vector = agent.state.theta
+        return found

@@ -1,4 +1,4 @@
-"""noisy-gd and ssp: with next to no noise they are the pooled methods, whatever the split, and they spend what is promised."""
+"""noisy-gd and ssp: without noise they are the pooled methods, whatever the split, and they spend the promise."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def test_every_agent_spends_its_own_promise_and_all_hold_one_model(
     promised = {0: 0.5, 1: 1.0, 2: 2.0, 3: 1.0}
     table = {str(i): {"epsilon": epsilon} for i, epsilon in promised.items()}
     result = go(people, tmp_path / "run", algorithm=algorithm, epsilon=1.0, budgets=table, delta=1e-4)
-    assert (result.theta == result.theta[0]).all() and result.theta.any()
+    assert (result.theta == result.theta[0]).all()
+    assert result.theta.any()
     for i, epsilon in promised.items():
         own = result.summary["per_agent"][i]
         assert epsilon * (1 - 1e-4) < own["epsilon_proven"] <= epsilon

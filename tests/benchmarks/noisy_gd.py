@@ -3,9 +3,9 @@
     python -m tests.benchmarks.noisy_gd choose DATA_DIR [SET ...]
     python -m tests.benchmarks.noisy_gd speed DATA_DIR
 
-``choose`` runs the descent of docs/algorithms.md (70)-(74) in floating point, many noise seeds at once, on three quarters
-of the training records and judges on the last quarter: test records decide nothing. ``speed`` compares a round's sum, and
-100 rounds of a run, with what numpy needs for the two products of a gradient.
+``choose`` runs the descent of docs/algorithms.md (70)-(74) in floating point, many noise seeds at once, on three
+quarters of the training records and judges on the last quarter: test records decide nothing. ``speed`` compares a
+round's sum, and 100 rounds of a run, with what numpy needs for the two products of a gradient.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 
@@ -109,7 +110,12 @@ def speed(folder: str) -> None:
 
     def whole() -> None:
         with tempfile.TemporaryDirectory() as place:
-            given = {"algorithm": "noisy-gd", "data": "adult", "data_dir": folder, "rounds": 100}
+            given: dict[str, Any] = {
+                "algorithm": "noisy-gd",
+                "data": "adult",
+                "data_dir": folder,
+                "rounds": 100,
+            }
             run(seed=0, delta=1e-4, out=f"{place}/run", **given)
 
     times = least(

@@ -1,6 +1,6 @@
 """Every mechanism through the real door: bounds stay below what is proven, and half of its noise is found.
 
-Each bound is wrong with probability 1e-6 at most; there are 18 here, so that a true claim fails this file with
+Each bound is wrong with probability 1e-6 at most; there are 24 here, so that a true claim fails this file with
 probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDITS=N`` takes N times the trials (launch/nightly.sh).
 """
 
@@ -24,11 +24,13 @@ from admmnet.auditing.network import (
     steering,
 )
 from admmnet.auditing.sampled import SampledSteps
+from admmnet.auditing.sums import GradientRounds, MomentRelease
 from admmnet.holder import Ask, Released
-from admmnet.holder.measurements import ExactMinimiser
+from admmnet.holder.measurements import ExactMinimiser, sums
 from admmnet.holder.secrets import Secret
 from admmnet.holder.series import base, dp_scd, gradient
 from admmnet.methods.consensus import ConsensusMethod
+from admmnet.privacy.discrete import discrete_gaussian
 
 DELTA, CONFIDENCE = 1e-5, 1.0 - 1e-6
 TIMES = int(os.environ.get("ADMMNET_AUDITS", "1"))
@@ -43,6 +45,8 @@ GAUSSIAN: dict[str, tuple[Mechanism, int]] = {
     "output": (MinimiserRelease("output"), 500),
     "rounds": (AgentRounds(), 300),
     "noisy-question": (NoisyQuestion(), 600),
+    "gradient-sums": (GradientRounds(), 300),
+    "moments": (MomentRelease(), 500),
     "dp-sgd": (SampledSteps("dp-sgd", 1.0), 400),
     "dp-scd": (SampledSteps("dp-scd", 1.0), 400),
 }
@@ -57,7 +61,7 @@ OTHERS: dict[str, tuple[Mechanism, int]] = {
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_gaussian_events_show_a_good_part_of_what_is_proven(name: str) -> None:
     found = audited(*GAUSSIAN[name])
-    assert found.proven == pytest.approx(4.0, rel=1e-6)
+    assert found.proven == pytest.approx(4.0, rel=1e-4)
     assert found.lower_gaussian is not None
     assert found.holds, found
     assert found.lower_gaussian > (0.15 if TIMES == 1 else 0.6) * found.proven
@@ -78,6 +82,7 @@ def _halve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Secret, "gaussian", lambda secret, purpose, sigma, size: gaussian(secret, purpose, 0.5 * sigma, size)
     )
+    monkeypatch.setattr(sums, "discrete_gaussian", lambda rng, s, size: discrete_gaussian(rng, 0.5 * s, size))
     for module in (dp_scd, gradient):
         monkeypatch.setattr(module, "with_noise", lambda x, sigma, rng: with_noise(x, 0.5 * sigma, rng))
 
@@ -86,7 +91,7 @@ def _halve(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_half_the_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _halve(monkeypatch)
     found = audited(*GAUSSIAN[name])
-    assert found.proven == pytest.approx(4.0, rel=1e-6)  # the ledger knows nothing of it
+    assert found.proven == pytest.approx(4.0, rel=1e-4)  # the ledger knows nothing of it
     assert not found.holds, found
 
 

@@ -10,6 +10,7 @@ import argparse
 from admmnet.auditing import Mechanism, audit
 from admmnet.auditing.network import AgentRounds, GammaRelease, HeldQuestions, MinimiserRelease, NoisyQuestion
 from admmnet.auditing.sampled import SampledSteps
+from admmnet.auditing.sums import GradientRounds, MomentRelease
 
 from .common import row
 
@@ -22,6 +23,9 @@ MECHANISMS: tuple[Mechanism, ...] = (
     NoisyQuestion(12),
     HeldQuestions(),
     GammaRelease(),
+    GradientRounds(1),
+    GradientRounds(),
+    MomentRelease(),
     *(SampledSteps(method, rate) for method in ("dp-sgd", "dp-scd") for rate in (1.0, 0.5)),
 )
 

@@ -1,0 +1,212 @@
+"""Filters of (mu^2, kappa): what a plan of Gaussian events may spend, alone and in accounts of either kind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from admmnet.errors import BudgetError, CheckFailed, RequestError
+from admmnet.privacy import proven
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.calibrate import Target, gaussian_mu_left
+from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
+from admmnet.privacy.discrete import (
+    discrete_delta,
+    discrete_epsilon,
+    discrete_mu,
+    excess,
+    most_excess,
+)
+from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace
+from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.form import encode, event_line
+from admmnet.privacy.ledger.lines import digest
+
+from .accounts import HEADER, Place, opened
+
+PROMISES = [(0.1, 1e-6), (1.0, 1e-4), (4.0, 1e-5), (10.0, 1e-5)]
+
+
+def event(mu: float, dimension: int = 100, grid: float = 2.0**-30) -> DiscreteGaussian:
+    """Cost mu^2, sigma between 1 and 2 units of the coarsest grid."""
+    return DiscreteGaussian(mu * 1.5, 1.5, grid, dimension)
+
+
+# the arithmetic of Theorem 19
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
+@pytest.mark.parametrize("share", [0.0, 1e-3, 1.0])
+def test_mu_and_epsilon_invert_the_theorem(epsilon: float, delta: float, share: float) -> None:
+    kappa = share * most_excess(epsilon, delta)
+    mu = discrete_mu(epsilon, delta, kappa)
+    assert delta * (1.0 - 1e-9) <= discrete_delta(mu, kappa, epsilon) <= delta * (1.0 + 1e-15)
+    back = discrete_epsilon(mu, kappa, delta)
+    assert back == pytest.approx(epsilon, rel=1e-9)
+    assert discrete_delta(mu, kappa, back) <= delta * (1.0 + 1e-13)
+    assert mu <= gaussian_mu(epsilon, delta) <= mu * (1.0 + 3e-4)
+
+
+def test_no_epsilon_where_kappa_takes_all() -> None:
+    assert discrete_epsilon(0.3, 2e-4, 1e-4) == math.inf
+    assert discrete_epsilon(0.3, 0.0, 1e-4) == gaussian_epsilon(0.3, 1e-4)
+    with pytest.raises(ValueError, match="leaves nothing"):
+        discrete_mu(1.0, 1e-4, 1e-4)
+
+
+def test_a_discrete_gaussian_costs_as_a_gaussian_does_in_renyi_divergences() -> None:
+    """Canonne, Kamath, Steinke 2020, Proposition 5, by enumeration at s = 1.3 and a shift of 2."""
+    s, shift, j = 1.3, 2, np.arange(-45, 46)
+    p = np.exp(-(j**2) / (2.0 * s * s))
+    q = np.exp(-((j - shift) ** 2) / (2.0 * s * s))
+    curve = proven.cost(DiscreteGaussian(shift * 0.5, s * 0.5, 0.5, 1)).curve
+    for k in (0, 100, 300, 400):
+        alpha = float(ORDERS[k])
+        if alpha < 20.0:
+            exact = math.log(float(np.sum(p**alpha * q ** (1.0 - alpha)) / np.sum(p))) / (alpha - 1.0)
+            assert exact <= curve[k] * (1.0 + 1e-9)
+            assert exact == pytest.approx(curve[k], rel=1e-6), "at integer shifts exactly that of a Gaussian"
+
+
+# plans without an account
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), PROMISES)
+@pytest.mark.parametrize("rounds", [1, 7, 300])
+def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
+    epsilon: float, delta: float, rounds: int
+) -> None:
+    target = Target(epsilon, delta)
+    one = event(gaussian_mu_left(target, 100 * rounds) / math.sqrt(rounds))
+    worst = target.worst(((one, rounds),))
+    budget = target.guard(worst)
+    assert target.allows(worst)
+    assert budget.order is None
+    assert epsilon * (1.0 - 1e-3) <= worst.epsilon_proven(delta) <= epsilon
+    spent = Totals("proven")
+    for _ in range(rounds):
+        assert budget.affords(spent, (one,))
+        spent.add(one)
+    assert not budget.affords(spent, (one,))
+    assert not target.allows(target.worst(((one, rounds + 1),)))
+
+
+def test_kappa_has_a_limit_of_its_own() -> None:
+    """A rectangle: what mu^2 leaves free is nothing to kappa, nor the other way round."""
+    budget = Target(1.0, 1e-4).guard(Totals.of([(event(0.01), 1)], "proven"))
+    assert budget.kappa == most_excess(1.0, 1e-4)
+    coarse = event(1e-6, dimension=10, grid=2.0**-14)
+    count = math.floor(budget.kappa / excess(10, 1.5 * 2.0**14))
+    assert count > 10
+    assert budget.affords(Totals.of([(coarse, count)], "proven"), ())
+    assert not budget.affords(Totals.of([(coarse, count + 1)], "proven"), ())
+
+
+def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
+    """A huge epsilon: plan and guard fall back on the discrete Gaussian's own curve."""
+    target = Target(60.0, 1e-5)
+    mu = gaussian_mu_left(target)
+    assert mu == pytest.approx(math.sqrt(2.0 * target.nominal_rho()), rel=1e-9)
+    worst = target.worst(((event(mu / 3.0), 9),))
+    budget = target.guard(worst)
+    assert budget.order is not None
+    assert target.allows(worst)
+    spent = Totals.of([(event(mu / 3.0), 8)], "proven")
+    assert budget.affords(spent, (event(mu / 3.0),))
+    spent.add(event(mu / 3.0))
+    assert not budget.affords(spent, (event(mu / 3.0),))
+
+
+def test_plans_of_other_events_have_the_guard_they_had() -> None:
+    for events in ([(Gaussian(0.1, 1.0), 3)], [(Laplace(0.01, 1.0), 3)]):
+        assert Budget.for_plan(1.0, 1e-4, "proven", Totals.of(events, "proven")).kappa == 0.0
+
+
+# accounts
+
+
+def test_what_an_account_leaves(tmp_path: Path) -> None:
+    fresh = gaussian_mu_left(Target(1.0, 1e-4))
+    spent = Totals.of([(event(0.6 * fresh), 1)], "proven")
+    again = Target(1.0, 1e-4, spent=spent)
+    left = gaussian_mu_left(again)
+    assert left == pytest.approx(0.8 * fresh, rel=1e-9)
+    assert again.nominal_rho() == 0.5 * left * left
+    worst = again.worst(((event(left), 1),))
+    assert again.allows(worst)
+    assert again.guard(worst).affords(spent, (event(left),))
+    more = again.worst(((event(left * (1.0 + 1e-9)), 1),))
+    assert not again.allows(more)
+    assert not again.allows(Totals.of([(Laplace(1e-6, 1.0), 1)], "proven")), "mu^2 knows nothing of it"
+    used = Target(1.0, 1e-4, spent=Totals.of([(event(fresh), 1)], "proven"))
+    with pytest.raises(BudgetError, match=r"mu\^2 that it adds up.* raise --epsilon to 1\.483"):
+        gaussian_mu_left(used)
+    raised = replace(used, epsilon=1.483)
+    assert gaussian_mu_left(raised) == pytest.approx(fresh, rel=1e-3)
+
+
+def test_an_account_of_an_order_takes_them_by_their_curve() -> None:
+    order = best_order(Target(1.0, 1e-4).nominal_rho() * ORDERS, 1e-4)
+    target = Target(1.0, 1e-4, spent=Totals.of([(Laplace(0.01, 1.0), 100)], "proven"), order=order)
+    mu = gaussian_mu_left(target)
+    assert 0.2 < mu < gaussian_mu_left(Target(1.0, 1e-4))
+    assert target.allows(target.worst(((event(mu), 1),)))
+    assert not target.allows(target.worst(((event(mu * (1.0 + 1e-9)), 1),)))
+
+
+def test_a_gaussian_plan_opens_an_account_without_order(place: Place) -> None:
+    """Output perturbation is such a plan; the account goes on with such plans and no others."""
+    place.run("first", epsilon=1.0, release="output")
+    book = audit.read(place.file(), account=True)
+    assert book.header["order"] is None
+    assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
+    before = place.file().read_bytes()
+    with pytest.raises(
+        RequestError, match=r"opened by a plan of Gaussian noise alone.*objective-perturbation"
+    ):
+        place.run("second", epsilon=2.0)
+    assert place.file().read_bytes() == before
+    with pytest.raises(BudgetError, match="nothing is left"):
+        place.run("third", epsilon=1.0, release="output")
+    place.run("fourth", epsilon=2.0, release="output")
+    book = audit.read(place.file(), account=True)
+    assert book.totals.epsilon_proven(1e-4) == pytest.approx(2.0, rel=2e-4)
+
+
+def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: Path) -> None:
+    account = opened(tmp_path)
+    account.order = None
+    account.begin(replace(HEADER, order=None))
+    mu = gaussian_mu_left(Target(1.0, 1e-4))
+    for _ in range(4):
+        account.charge(0, event(0.5 * mu))
+    account.close()
+    path = tmp_path / "agent-000.jsonl"
+    book = audit.read(path, account=True)
+    assert book.totals.mu_squared == pytest.approx(mu * mu)
+    assert book.totals.kappa == pytest.approx(4 * excess(100, 1.5 * 2.0**30))
+    again = opened(tmp_path)
+    assert again.order is None
+    assert again.totals.kappa == book.totals.kappa
+    again.charge(1, event(0.1 * mu))
+    again.close()
+    with pytest.raises(CheckFailed, match="epsilon_spent comes to"):
+        audit.read(path, account=True)
+
+
+def test_a_forged_grid_is_told(tmp_path: Path) -> None:
+    account = opened(tmp_path)
+    account.begin(replace(HEADER, order=None))
+    account.close()
+    path = tmp_path / "agent-000.jsonl"
+    last = path.read_bytes().split(b"\n")[-2]
+    good: Event = event(0.1)
+    line = event_line(0, good, Totals.of([(good, 1)], "proven"), 1e-4, digest(last))
+    line["parameters"]["grid"] = 1e-9
+    path.write_bytes(path.read_bytes() + encode(line) + b"\n")
+    with pytest.raises(CheckFailed, match="grid must be a power of two"):
+        audit.read(path, account=True)

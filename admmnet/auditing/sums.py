@@ -33,7 +33,7 @@ class GradientRounds:
     @property
     def name(self) -> str:
         """Measurement and rounds."""
-        return f"gradient sums, {self.rounds} rounds"
+        return f"gradient sums, {self.rounds} round{'s' * (self.rounds > 1)}"
 
     @cached_property
     def asked(self) -> GradientSum:

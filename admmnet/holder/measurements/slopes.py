@@ -16,26 +16,27 @@ from admmnet.types import Vector
 
 CELLS = 4096
 """Parts of the range of scores, on each of which slopes are bounded by their values at its ends."""
+SOFTMAX_CELLS = 1024
 _ROUNDED = 1.0 + 1e-9
 """More than all rounding in this file, relatively."""
 
 
-def diameter(known: Known, norm: float) -> float:
-    """Bound on the distance of two possible records' gradients at a point of this norm.
+def diameter(known: Known, here: Vector) -> float:
+    """Bound on the distance of two possible records' gradients at a public point, for rows of norm `LARGEST_ROW`.
 
     Parameters
     ----------
     known : Known
         Loss and task.
-    norm : float
-        Norm of the point, of all its rows together where there are classes.
+    here : ndarray, shape (d,) or (K d,)
+        The point.
 
     Raises
     ------
     RequestError
         If the loss has no gradient bound.
     """
-    loss, far = known.loss, LARGEST_ROW * norm * _ROUNDED
+    loss, scale = known.loss, LARGEST_ROW * _ROUNDED
     steepest = loss.lipschitz()
     if not math.isfinite(steepest):
         raise RequestError(
@@ -43,20 +44,33 @@ def diameter(known: Known, norm: float) -> float:
         )
     found = 2.0 * steepest
     if isinstance(loss, Softmax):
-        found = min(found, 2.0 * _softmax(far, known.classes))
+        theta = here.reshape(known.classes, -1)
+        theta = theta - theta.mean(axis=0)  # what all scores have in common changes no probability
+        spectral, frobenius = (scale * float(np.linalg.norm(theta, kind)) for kind in (2, "fro"))
+        found = min(found, 2.0 * _softmax(spectral, frobenius, known.classes))
     elif type(loss) in (Logistic, SmoothedHinge) or (type(loss) is Huber and known.bounded):
-        found = min(found, 2.0 * _ball(loss, far))  # type: ignore[arg-type]  # these are frozen
-    return found * LARGEST_ROW * _ROUNDED
+        found = min(found, 2.0 * _ball(loss, scale * float(np.linalg.norm(here))))  # type: ignore[arg-type]  # these are frozen
+    return found * scale
 
 
-def _softmax(norm: float, classes: int) -> float:
-    """Bound on ||p - e_y|| over scores of norm at most this: (S3)."""
-    if norm > 300.0:
+def _softmax(spectral: float, frobenius: float, classes: int) -> float:
+    """Radius of a ball around all (p(u) - e_y) x^T, u = Theta x, ||x|| <= 1, its centre along Theta: (S3).
+
+    pi is p_y: from `least` to `most`, of which no other probability is larger either.
+    """
+    if spectral > 300.0:
         return math.sqrt(2.0)
     others = classes - 1
-    most = 1.0 / (1.0 + others * math.exp(-norm * math.sqrt(classes / others)))
-    rest = 1.0 - 1.0 / (1.0 + others * math.exp(norm * math.sqrt(2.0)))
-    return math.sqrt(rest * (rest + most))
+    most = 1.0 / (1.0 + others * math.exp(-spectral * math.sqrt(classes / others)))
+    least = 1.0 / (1.0 + others * math.exp(spectral * math.sqrt(2.0)))
+    pi = np.geomspace(least * (1.0 - 1e-12), most * (1.0 + 1e-12), SOFTMAX_CELLS + 1)
+    squares = (1.0 - pi[:-1]) * (1.0 - pi[:-1] + np.minimum(most, 1.0 - pi[:-1]))
+    if frobenius == 0.0:
+        return math.sqrt(float(squares[0]))
+    along = -np.log(classes * pi[1:]) / frobenius
+    c = np.linspace(0.0, 1.0, 41)[:, None]
+    reach = np.max(squares - 2.0 * c * along + c * c, axis=1)
+    return math.sqrt(float(np.min(np.maximum(reach, np.ravel(c * c)))))
 
 
 @lru_cache(maxsize=256)

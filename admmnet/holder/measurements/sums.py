@@ -158,7 +158,7 @@ class GradientSum(OnGrid):
     def moved(self, known: Known) -> float:
         """Two records' gradients are as far apart as ``diameter`` says, rounding in either world added: (S1)."""
         norm = float(np.linalg.norm(self.here)) * (1.0 + 1e-9)
-        return diameter(known, norm) + 2.0 * gradient_rounding(known, norm)
+        return diameter(known, self.here) + 2.0 * gradient_rounding(known, norm)
 
     def longest(self, known: Known) -> float:
         """G."""

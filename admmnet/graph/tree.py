@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -37,6 +37,27 @@ class Tree:
     def children(self) -> NDArray[np.int64]:
         """Number of children of every agent, shape (N,)."""
         return np.bincount(self.parent[self.parent >= 0], minlength=len(self.parent))
+
+    @property
+    def below(self) -> NDArray[np.int64]:
+        """Agents in the tree but its root, ascending."""
+        inside = np.array(self.agents)
+        return np.asarray(inside[inside != self.root])
+
+    def upward(self, speaking: Sequence[int]) -> NDArray[np.bool_]:
+        """Whether numbers go up from an agent, shape (N,): where it or somebody below it speaks."""
+        speaks = np.zeros(len(self.parent), dtype=bool)
+        speaks[list(speaking)] = True
+        if len(speaking) < len(self.agents):
+            for i in self.below[np.argsort(-self.depth[self.below], kind="stable")]:
+                speaks[self.parent[i]] |= speaks[i]
+        return speaks
+
+    def messages(self, speaking: Sequence[int]) -> NDArray[np.int64]:
+        """Messages with numbers of every agent in a sum, shape (N,): to its parent and its children, eq. (92)."""
+        found, below = self.children, self.below
+        found[below] += self.upward(speaking)[below]
+        return found
 
 
 def spanning_tree(

@@ -375,6 +375,10 @@ class Method:
         """
         raise NotImplementedError
 
+    def in_average(self, agent: Agent) -> bool:
+        """Whether the average at the end of a run counts the agent; one that never spoke has no vector to count."""
+        return agent.releases > 0
+
     def model(self, agent: Agent) -> Vector:
         """Model of the agent, shape (size,), made of released vectors."""
         raise NotImplementedError

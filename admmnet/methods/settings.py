@@ -45,10 +45,11 @@ class MethodSettings(ProblemSettings, PrivacySettings):
         tunable=True,
     )
     answer: str = setting(
-        "last",
+        "average",
         "algorithm",
-        "model at the end: the last released vectors, their mean over the last half of the rounds, or gossip",
-        choices=("last", "tail", "gossip"),
+        "model at the end: the average of the last released vectors, which every agent gets; the own last one; its "
+        "mean over the last half of the rounds; or gossip",
+        choices=("average", "last", "tail", "gossip"),
         scope="network",
         tunable=True,
         chosen=True,

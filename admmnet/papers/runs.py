@@ -17,6 +17,7 @@ from admmnet.experiments.parsing import Values, parse_entry
 from admmnet.experiments.store import Job, Lab, Result
 from admmnet.experiments.tasks import worst_case
 from admmnet.experiments.tuning import best_of, tuning_cost
+from admmnet.methods import METHODS
 from admmnet.papers.sources import DataSource, load, loader
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.loop import run
@@ -58,6 +59,8 @@ class RunJob(Job):
             own.pop("epsilon", None)
         # a computed problem is handed over by the loader: what the data layer would read is never asked for
         own |= {} if self.source.computed else dict(self.source.settings)
+        if METHODS[entry.algorithm].verb == "exchange":
+            own = {"answer": "last"} | own  # the papers' agents keep their own vectors
         return RunConfig(algorithm=entry.algorithm, seed=self.seed, data_dir=self.source.data_dir, **own)
 
     def worst(self) -> Any:

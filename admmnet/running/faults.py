@@ -59,6 +59,6 @@ def faults_of(config: RunConfig, graph: nx.Graph) -> FaultModel | None:
     if model.disturbs and config.answer == "gossip":
         raise RequestError(
             "answer = 'gossip' does not go with simulated trouble: it sends on after the last round, and simulated "
-            "trouble ends there; take answer = 'last' or 'tail'"
+            "trouble ends there; take answer = 'average', 'last' or 'tail'"
         )
     return model if model.disturbs or delays is not None else None

@@ -19,7 +19,7 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods import METHODS
 from admmnet.methods.tasks import require_task
 from admmnet.running.faults import schedule_of
-from admmnet.running.readout import gossip_rounds
+from admmnet.running.readout import check_answer
 from admmnet.transport import World
 from admmnet.transport.layout import Layout, automatic_block, layout
 
@@ -91,8 +91,7 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
     strangers = [agent for agent in config.budgets if int(agent) >= count]
     if strangers:
         raise RequestError(f"[privacy.agents.{strangers[0]}]: the agents are numbered 0 to {count - 1}")
-    if config.answer == "gossip":
-        gossip_rounds(graph)  # refused here rather than after the run
+    check_answer(config.answer, graph)
     if loader is None:
         check_task(config)
     mine = dealt(config, graph, world).owners[world.rank]

@@ -10,6 +10,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import to_toml
@@ -27,7 +29,7 @@ from admmnet.running.loading import Loader, block_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan, prepare
-from admmnet.running.readout import TailAverage, gossip
+from admmnet.running.readout import TailAverage, average, gossip
 from admmnet.running.result import RunResult
 from admmnet.running.rounds import Rounds
 from admmnet.running.summary import Seconds, summarise
@@ -144,6 +146,7 @@ def _run(
             folder,
             loss=plan.method.loss,
             simulation=plan.config.simulation,
+            shared=plan.method.verb == "reduce",
             faults=plan.faults,
             start=keeper.start,
         )
@@ -168,7 +171,7 @@ def _run(
             observer.observe(done - 1)
         for agent in agents:
             agent.ledger.finish()
-        theta = _answer(plan, transport, observer, tail)
+        theta = _answer(plan, transport, observer, tail, agents, done)
         times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
             plan.method,
@@ -191,15 +194,24 @@ def _run(
         return RunResult.of(folder, summary, theta)
 
 
-def _answer(plan: Plan, transport: Transport, observer: Observer, tail: TailAverage) -> Matrix:
-    """Every agent's model: its last released vector, or what tail and gossip make of released vectors."""
-    theta, extra = observer.theta, 0
-    if plan.config.answer == "tail":
+def _answer(
+    plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, agents: list[Node], done: int
+) -> Matrix:
+    """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
+    theta, answer, sent = observer.theta, plan.config.answer, np.zeros(len(plan.graph), dtype=np.int64)
+    living = [i for i in range(len(theta)) if i not in transport.lost]
+    if answer == "tail":
         theta = tail.mean()
-    elif plan.config.answer == "gossip":
-        theta, extra = gossip(transport, plan.graph, theta, plan.method.rounds)
-    if plan.config.answer != "last":
-        observer.judge(theta, extra)
+    elif answer == "gossip":
+        theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
+        sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])
+    elif answer == "average" and plan.method.verb == "exchange":
+        found, sent = average(transport, plan.graph, agents, done)
+        theta = theta if found is None else np.tile(found, (len(theta), 1))
+    elif answer == "average" and plan.method.verb == "reduce":  # all that go on hold the same
+        theta = np.where(np.isin(np.arange(len(theta)), living)[:, None], theta, theta[living[0]])
+    if answer != "last" and plan.method.verb != "none":
+        observer.judge(theta, sent)
     return theta
 
 

@@ -14,15 +14,17 @@ from admmnet.faults.model import FaultModel
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.running.folder import MetricsFile
 from admmnet.running.node import Node
+from admmnet.running.readout import consensus_of
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, is_writer
-from admmnet.types import Matrix, Vector
+from admmnet.types import Integers, Matrix, Vector
 
 
 class Observer:
     """Collects every agent's figures after a round and writes metrics.csv at one process.
 
-    ``start`` is the first round, 0 but in a resumed run; ``faults`` has the delays of a virtual clock.
+    ``start`` is the first round, 0 but in a resumed run; ``faults`` has the delays of a virtual clock. ``shared`` says
+    that all agents that go on hold one model.
 
     Attributes
     ----------
@@ -46,11 +48,12 @@ class Observer:
         *,
         loss: Loss,
         simulation: bool,
+        shared: bool = False,
         start: int = 0,
         faults: FaultModel | None = None,
     ) -> None:
         self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
-        self._holders, self._loss = holders, loss
+        self._holders, self._loss, self._shared = holders, loss, shared
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
@@ -86,7 +89,8 @@ class Observer:
     def observe(self, round: int) -> float:
         """Measure and record a round; return the test error of the consensus."""
         self.theta = self._kept(np.stack([node.theta for node in self._nodes]), self.theta)
-        consensus = self.theta.mean(axis=0)
+        living = next(i for i in range(len(self.theta)) if i not in self._transport.lost)
+        consensus = self.theta[living].copy() if self._shared else consensus_of(self.theta)
         mine = np.zeros((len(self._nodes), 8))
         for block in self._blocks:
             places = [self._place[node.id] for node in block]
@@ -134,14 +138,17 @@ class Observer:
             rows[:, 7] = weights * rows[:, 6] + 0.5 * share * float(consensus @ consensus)
         return rows
 
-    def judge(self, theta: Matrix, extra: int) -> None:
-        """Put the figures of the final models, shape (N, d), in place of the last round's; count extra messages."""
-        consensus = theta.mean(axis=0)
+    def judge(self, theta: Matrix, sent: Integers) -> None:
+        """Put the figures of the final models, shape (N, d), in place of the last round's.
+
+        ``sent``, of shape (N,), has the numbers that every agent has sent for them.
+        """
+        consensus = consensus_of(theta)
         mine = np.zeros((len(self._nodes), 4))
         for block in self._blocks:
             places, own = [self._place[node.id] for node in block], theta[[node.id for node in block]]
             mine[places, 0] = test_errors(self._data, own)
-            mine[places, 1] = [extra * theta[0].nbytes * node.agent.degree for node in block]
+            mine[places, 1] = [8 * sent[node.id] for node in block]
             if self._simulation:
                 mine[places, 2] = self._losses(block, own)
                 mine[places, 3] = self._losses(block, np.broadcast_to(consensus, own.shape))

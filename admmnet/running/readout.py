@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.graph.tree import spanning_tree
+from admmnet.solvers.radius import MOST, clip
 from admmnet.transport import Transport
 from admmnet.transport.edge import exchange
-from admmnet.types import Matrix, Vector
+from admmnet.types import Integers, Matrix, Vector
+
+if TYPE_CHECKING:
+    from admmnet.running.node import Node
 
 AGREEMENT = 1e-3
 """Share of the disagreement that gossip leaves at most."""
 MOST_ROUNDS = 10_000
 """Most rounds of gossip."""
+GRID = 2.0**-40
+"""To what a number is rounded before it is averaged along a tree."""
+MOST_AVERAGED = 2**21
+"""Most agents of an average: their numbers, of 2^40 at most, cannot leave the integers."""
 
 
 class TailAverage:
@@ -36,6 +47,78 @@ class TailAverage:
         """Return the mean, shape (N, d)."""
         assert self.sum is not None
         return self.sum / self.count
+
+
+def consensus_of(theta: Matrix) -> Vector:
+    """Average of the agents' vectors, shape (N, d); of equal ones bit for bit what they are."""
+    first: Vector = theta[0]
+    return first.copy() if (theta == first).all() else np.asarray(theta.mean(axis=0))
+
+
+def average(
+    transport: Transport, graph: nx.Graph, nodes: Sequence[Node], round: int
+) -> tuple[Vector | None, Integers]:
+    """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
+
+    Agents that are lost, and those whose method leaves them out, are not in it.
+
+    Parameters
+    ----------
+    transport : Transport
+    graph : networkx.Graph
+    nodes : sequence of Node
+        Agents of this process.
+    round : int
+        Round, the same everywhere.
+
+    Returns
+    -------
+    average : ndarray of shape (d,) or None
+        None where no agent has a vector.
+    numbers : ndarray of int, shape (N,)
+        Numbers that every agent has sent.
+    """
+    parts = {
+        node.id: _fixed_point(clip(node.theta, MOST)) if node.method.in_average(node.agent) else None
+        for node in nodes
+    }
+    total = transport.reduce(parts, lambda lost: spanning_tree(graph, lost), round)
+    tree = spanning_tree(graph, transport.lost)
+    numbers = np.zeros(len(graph), dtype=np.int64)
+    if total is None or tree is None:
+        return None, numbers
+    numbers += tree.messages(total.agents) * total.value.size
+    return _from_fixed_point(total.value, len(total.agents)), numbers
+
+
+def _fixed_point(vector: Vector) -> Integers:
+    """Two integers a coordinate, shape (2 d,): it to the nearest, and the rest on the grid, both exactly."""
+    whole = np.rint(vector)
+    return np.concatenate([whole, np.rint((vector - whole) / GRID)]).astype(np.int64)
+
+
+def _from_fixed_point(total: Integers, count: int) -> Vector:
+    """Mean of so many vectors from their sum, rounded once."""
+    scale = int(1.0 / GRID)
+    pairs = zip(*np.split(total, 2), strict=True)
+    return np.array([(int(whole) * scale + int(rest)) / (count * scale) for whole, rest in pairs])
+
+
+def check_answer(answer: str, graph: nx.Graph) -> None:
+    """Refuse before the run what its graph is too large for.
+
+    Raises
+    ------
+    RequestError
+        Naming the bound and the remedy.
+    """
+    if answer == "gossip":
+        gossip_rounds(graph)
+    if answer == "average" and len(graph) > MOST_AVERAGED:
+        raise RequestError(
+            f"answer = 'average' adds up at most {MOST_AVERAGED} agents exactly, this graph has {len(graph)}: take "
+            "answer = 'last'"
+        )
 
 
 def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:
@@ -73,6 +156,6 @@ def gossip_rounds(graph: nx.Graph) -> int:
     if steps > MOST_ROUNDS:
         raise RequestError(
             f"answer = 'gossip' needs more than {MOST_ROUNDS} rounds on this graph of {len(graph)} agents, or its "
-            "spectrum is not computed (above 2000 agents); take answer = 'last' or a better connected graph"
+            "spectrum is not computed (above 2000 agents); take answer = 'average'"
         )
     return math.ceil(steps)

@@ -119,26 +119,13 @@ class RoundTrees:
         return self._known[key]
 
     def messages(self, round: int, tree: Tree, total: Total) -> NDArray[np.int64]:
-        """Messages of every agent in a round, shape (N,): to its parent and its children, eq. (92).
-
-        Where messages are lost, an agent repeats each until it has arrived. Below whom nobody has said anything, no
-        numbers go up.
-        """
-        inside = np.array(tree.agents)
-        below = inside[inside != tree.root]
-        speaks = np.zeros(len(tree.parent), dtype=bool)
-        speaks[list(total.agents)] = True
-        if len(total.agents) < len(inside):
-            for i in below[np.argsort(-tree.depth[below], kind="stable")]:
-                speaks[tree.parent[i]] |= speaks[i]
-        parents = tree.parent[below]
+        """Messages of every agent in a round, shape (N,), eq. (92): what is lost is repeated until it has arrived."""
         if self._faults is None or not self._faults.drop:
-            found = tree.children
-            found[below] += speaks[below]
-            return found
-        links, tries = self._faults.links, self._faults.tries(round)
+            return tree.messages(total.agents)
+        links, tries, below = self._faults.links, self._faults.tries(round), tree.below
+        parents, up = tree.parent[below], tree.upward(total.agents)[below]
         found = np.zeros(len(tree.parent), dtype=np.int64)
-        found[below] += np.where(speaks[below], tries[links.place(below, parents)], 0)
+        found[below] = np.where(up, tries[links.place(below, parents)], 0)
         np.add.at(found, parents, tries[links.place(parents, below)])
         return found
 

@@ -140,7 +140,8 @@ def test_predict_writes_one_line_a_row(people_run: Path, tmp_path: Path, capsys:
     assert {row["prediction"] for row in rows} == {"yes", "no"}
 
 
-def test_one_agents_vector(people_run: Path, tmp_path: Path, refused: Refused, capsys: CAPTURE) -> None:
+def test_one_agents_vector(tmp_path: Path, refused: Refused, capsys: CAPTURE) -> None:
+    people_run = trained_on_people(tmp_path, schema=SCHEMA, answer="last")
     new = people(tmp_path / "new.csv", 10, 5, 30, 70)
     model = read_model(people_run)
     words = ["predict", str(people_run), "--data", str(new), "--agent"]

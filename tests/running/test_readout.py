@@ -1,8 +1,9 @@
-"""What a run answers with: the last released vectors, their tail mean, or gossip over them."""
+"""What a run answers with: the average of the last released vectors, each by itself, their tail mean, or gossip."""
 
 from __future__ import annotations
 
 import csv
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,22 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from admmnet.running.readout import AGREEMENT, TailAverage, gossip
+from admmnet import Method, RequestError, RunConfig
+from admmnet.methods.base import Agent, AgentPlan, Facts
+from admmnet.running.node import Node
+from admmnet.running.readout import (
+    AGREEMENT,
+    MOST_AVERAGED,
+    TailAverage,
+    _fixed_point,
+    _from_fixed_point,
+    average,
+    check_answer,
+    gossip,
+)
+from admmnet.solvers.radius import MOST
 from admmnet.transport.local import LocalTransport, LocalWorld
-from admmnet.types import Matrix
+from admmnet.types import Matrix, Vector
 from tests.methods.recording import RecordingWorld, play, write_problem
 
 GRAPHS = {
@@ -132,7 +146,7 @@ def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
 
 def test_gossip_in_a_run(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
-    last, _ = play(problem, tmp_path / "last", **words)
+    last, _ = play(problem, tmp_path / "last", answer="last", **words)
     result, said = play(problem, tmp_path / "gossip", answer="gossip", **words)
     extra = len(said) - 4
     assert extra > 1
@@ -152,7 +166,7 @@ def test_gossip_in_a_run(problem: Path, tmp_path: Path) -> None:
     assert books[0] == books[1]
 
 
-@pytest.mark.parametrize("answer", ["last", "tail", "gossip"])
+@pytest.mark.parametrize("answer", ["average", "last", "tail", "gossip"])
 def test_the_summary_judges_the_model_that_is_saved(answer: str, problem: Path, tmp_path: Path) -> None:
     from admmnet.data import DataSettings, load
 
@@ -178,3 +192,75 @@ def test_gossip_of_a_silent_network(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"gate": "gaussian", "gate_threshold": 1e9, "answer": "gossip", "rounds": 2}
     assert not play(problem, tmp_path / "run", method="proven", **words)[0].theta.any()
     assert {row["releases"] for row in rows(tmp_path / "run")} == {"0"}
+
+
+# the average along a tree
+
+
+def exact_mean(vectors: Matrix) -> list[float]:
+    """Mean of numbers on the grid, by fractions."""
+    grid = 2**40
+    rounded = [[Fraction(round(Fraction(x) * grid), grid) for x in vector.tolist()] for vector in vectors]
+    return [float(sum(column) / len(vectors)) for column in zip(*rounded, strict=True)]
+
+
+def averaged(graph: nx.Graph, theta: Matrix, silent: tuple[int, ...] = ()) -> tuple[Vector | None, list[int]]:
+    class Fixed(Method):
+        def model(self, agent: Agent) -> Vector:
+            return np.asarray(theta[agent.id])
+
+        def in_average(self, agent: Agent) -> bool:
+            return agent.id not in silent
+
+    method = Fixed(RunConfig(), Facts(graph, {}, theta.shape[1], {}))
+    nothing: Any = None
+    nodes = [Node(Agent(i, (), AgentPlan()), method, nothing, nothing) for i in sorted(graph)]
+    found, numbers = average(LocalWorld().connect(graph), graph, nodes, 0)
+    return found, numbers.tolist()
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("scale", [1e-13, 1.0, 1e6, 2.0**39])
+def test_the_average_along_a_tree_is_exact(name: str, scale: float) -> None:
+    graph = GRAPHS[name]
+    theta = np.random.default_rng(len(graph)).standard_normal((len(graph), 4)) * scale / 4.0
+    theta[0, 0], theta[1, 0] = -0.0, 2.0**-41  # half a step of the grid
+    found, numbers = averaged(graph, theta)
+    assert found is not None
+    assert found.tolist() == exact_mean(theta)
+    np.testing.assert_allclose(found, theta.mean(axis=0), rtol=1e-15, atol=2.0**-41 + 1e-16 * scale)
+    assert sum(numbers) == 2 * (len(graph) - 1) * 2 * 4  # messages, words a coordinate
+    assert numbers[0] >= 8
+
+
+def test_the_largest_vectors_of_most_agents_cannot_overflow() -> None:
+    most = _fixed_point(np.array([MOST, -MOST, MOST - 0.25]))
+    assert all(abs(int(word)) * MOST_AVERAGED < 2**63 for word in most)
+    whole = _fixed_point(np.array([0.4999999, -3.7]))
+    assert abs(int(whole[2])) <= 2**39
+    total = (most.astype(object) * MOST_AVERAGED).astype(np.int64)
+    assert _from_fixed_point(total, MOST_AVERAGED).tolist() == [MOST, -MOST, MOST - 0.25]
+    with pytest.raises(RequestError, match="adds up at most 2097152 agents exactly, this graph has 2097153"):
+        check_answer("average", range(MOST_AVERAGED + 1))
+
+
+def test_who_never_spoke_is_not_in_the_average() -> None:
+    theta = np.array([[1.0], [5.0], [0.0]])
+    assert averaged(nx.path_graph(3), theta, silent=(2,))[0] == [3.0]
+    assert averaged(nx.path_graph(3), theta, silent=(0, 1, 2))[0] is None
+
+
+def test_every_agent_of_a_run_holds_the_average(problem: Path, tmp_path: Path) -> None:
+    words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
+    last, _ = play(problem, tmp_path / "last", answer="last", **words)
+    result, _ = play(problem, tmp_path / "average", **words)
+    assert (result.theta == exact_mean(last.theta)).all()
+    with np.load(tmp_path / "average" / "model.npz") as model:
+        assert model["consensus"].tolist() == result.theta[0].tolist()
+    one, two = last.summary, result.summary
+    assert two["bytes_sent"] == one["bytes_sent"] + 2 * 4 * 2 * 8 * 5
+    assert two["test_error"]["std"] == 0.0
+    assert two["test_error"]["mean"] == two["test_error"]["consensus"] == one["test_error"]["consensus"]
+    assert (tmp_path / "last/metrics.csv").read_bytes() == (tmp_path / "average/metrics.csv").read_bytes()
+    books = [(tmp_path / name / "ledger" / "agent-002.jsonl").read_bytes() for name in ("last", "average")]
+    assert books[0] == books[1]

@@ -28,7 +28,8 @@ Said = list[dict[int, Vector | None]]
 def play(path: Path, folder: Path, **settings: Any) -> tuple[RunResult, Plan, Said]:
     """Run a seeded simulation on a path of five, whose ends have one neighbour and its middle two."""
     world, plans = RecordingWorld(), list[Plan]()
-    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA, "loss": "logistic"} | settings
+    values: dict[str, Any] = {"topology": "path:5", "seed": SEED, "beta": BETA, "loss": "logistic"}
+    values |= {"answer": "last"} | settings
     config = RunConfig(data=str(path), out=str(folder), **values)
     result = run(config, world=world, on_start=plans.append)
     return result, plans[0], world.sent

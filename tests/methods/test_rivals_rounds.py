@@ -49,7 +49,8 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def play(problem: Path, folder: Path, **settings: Any) -> tuple[RunResult, list[dict[int, Vector | None]]]:
     world = RecordingWorld()
-    values: dict[str, Any] = {"topology": "path:5", "seed": 3, "rounds": 7, "epsilon": 8.0} | settings
+    values: dict[str, Any] = {"topology": "path:5", "seed": 3, "rounds": 7, "epsilon": 8.0}
+    values |= {"answer": "last"} | settings
     return run(RunConfig(data=str(problem), out=str(folder), **values), world=world), world.sent
 
 

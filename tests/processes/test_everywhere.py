@@ -39,9 +39,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "output pp-admm": {"algorithm": "pp-admm", "release": "output"},
     "held ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.01},
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
+    "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
     **{
         f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **STORM, **CLOCK, **turns}
-        for algorithm in ("pp-admm", "ipp-admm", "r-admm")
+        for algorithm in ("pp-admm", "ipp-admm", "r-admm", "tests.tree_sum:TreeSum")
         for network, turns in (("ring", {}), ("turns", {"topology": None, "topology_schedule": "turns.txt"}))
     },
 }
@@ -116,7 +117,9 @@ def test_ranks_equal_one_process(ranks: int, local: Path, tmp_path: Path) -> Non
         assert_same(local / name, tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["published ipp-admm", "r-admm in a storm, turns"])
+@pytest.mark.parametrize(
+    "name", ["published ipp-admm", "r-admm in a storm, turns", "tests.tree_sum:TreeSum in a storm, ring"]
+)
 def test_zmq_equals_one_process(name: str, local: Path, tmp_path: Path) -> None:
     rounds: list[int] = []
     started: list[Any] = []

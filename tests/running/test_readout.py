@@ -146,7 +146,7 @@ def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
 
 def test_gossip_in_a_run(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
-    last, _ = play(problem, tmp_path / "last", answer="last", **words)
+    last, _ = play(problem, tmp_path / "last", **words)
     result, said = play(problem, tmp_path / "gossip", answer="gossip", **words)
     extra = len(said) - 4
     assert extra > 1
@@ -252,8 +252,8 @@ def test_who_never_spoke_is_not_in_the_average() -> None:
 
 def test_every_agent_of_a_run_holds_the_average(problem: Path, tmp_path: Path) -> None:
     words: dict[str, Any] = {"method": "proven", "algorithm": "pp-admm", "epsilon": 20.0, "rounds": 4}
-    last, _ = play(problem, tmp_path / "last", answer="last", **words)
-    result, _ = play(problem, tmp_path / "average", **words)
+    last, _ = play(problem, tmp_path / "last", **words)
+    result, _ = play(problem, tmp_path / "average", answer="average", **words)
     assert (result.theta == exact_mean(last.theta)).all()
     with np.load(tmp_path / "average" / "model.npz") as model:
         assert model["consensus"].tolist() == result.theta[0].tolist()

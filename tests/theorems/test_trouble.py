@@ -71,7 +71,7 @@ def play(problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
             return Solve(*question)
 
         network = {} if "topology_schedule" in settings else {"topology": "ring:5"}
-        values: dict[str, Any] = {"seed": 4, "rounds": 8} | network | settings
+        values: dict[str, Any] = {"seed": 4, "rounds": 8, "answer": "last"} | network | settings
         with monkeypatch.context() as patch:
             patch.setattr(minimiser, "Solve", solve)
             result = run(RunConfig(data=str(problem), out=str(folder), **values))

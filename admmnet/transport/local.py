@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from admmnet.errors import RunError
 from admmnet.transport import Inbox, Outgoing, Transport, Trees
 from admmnet.transport.layout import Hosting
-from admmnet.transport.sweep import Partial, Unfit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +47,8 @@ class LocalTransport(Hosting):
 
     def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
         """See ``Transport.reduce``: sums modulo 2^64 are the same in any order, so no tree need be walked."""
+        from admmnet.transport.sweep import Partial, Unfit  # here: the command line starts faster
+
         tree = trees(frozenset())
         if tree is None:
             return None

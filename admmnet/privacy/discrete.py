@@ -176,9 +176,9 @@ def _discrete_laplace(rng: np.random.Generator, bits: int, size: int) -> Integer
 def _geometric(rng: np.random.Generator, size: int) -> Integers:
     """Draw j >= 0 of probability ~ exp(-j): the number of e^-k, k = 1, 2, ..., above one uniform number."""
     words = _words(rng, size)
-    floors = np.array(_powers(), dtype=np.uint64)  # falling; the last is 0
-    count = len(floors) - np.searchsorted(floors[::-1], words, side="right")
-    for place in np.flatnonzero(np.isin(words, floors)):  # 64 bits equal: further bits decide
+    rising = _powers_rising()  # the first is 0
+    count = len(rising) - np.searchsorted(rising, words, side="right")
+    for place in np.flatnonzero(count != len(rising) - np.searchsorted(rising, words)):  # further bits decide
         bits = _Uniform(rng, int(words[place]))
         count[place] = next(k for k in itertools.count() if not bits.below_exp(Fraction(k + 1)))
     return count.astype(np.int64)
@@ -242,6 +242,11 @@ def _powers() -> tuple[int, ...]:
         assert floor == math.floor(high * 2**64)
         found.append(floor)
     return tuple(found)
+
+
+@cache
+def _powers_rising() -> Words:
+    return np.array(_powers()[::-1], dtype=np.uint64)
 
 
 def _words(rng: np.random.Generator, size: int) -> Words:

@@ -58,10 +58,7 @@ def descent(X: Matrix, y: Vector, loss: Loss, agents: int, epsilon: float, reach
     theta = point = np.zeros((d, NOISES))
     for t in range(rounds):
         slopes = np.stack([loss.derivative(scores, y) for scores in (X @ point).T], axis=1)
-        sigma = [
-            diameter(known, float(norm)) * math.sqrt(budgets * rounds)
-            for norm in np.linalg.norm(point, axis=0)
-        ]
+        sigma = [diameter(known, column) * math.sqrt(budgets * rounds) for column in point.T]
         total = X.T @ slopes + rng.standard_normal(point.shape) * sigma
         after = point - step * total / n
         theta, point = after, after + t / (t + 3.0) * (after - theta)

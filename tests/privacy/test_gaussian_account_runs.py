@@ -1,0 +1,80 @@
+"""Runs of noisy-gd and ssp with accounts: opened without an order, continued, resumed; on one of an order."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from admmnet import RequestError, read_run
+from admmnet.cli import run_command_line
+from admmnet.privacy.conversion import ORDERS
+from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.ledger import audit
+from tests import interrupted_runs
+from tests.interrupted_runs import assert_same, write_people
+
+from .accounts import Place, told
+
+
+def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    first = place.run("first", algorithm="noisy-gd", epsilon=1.0, rounds=5)
+    book = audit.read(place.file(), account=True)
+    assert book.header["order"] is None
+    assert {type(event) for _, event, _ in book.events} == {DiscreteGaussian}
+    assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
+    assert book.totals.epsilon_proven(1e-4) <= 1.0
+    assert {book.header["order"] for book in read_run(first.folder).ledgers.values()} == {None}
+    assert run_command_line(place.words("second", "--algorithm", "noisy-gd")) == 4
+    assert "nothing is left for another run; raise --epsilon to 1.4" in told(capsys)
+    assert run_command_line(place.words("third", "--algorithm", "pp-admm", "--epsilon", "3")) == 2
+    message = told(capsys)
+    assert "was opened by a plan of Gaussian noise alone" in message
+    assert "take an algorithm whose noise is Gaussian (noisy-gd, ssp)" in message
+    assert not (place.folder / "third").exists()
+    place.run("fourth", algorithm="ssp", loss="squared", epsilon=2.0, rounds=1)
+    book = audit.read(place.file(), account=True)
+    assert book.runs == 2
+    assert book.totals.epsilon_proven(1e-4) == pytest.approx(2.0, rel=2e-4)
+    assert book.totals.epsilon_proven(1e-4) <= 2.0
+
+
+def test_an_account_of_an_order_takes_sums(place: Place) -> None:
+    place.run("first", epsilon=1.0)
+    order = audit.read(place.file(), account=True).header["order"]
+    assert order in ORDERS
+    place.run("second", algorithm="noisy-gd", epsilon=2.0, rounds=5)
+    book = audit.read(place.file(), account=True)
+    assert book.header["order"] == order
+    assert book.totals.epsilon_proven(1e-4) <= 2.0
+    assert any(isinstance(event, DiscreteGaussian) for _, event, _ in book.events)
+    place.run("third", epsilon=3.0)
+
+
+def test_a_seeded_run_is_resumed_on_its_account_bit_by_bit(tmp_path: Path) -> None:
+    place = interrupted_runs.Place(tmp_path)
+    write_people(place.data)
+    settings = {"algorithm": "noisy-gd", "account": "account"}
+    whole = place.whole("whole", **settings)
+    kept = (tmp_path / "account" / "agent-001.jsonl").read_bytes()
+    shutil.rmtree(tmp_path / "account")
+    folder = place.interrupted("cut", 4, **settings)
+    assert (tmp_path / "account" / "agent-001.jsonl").read_bytes() != kept
+    assert_same(place.resume(folder), whole)
+    assert (tmp_path / "account" / "agent-001.jsonl").read_bytes() == kept
+
+
+def test_a_private_run_is_resumed_and_charged_anew_within_its_budget(tmp_path: Path) -> None:
+    place = interrupted_runs.Place(tmp_path)
+    write_people(place.data)
+    folder = place.interrupted("cut", 4, algorithm="noisy-gd", account="account", seed=None, private=True)
+    path = tmp_path / "account" / "agent-001.jsonl"
+    before = len(audit.read(path, account=True).events)
+    place.resume(folder)
+    book = audit.read(path, account=True)
+    assert book.resumed == (4,)
+    assert before < len(book.events) <= interrupted_runs.ROUNDS
+    assert book.totals.epsilon_proven(1e-4) <= 5.0
+    with pytest.raises(RequestError, match="Gaussian noise alone"):
+        place.whole("other", account="account", seed=None, private=True, epsilon=9.0)

@@ -50,6 +50,32 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.2f}%"
 
 
+def figure(summary: Mapping[str, Any], value: float | None) -> str:
+    """Return a test figure of a run: a percentage of errors, or a mean square."""
+    return percent(value) if summary["metric"] == "error" else number(value)
+
+
+def yardsticks(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return what a run's test figure is held against, in words; nothing where older runs have none of it."""
+    found = summary.get("references", {})
+    words = {
+        "larger_class": "always the larger class",
+        "mean": "always the mean",
+        "pooled": "no privacy, pooled",
+    }
+    return [(words[name], value) for name, value in found.items() if value is not None]
+
+
+def verdict(summary: Mapping[str, Any]) -> str:
+    """Return words for a run that is no better than a model that looks at no row; else nothing."""
+    found = summary.get("references", {})
+    guess, error = found.get("larger_class", found.get("mean")), summary["test_error"]["consensus"]
+    if guess is None or error is None or error < guess:
+        return ""
+    words = "the mean of the targets" if "mean" in found else "the larger class"
+    return f"that is no better than always saying {words}, {figure(summary, guess)}"
+
+
 def table(title: str, *columns: str) -> Table:
     """Return an empty table with right-aligned columns but the first."""
     grid = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
@@ -103,7 +129,7 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
         "rho spent",
         "eps proven",
         "eps published",
-        "test error",
+        "test error" if summary["metric"] == "error" else "test MSE",
     )
     for entry in summary["per_agent"][:FEW]:
         stopped = "" if entry["refused_at"] is None else f" (refused at {entry['refused_at']})"
@@ -117,7 +143,7 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
             number(entry["rho"]),
             epsilon(entry["epsilon_proven"]),
             epsilon(entry["epsilon_published"]),
-            percent(entry["test_error"]),
+            figure(summary, entry["test_error"]),
         )
     if len(summary["per_agent"]) > FEW:
         grid.add_row("...", *[""] * 7)
@@ -130,22 +156,42 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
         number(privacy["rho_spent"]),
         epsilon(privacy["epsilon_proven"]),
         epsilon(privacy["epsilon_published"]),
-        percent(summary["test_error"]["consensus"]),
+        figure(summary, summary["test_error"]["consensus"]),
         style="bold",
     )
+    for words, value in yardsticks(summary):
+        grid.add_row(words, *[""] * 6, figure(summary, value))
     out.print(grid)
     error = summary["test_error"]
-    _say(
-        out,
-        f"test error: {percent(error['consensus'])} of the consensus (the agents' average vector), "
-        f"{percent(error['mean'])} +- {percent(error['std'])} over agents"
-        if summary["data"]["test"]
-        else NO_TEST,
-    )
+    own = f"{figure(summary, error['mean'])} +- {figure(summary, error['std'])} over agents"
+    _tell_error(out, summary, f" of the consensus (the agents' average vector), {own}")
     _tell_privacy(out, summary, "none; vectors are sent as they are")
     if privacy["account"] is not None:
         spent = epsilon(privacy["account_epsilon_spent"])
         _say(out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs")
+
+
+def _tell_error(out: Console, summary: Mapping[str, Any], whose: str) -> None:
+    """Say the test figure, what goes with it, and whether it is worth anything."""
+    error = summary["test_error"]
+    if not summary["data"]["test"]:
+        _say(out, NO_TEST)
+        return
+    shown = figure(summary, error["consensus"])
+    if summary["metric"] == "error":
+        macro = (
+            "" if error.get("macro") is None else f"; macro {percent(error['macro'])} (mean over the classes)"
+        )
+        _say(out, f"test error: {shown}{whose}{macro}")
+    else:
+        _say(out, f"test MSE:   {shown}{whose}, of targets scaled to [-1, 1]")
+        root = f"root mean square {number(error['root_in_units'])} in the target's own unit"
+        _say(
+            out,
+            f"            {root}" + (f"; R^2 {number(error['r2'])}" if error.get("r2") is not None else ""),
+        )
+    if words := verdict(summary):
+        _say(out, f"            {words}")
 
 
 def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:
@@ -176,7 +222,6 @@ def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:
 def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
     """Say one row, and its privacy."""
     privacy, facts, error = summary["privacy"], summary["baseline"], summary["test_error"]
-    wrong = summary["metric"] == "error"
     weight = "" if facts["regularisation"] is None else f", regularisation {facts['regularisation']:g}"
     grid = table(
         f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {facts['loss']} loss{weight}, "
@@ -191,7 +236,7 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
             "eps proven",
             "eps published",
         ),
-        "test error" if wrong else "test MSE",
+        "test error" if summary["metric"] == "error" else "test MSE",
     )
     grid.add_row(
         *(f"{summary['data'][name]:,}" for name in ("train", "features")),
@@ -201,19 +246,12 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
         number(facts["noise_multiplier"]),
         epsilon(privacy["epsilon_proven"]),
         epsilon(privacy["epsilon_published"]),
-        percent(error["consensus"]) if wrong else number(error["consensus"]),
+        figure(summary, error["consensus"]),
     )
     out.print(grid)
-    if not summary["data"]["test"]:
-        _say(out, NO_TEST)
-    elif wrong:
-        _say(out, f"test error: {percent(error['consensus'])} of {summary['data']['test']:,} test records")
-    else:
-        _say(
-            out,
-            f"test error: mean square {number(error['consensus'])} of the targets scaled to [-1, 1]; root mean square "
-            f"{number(error['root_in_units'])} in the target's own unit",
-        )
+    _tell_error(out, summary, f" of {summary['data']['test']:,} test records")
+    if held := yardsticks(summary):
+        _say(out, "compare:    " + "; ".join(f"{words} {figure(summary, value)}" for words, value in held))
     _tell_privacy(out, summary, "none; the model is a function of the records without noise")
 
 

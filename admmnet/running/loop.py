@@ -30,6 +30,7 @@ from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan, prepare
 from admmnet.running.readout import TailAverage, average, gossip
+from admmnet.running.references import pooled_figure
 from admmnet.running.result import RunResult
 from admmnet.running.rounds import Rounds
 from admmnet.running.summary import Seconds, summarise
@@ -183,6 +184,7 @@ def _run(
             folder,
             times,
             (*plan.notes, *rounds.notes(done), *keeper.notes),
+            pooled_figure(plan, transport, loader),
         )
         if is_writer(transport):
             if plan.data.encoding is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import re
 import sys
@@ -18,12 +17,14 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
+from admmnet.data.figures import further_figures
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger.form import finite
 from admmnet.running import folder as run_folder
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.references import references
 from admmnet.transport import Transport
 from admmnet.version import __version__
 
@@ -51,8 +52,12 @@ def summarise(
     folder: Path,
     seconds: Seconds,
     notes: Sequence[str],
+    pooled: float | None = None,
 ) -> dict[str, Any]:
-    """Return the summary of so many rounds, the same at every process; every ledger is finished."""
+    """Return the summary of so many rounds, the same at every process; every ledger is finished.
+
+    ``pooled`` is the test figure of ``references.pooled_figure``.
+    """
     config, graph = config_of(method), method.facts.graph
     simulation = config.simulation
     # how long a solve takes depends on the records: private runs say whole seconds, and nothing of solves
@@ -87,9 +92,7 @@ def summarise(
     adjacency = agents[0].agent.plan.adjacency
     privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
-    units = {}
-    if data.target is not None:
-        units["root_in_units"] = finite(math.sqrt(float(errors.mean())) * data.target.reach)
+    further = further_figures(data, observer.theta.mean(axis=0))
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -104,6 +107,8 @@ def summarise(
             "train": sum(data.counts.values()),
             "test": len(data.y_test),
             "features": len(data.feature_names),
+            "task": data.task,
+            **({"classes": list(data.labels)} if data.task == "classes" else {}),
         },
         "privacy": privacy,
         "metric": "error" if data.target is None else "mean-squared-error",
@@ -111,9 +116,10 @@ def summarise(
             "mean": finite(float(errors.mean())),
             "std": finite(float(errors.std())),
             "consensus": finite(float(observer.network[0])),
-            **units,
+            **{name: finite(value) for name, value in further.items()},
             "records": TEST_RECORDS if len(data.y_test) else None,
         },
+        "references": references(data, pooled),
         **({"train_loss": finite(float(observer.network[3]))} if simulation else {}),
         "per_agent": entries,
         "bytes_sent": int(observer.network[2]),

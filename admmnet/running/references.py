@@ -1,0 +1,107 @@
+"""What a run's error is held against: a model that looks at no row, and the optimum without privacy on all records."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from admmnet.data import DataSettings, Records, load
+from admmnet.data.figures import constant_figure, test_errors
+from admmnet.data.schema import Task
+from admmnet.errors import AdmmnetError
+from admmnet.holder.holder import SimulatedHolder
+from admmnet.holder.rows import is_sparse
+from admmnet.methods.consensus import PLAIN_REGULARISATION
+from admmnet.methods.single_site.base import regularisation_of
+from admmnet.privacy.ledger.form import finite
+from admmnet.running.loading import Loader
+from admmnet.running.plan import Plan
+from admmnet.solvers.losses import Loss
+from admmnet.solvers.newton import LocalSolver
+from admmnet.transport import Transport, is_writer
+from admmnet.types import Matrix, Vector
+
+MOST = 4_000_000
+"""Most numbers in all training records, times the classes, of which the optimum is computed: a second's work."""
+TOLERANCE = 1e-8
+"""Gradient norm of the optimum."""
+
+
+def references(data: Records, pooled: float | None) -> dict[str, float | None]:
+    """Test figures to hold a run's against: of ``larger_class``, or of real targets the ``mean``, and ``pooled``.
+
+    The first is of what says the same of every test record: their more frequent class, or their mean.
+    """
+    name = "mean" if data.task == "real" else "larger_class"
+    return {name: finite(constant_figure(data.task, data.y_test)), "pooled": pooled}
+
+
+def pooled_figure(plan: Plan, transport: Transport, loader: Loader | None) -> float | None:
+    """Test figure of the ``optimum`` for all training records of a simulation, the same at every process.
+
+    The writer computes it, from its own holders where those have all records, else from records read again. None in a
+    private run, without test records, above ``MOST``, and where no cheap solver knows the loss.
+    """
+    mine = _pooled(plan, transport, loader) if is_writer(transport) else None
+    answers = transport.world.gather(mine)
+    return next((value for value in answers if type(value) is float and math.isfinite(value)), None)
+
+
+def _pooled(plan: Plan, transport: Transport, loader: Loader | None) -> float | None:
+    config, data, alone = plan.config, plan.data, transport.world.size == 1
+    size = sum(data.counts.values()) * plan.method.facts.size
+    if not config.simulation or not len(data.y_test) or size > MOST or (config.per_agent and not alone):
+        return None
+    agents = sorted(data.counts)
+    try:
+        if alone:
+            parts = []
+            for holder, member in (plan.holders[i] for i in agents):
+                assert isinstance(holder, SimulatedHolder)
+                problem = holder.problem(plan.loss, 0.0, member)
+                parts.append((problem.X, problem.y))
+        else:
+            shards = (loader or load)(config.section(DataSettings), len(agents), agents).shards
+            parts = [shards[i] for i in agents]
+        if any(is_sparse(X) for X, _ in parts):
+            return None
+        X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+        weight = regularisation_of(config) if config.baseline else PLAIN_REGULARISATION / len(agents)
+        theta = optimum(X, y, plan.method.loss, weight, data.task, data.classes)
+    except (AdmmnetError, OSError):  # the run itself has its figures
+        return None
+    return None if theta is None else float(test_errors(data, theta[None])[0])
+
+
+def optimum(X: Any, y: Vector, loss: Loss, weight: float, task: Task, classes: int) -> Vector | None:
+    """Minimise the mean loss plus weight ||theta||^2 / 2 without privacy; None of a loss without curvature.
+
+    Least squares and softmax have a model of (K, d) numbers where there are K >= 3 ``classes``, flattened.
+    """
+    if loss.name == "squared":
+        targets = np.eye(classes)[y.astype(int)] if task == "classes" else y[:, None]
+        gram = X.T @ X / len(y) + weight * np.eye(X.shape[1])
+        return np.asarray(np.linalg.solve(gram, X.T @ targets / len(y)).T.ravel())
+    if task == "classes":
+        return _of_classes(X, y, loss, weight, classes)
+    if not math.isfinite(loss.curvature_bound()):
+        return None
+    return LocalSolver(X, y, loss).solve(np.zeros(X.shape[1]), weight, TOLERANCE).theta
+
+
+def _of_classes(X: Matrix, y: Vector, loss: Any, weight: float, classes: int) -> Vector:
+    """Minimise the softmax loss by L-BFGS."""
+    from scipy.optimize import minimize
+
+    def objective(flat: Vector) -> tuple[float, Vector]:
+        theta = flat.reshape(classes, -1)
+        score = X @ theta.T
+        value = float(np.mean(loss.value(score, y))) + 0.5 * weight * float(flat @ flat)
+        slope = loss.derivative(score, y).T @ X / len(y) + weight * theta
+        return value, slope.ravel()
+
+    start = np.zeros(classes * X.shape[1])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-5})
+    return np.asarray(found.x)

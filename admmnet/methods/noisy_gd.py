@@ -69,7 +69,9 @@ class NoisyGD(SumMethod):
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         if settings.loss == "auto":
-            settings = filled(settings, loss=(loss := self.losses[facts.task]), loss_width=WIDTHS.get(loss))
+            settings = filled(
+                settings, loss=(loss := self.losses[facts.task]), loss_width=WIDTHS.get(loss, "auto")
+            )
         super().__init__(settings, facts)
         step = 1.0 / (self.loss.curvature_bound() + float(self.settings.regularisation))
         self.settings = filled(self.settings, step_size=step)

@@ -4,7 +4,7 @@ What other agents send enters a local problem as its linear term, or as the cent
 enough, rounding alone can keep a gradient norm above beta, and whether it does depends on the records. So public
 inputs are scaled back to a radius that follows from public numbers alone, which is post-processing of what is known
 anyway, and noise beyond a norm that it never reaches is scaled back, too. Derivation and proofs: docs/privacy.md,
-"The public radius", whose numbers (V1) to (V11) stand in this file. Rows have norm at most 1 + max(1e-12, 4 d u).
+"The public radius", whose numbers (V1) to (V12) stand in this file. Rows have norm at most 1 + max(1e-12, 4 d u).
 """
 
 from __future__ import annotations
@@ -147,6 +147,17 @@ def point_radius(facts: LossFacts, error: float) -> float:
         )
     slope = 1.01 * _U * _R * _R * facts.c * facts.d
     return min(MOST, (error - least) / slope * (1.0 - 1e-9))
+
+
+def norm_radius(facts: LossFacts, error: float) -> float:
+    """Norm up to which the computed norm of that gradient is off by at most `error`, for all records: (V12).
+
+    Raises
+    ------
+    RequestError
+        If it is not even at zero.
+    """
+    return point_radius(facts, error - 1.01 * _U * (facts.d + 4) * _R * facts.G)
 
 
 def centre_radius(facts: LossFacts, radius: float, gap: float) -> float:

@@ -1,6 +1,6 @@
 """The measurements: each a function of records with its noise, its cost and the theorem that joins the two."""
 
-from admmnet.holder.measurements.gate import HeldFall, NoisyFall, PublishedComparison
+from admmnet.holder.measurements.gate import GradientNorm, HeldFall, NoisyFall, PublishedComparison
 from admmnet.holder.measurements.gradient import NoisyGradient
 from admmnet.holder.measurements.minimiser import ExactMinimiser, GammaMinimiser, PerturbedMinimiser
 from admmnet.holder.measurements.sums import GradientSum, MomentSum
@@ -8,6 +8,7 @@ from admmnet.holder.measurements.sums import GradientSum, MomentSum
 __all__ = [
     "ExactMinimiser",
     "GammaMinimiser",
+    "GradientNorm",
     "GradientSum",
     "HeldFall",
     "MomentSum",

@@ -14,11 +14,20 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import LATER, NO, Cost, Released, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import Plain, key_of, measurement
+from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.holder.measurements.minimiser import candidate, checked, held, noisy, objective_event
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import AboveThreshold, Gaussian, Laplace
 from admmnet.rng import Purpose
-from admmnet.solvers.radius import MOST, LossFacts, centre_radius, clip, gaussian_tail
+from admmnet.solvers.radius import (
+    LARGEST_ROW,
+    MOST,
+    LossFacts,
+    centre_radius,
+    clip,
+    gaussian_tail,
+    norm_radius,
+)
 from admmnet.types import Vector
 
 
@@ -138,6 +147,54 @@ class HeldFall(_Fall):
             return NO
         del secret.kept[key]  # the next question starts anew
         return Released(True, self)
+
+
+@measurement
+@dataclass(frozen=True, eq=False)
+class GradientNorm(Plain):
+    """Whether the gradient of the mean loss at a public point, its norm with Gaussian noise, reaches a threshold.
+
+    Proof: docs/privacy.md, Theorem 22.
+
+    Parameters
+    ----------
+    here : ndarray, shape (d,)
+        Public point.
+    sigma : float
+        Standard deviation of the noise.
+    threshold : float
+        Norm worth a broadcast.
+    """
+
+    here: Vector
+    sigma: float
+    threshold: float
+
+    def within(self, known: Known) -> Self:
+        """Hold the point to the norm up to which rounding stays within its share: (V11), (V12)."""
+        checked(self.here, known, "point")
+        return replace(self, here=clip(self.here, norm_radius(known.facts, _rounding(known))))
+
+    def sensitivity(self, known: Known) -> float:
+        """Most that replacing one record moves the computed norm: 2 G/n, rounding in either world added."""
+        return 2.0 * known.loss.lipschitz() / known.records * LARGEST_ROW + 2.0 * _rounding(known)
+
+    def cost(self, known: Known) -> Cost:
+        """One Gaussian."""
+        return Cost((Gaussian(self.sensitivity(known), self.sigma),))
+
+    def carry_out(self, secret: Secret, known: Known) -> Work:
+        """Eq. (83): one pass over the records, no solve."""
+        yield from ()
+        noise = float(secret.gaussian(Purpose.GATE, self.sigma, 1)[0])
+        gradient = secret.solver.data_gradient(self.here)
+        yes = math.sqrt(float(gradient @ gradient)) + noise >= self.threshold
+        return Released(True, self) if yes else NO
+
+
+def _rounding(known: Known) -> float:
+    """What rounding may add to the norm of a gradient."""
+    return ROUNDING_SHARE * 2.0 * known.loss.lipschitz() / known.records
 
 
 @measurement

@@ -347,6 +347,10 @@ class Method:
         """What a person should know before the run; ``drowned`` is the largest of all agents."""
         return ()
 
+    def entry(self, agent: Agent) -> Mapping[str, int | float | None]:
+        """Figures of an agent that its entry in summary.json has besides."""
+        return {}
+
     def closing(self, agent: Agent, kept: Mapping[str, Any] | None) -> Closing:
         """Facts and notes for the summary of a finished run; ``kept`` is what the door keeps, in simulations alone."""
         return Closing()

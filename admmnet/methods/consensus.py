@@ -122,9 +122,12 @@ class ConsensusMethod(Method):
         super().__init__(settings, facts)
         self.settings = filled(self.settings, regularisation=self.least_regularisation())
         if self.settings.eta == "auto":
-            degrees = [facts.graph.degree(i) for i in range(len(facts.graph))]
-            wanted = [self.wanted_convexity(i) for i in range(len(degrees))]
-            self.settings = filled(self.settings, eta=typical_penalty(wanted, degrees))
+            self.settings = filled(self.settings, eta=self.penalty())
+
+    def penalty(self) -> float:
+        """Eta where the settings leave it open, eq. (21)."""
+        degrees = [self.facts.graph.degree(i) for i in range(len(self.facts.graph))]
+        return typical_penalty([self.wanted_convexity(i) for i in range(len(degrees))], degrees)
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:

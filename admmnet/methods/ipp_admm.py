@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import HeldFall, NoisyFall, PublishedComparison
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
-from admmnet.methods.pp_admm import PPADMM, PPSettings
-from admmnet.methods.settings import Given
+from admmnet.methods.joining import JoiningADMM
+from admmnet.methods.pp_admm import PPSettings
+from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Charges, pure_epsilon
 from admmnet.settings import Auto, setting
 from admmnet.solvers.radius import LossFacts, gate_gap
@@ -25,6 +26,8 @@ from admmnet.types import Vector
 
 SWITCH = 34.6
 """Rounds a release from which a held threshold has less noise than a noisy query a round (Theorem 9)."""
+JOINING = ("auto", "joining")
+"""Values of ``gate`` with which agents join a core."""
 GATE_RADIUS, LOSS_CLIP = 5.0, 2.0
 Q_MIN = 0.005
 """Fall of the average loss worth a broadcast, docs/algorithms.md eq. (23)."""
@@ -37,8 +40,8 @@ class IPPSettings(PPSettings):
     gate: str = setting(
         "auto",
         "privacy",
-        "gate of ipp-admm; auto: the one with less noise, the paper's if published",
-        choices=("auto", "above-threshold", "gaussian", "off"),
+        "gate of ipp-admm; auto: joining, the paper's if published; ball: gaussian or above-threshold",
+        choices=("auto", "joining", "ball", "above-threshold", "gaussian", "off"),
         chosen=True,
     )
     gate_share: float | Auto = setting(
@@ -76,6 +79,12 @@ class IPPSettings(PPSettings):
         for name in ("gate_share", "gate_threshold", "max_releases"):
             if getattr(self, name) != "auto" and self.gate == "off":
                 raise RequestError(f"{name} goes with a gate, not gate = 'off'")
+        joins = not published and self.gate in JOINING
+        if joins and (self.gate_radius != GATE_RADIUS or self.max_releases != "auto"):
+            name = "max_releases" if self.gate_radius == GATE_RADIUS else "gate_radius"
+            raise RequestError(
+                f"{name} goes with gate = 'ball', 'gaussian' or 'above-threshold': who has joined speaks every round"
+            )
         most, rounds = self.max_releases, self.rounds
         if most != "auto" and rounds != "auto" and most > rounds:
             raise RequestError(f"max_releases = {most} is not allowed: it must be at most rounds = {rounds}")
@@ -103,12 +112,13 @@ class Gate(NamedTuple):
     epsilon_query: float = 0.0
 
 
-class IPPADMM(PPADMM):
+class IPPADMM(JoiningADMM):
     """An agent speaks when the consensus around it fits its records badly.
 
-    The proven form puts the question to a public point, the average of the neighbours' last vectors, so that its
-    sensitivity is small (Theorem 8); the release has noise of its own. The published form broadcasts what a noisy
-    comparison finds better than the last broadcast.
+    The proven form puts the question to a public point, the average of the neighbours' last vectors; the release has
+    noise of its own. By default agents outside a public core are asked whether they join it (Theorem 22); ``ball`` asks
+    every agent every round whether a ball around that point has a better one (Theorem 8). The published form
+    broadcasts what a noisy comparison finds better than the last broadcast.
     """
 
     name = "ipp-admm"
@@ -122,12 +132,23 @@ class IPPADMM(PPADMM):
         rounds = int(settings.rounds)
         if settings.method == "published":
             return filled(settings, max_releases=min(15, rounds), gate_share=0.1, gate_threshold=1e-3)
-        return settings if settings.gate == "off" else filled(settings, max_releases=rounds, gate_share=0.05)
+        if settings.gate == "off":
+            return settings
+        if settings.gate in JOINING:
+            return filled(settings, gate_share=0.05)
+        return filled(settings, max_releases=rounds, gate_share=0.05)
+
+    @classmethod
+    def joins(cls, settings: MethodSettings) -> bool:
+        """Where no other gate is asked for."""
+        return settings.method == "proven" and settings.gate in JOINING
 
     @property
     def kind(self) -> str:
-        """Gate of the proven form: at equal cost ``auto`` is the one with less noise (Theorem 9)."""
-        if self.settings.gate != "auto":
+        """Gate of the proven form: at equal cost ``ball`` is the question with less noise (Theorem 9)."""
+        if self.settings.gate in JOINING:
+            return "joining"
+        if self.settings.gate != "ball":
             return str(self.settings.gate)
         return "above-threshold" if int(self.settings.rounds) > SWITCH * self.releases else "gaussian"
 
@@ -135,17 +156,18 @@ class IPPADMM(PPADMM):
     def releases(self) -> int:
         """Most broadcasts of an agent."""
         settings = self.settings
-        return int(settings.rounds if settings.gate == "off" else settings.max_releases)
+        return int(settings.rounds if settings.max_releases == "auto" else settings.max_releases)
 
-    @property
-    def gate_share(self) -> float:
-        """Share of the budget that the gate's questions take."""
-        return 0.0 if self.settings.gate == "off" else float(self.settings.gate_share)
+    def share(self, agent: int) -> float:
+        """Share of an agent's budget that the gate's questions take."""
+        if self.kind == "joining":
+            return super().share(agent)
+        return 0.0 if self.kind == "off" else float(self.settings.gate_share)
 
-    def gate(self, records: int, rho: float) -> tuple[Gate | None, Charges]:
+    def gate(self, records: int, rho: float) -> tuple[Any, Charges]:
         """Noise of the gate at this budget, and all that its questions can charge."""
-        if self.kind == "off":
-            return None, ()
+        if self.kind == "joining":
+            return super().gate(records, rho)
         settings, known, rounds = self.settings, self.known(records), int(self.settings.rounds)
         radius = settings.gate_radius
         gap = gate_gap(LossFacts.of(records, self.facts.width, self.loss), radius)
@@ -164,7 +186,7 @@ class IPPADMM(PPADMM):
 
     def drowned(self, plan: AgentPlan) -> float:
         """Standard deviation of a comparison's noise over the falls that it asks about."""
-        gate = plan.noise.gate
+        gate = None if plan.noise is None else plan.noise.gate
         return gate.spread / Q_MIN if isinstance(gate, Gate) else 0.0
 
     def notes(self, drowned: float) -> tuple[str, ...]:
@@ -179,6 +201,8 @@ class IPPADMM(PPADMM):
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Broadcast, or None for silence."""
+        if self.kind == "joining" and not self.published:
+            return (yield from self.joining(agent, round))
         gate = agent.plan.noise.gate
         if gate is None:  # --gate off
             return vector_of((yield Ask(self.minimiser(agent))))

@@ -95,7 +95,7 @@ class PPADMM(ConsensusMethod):
             self.loss.lipschitz(),
             self.loss.curvature_bound(),
         )
-        rho, releases = self.facts.nominal[agent] * (1.0 - self.gate_share), self.releases
+        rho, releases = self.facts.nominal[agent] * (1.0 - self.share(agent)), self.releases
         noise = sigma_objective(rho / releases, n, G) * math.sqrt(self.facts.width)
         balanced = balanced_convexity(noise, RADIUS)
         if self.settings.release == "output":
@@ -107,28 +107,28 @@ class PPADMM(ConsensusMethod):
         """Most broadcasts of an agent."""
         return int(self.settings.rounds)
 
-    @property
-    def gate_share(self) -> float:
-        """Share of the budget that a gate's questions take."""
+    def share(self, agent: int) -> float:
+        """Share of an agent's budget that a gate's questions take."""
         return 0.0
 
     def gate(self, records: int, rho: float) -> tuple[Any, Charges]:
-        """Noise of a gate at this budget, and all that its questions can charge; there is none."""
-        return None, ()
+        """Noise of a gate at this budget, and all that its questions can charge: of agents with a share for it."""
+        raise NotImplementedError
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """Noise of one agent."""
         own = self.objective(agent)
         if self.rule is not None:
             return own.calibrated(self.rule.found(agent))
-        return own.calibrated(self._calibrated(self.facts.counts[agent], own.convexity, target))
+        n, share = self.facts.counts[agent], self.share(agent)
+        return own.calibrated(self._calibrated(n, own.convexity, share, target))
 
-    def _calibrate(self, records: int, m: float, target: Target) -> Any:
-        return calibrate(partial(self._draft, records, m), target)
+    def _calibrate(self, records: int, m: float, share: float, target: Target) -> Any:
+        return calibrate(partial(self._draft, records, m, share), target)
 
-    def _draft(self, records: int, m: float, rho: float) -> Draft[PerturbedNoise]:
+    def _draft(self, records: int, m: float, share: float, rho: float) -> Draft[PerturbedNoise]:
         """Proven form at a nominal budget: the gate gets its share, every release an equal part of the rest."""
-        share, known = self.gate_share, self.known(records)
+        known = self.known(records)
         each, hidden = rho * (1.0 - share) / self.releases, float(self.settings.inexact_share)
         inexact = 2.0 * self.beta / m  # Theorem 4
         G = self.loss.lipschitz()
@@ -141,7 +141,7 @@ class PPADMM(ConsensusMethod):
                 inexact / math.sqrt(2.0 * each * hidden),
             )
         release = PerturbedMinimiser(np.zeros(0), m, self.beta, *noise[:2]).cost(known).now
-        gate, asked = self.gate(records, rho * share)
+        gate, asked = self.gate(records, rho * share) if share else (None, ())
         return Draft(noise._replace(gate=gate), (*((event, self.releases) for event in release), *asked))
 
     def minimiser(self, agent: Agent) -> PerturbedMinimiser:

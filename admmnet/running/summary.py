@@ -272,6 +272,7 @@ def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
         "refused_at": node.ledger.refused_at,
         "test_error": finite(float(observer.rows[node.id, 0])),
         "lost_at": None,
+        **node.method.entry(node.agent),
     }
 
 

@@ -1,0 +1,277 @@
+"""The joining gate: the largest agents speak from the first round, the others where they are needed.
+
+docs/algorithms.md, eqs. (80)-(89); docs/privacy.md, Theorem 22.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import networkx as nx
+import numpy as np
+
+from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
+from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask
+from admmnet.methods.consensus import ConsensusState, vector_of
+from admmnet.methods.convexity import missing_convexity, typical_penalty
+from admmnet.methods.pp_admm import PPADMM
+from admmnet.methods.settings import MethodSettings
+from admmnet.privacy.calibrate import Charges, Target
+from admmnet.types import Vector
+
+SLACK, LEAST_CORE = 0.9, 3
+"""Share of the best signal-to-noise that the core keeps, and its fewest agents: eq. (80)."""
+ASKED_IN = (1, 4, 8)
+"""Rounds in which a listener is asked, until its yes; the first round is 0."""
+TAU = 4.0
+"""Threshold over the noise of the agent's own releases, eq. (84)."""
+
+
+def core_of(counts: Mapping[int, int]) -> frozenset[int]:
+    """Agents that speak from the first round on, eq. (80): the longest prefix by size near the best signal-to-noise."""
+    order = sorted(counts, key=lambda i: (-counts[i], i))
+    records, ratios = 0, []
+    for size, i in enumerate(order, 1):
+        records += counts[i]
+        ratios.append(records / math.sqrt(size))
+    longest = max(size for size, ratio in enumerate(ratios, 1) if ratio >= SLACK * max(ratios))
+    return frozenset(order[: max(longest, LEAST_CORE)])
+
+
+def relays_of(graph: nx.Graph, core: frozenset[int]) -> frozenset[int]:
+    """Agents between the parts of the core, on short paths: at most twice as many as needed (Mehlhorn 1988)."""
+    parts = {i: part for part, own in enumerate(nx.connected_components(graph.subgraph(core))) for i in own}
+    hops, before, waiting = dict.fromkeys(sorted(core), 0), dict[int, int](), deque(sorted(core))
+    while waiting:
+        i = waiting.popleft()
+        for j in sorted(graph[i]):
+            if j not in hops:
+                hops[j], before[j], parts[j] = hops[i] + 1, i, parts[i]
+                waiting.append(j)
+    joined, relays = nx.utils.UnionFind(parts.values()), set[int]()
+    bridges = sorted(
+        (hops[i] + hops[j], min(i, j), max(i, j)) for i, j in graph.edges if parts[i] != parts[j]
+    )
+    for _, *ends in bridges:
+        one, other = (parts[i] for i in ends)
+        if joined[one] != joined[other]:
+            joined.union(one, other)
+            for i in ends:
+                while i in before:
+                    relays.add(i)
+                    i = before[i]
+    return frozenset(relays)
+
+
+@dataclass(slots=True)
+class JoiningState(ConsensusState):
+    """State of an agent where not all speak from the first round.
+
+    Attributes
+    ----------
+    joined : int or None
+        Round of its yes.
+    met, told : ndarray of bool, shape (degree,)
+        Whether the neighbour is known to speak, and knows that this agent does: both ends know both.
+    """
+
+    joined: int | None = None
+    met: Mask = None  # type: ignore[assignment]  # fields of the base have defaults
+    told: Mask = None  # type: ignore[assignment]
+
+    @classmethod
+    def among(cls, neighbours: Sequence[int], width: int, first: frozenset[int], *, speaks: bool) -> Self:
+        """Everything starts at zero; who speaks first is public."""
+        state = cls.zero(len(neighbours), width)
+        state.met = np.array([j in first for j in neighbours], dtype=bool)
+        state.told = np.full(len(neighbours), speaks)
+        state.said = np.zeros_like(state.heard)
+        return state
+
+    def around(self) -> Vector | None:
+        """Mean of the vectors heard of, shape (d,), eq. (82); None before the first."""
+        found = self.heard[self.met & self.heard.any(axis=1)]
+        return found.mean(axis=0) if len(found) else None
+
+    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
+        """Eq. (85): of the edges to those who speak."""
+        met = self.met
+        if contact is not None:
+            contact = Contact(*(mask[met] for mask in contact))
+        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact)
+
+    def absorb(
+        self,
+        neighbours: Sequence[int],
+        own: Vector | None,
+        inbox: Mapping[int, Vector],
+        eta: float,
+        contact: Contact | None = None,
+    ) -> None:
+        """Eq. (86): an edge counts once a vector has arrived at either end; who listens keeps a dual of zero."""
+        whole = np.ones(len(neighbours), dtype=bool)
+        _, arrives, hears = contact or Contact(whole, whole, whole)
+        assert self.said is not None
+        if own is not None:
+            self.theta = own
+            self.said[arrives] = own
+            self.told = self.told | arrives
+        came = hears & np.array([j in inbox for j in neighbours], dtype=bool)
+        for row in np.flatnonzero(came):
+            self.heard[row] = inbox[neighbours[row]]
+        self.met = self.met | came
+        both = arrives & hears & self.met & self.told
+        self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
+
+
+class Question(NamedTuple):
+    """Noise and threshold of an agent's questions, eqs. (83), (84)."""
+
+    sigma: float
+    threshold: float
+
+
+class JoiningADMM(PPADMM):
+    """PP-ADMM among a public core, which others join where its model fits their records badly.
+
+    Where all are in the core it is PP-ADMM. Whether agents join is settled by ``joins``; ``core`` speaks from the first
+    round with its records, ``first`` has the relays between its parts, too, which speak without.
+    """
+
+    def __init__(self, settings: MethodSettings, facts: Facts) -> None:
+        everybody = frozenset(facts.graph)
+        self.core = core_of(facts.counts) if self.joins(settings) else everybody
+        self.first = self.core | relays_of(facts.graph, self.core)
+        self.all_speak = self.core == everybody
+        super().__init__(settings, facts)
+
+    @classmethod
+    def joins(cls, settings: MethodSettings) -> bool:
+        """Whether agents outside the core join it."""
+        raise NotImplementedError
+
+    def penalty(self) -> float:
+        """Eta of the first speakers, eq. (87): the same for all and for good, whoever joins."""
+        graph = self.facts.graph.subgraph(self.first)
+        wanted = [self.wanted_convexity(i) for i in sorted(self.core)]
+        return typical_penalty(wanted, [graph.degree(i) for i in sorted(self.first)])
+
+    def share(self, agent: int) -> float:
+        """Share of an agent's budget for its questions, nothing of the core's."""
+        return 0.0 if agent in self.core else float(self.settings.gate_share)
+
+    def threshold(self, agent: int) -> float:
+        """Norm of the gradient that its own release could carry, eq. (84); from G on it is never asked."""
+        if self.settings.gate_threshold != "auto":
+            return float(self.settings.gate_threshold)
+        facts = self.facts
+        sensitivity = 2.0 * self.loss.lipschitz() / facts.counts[agent]
+        return TAU * sensitivity * math.sqrt(facts.width / (2.0 * facts.nominal[agent]))
+
+    def asked(self, agent: int) -> bool:
+        """Whether an agent outside the core is ever asked."""
+        return agent not in self.core and self.threshold(agent) < self.loss.lipschitz()
+
+    def gate(self, records: int, rho: float) -> tuple[float | None, Charges]:
+        """Standard deviation of a question's noise, and all that the questions can charge."""
+        public, known = (np.zeros(self.facts.width), 1.0, 0.0), self.known(records)
+        sensitivity = GradientNorm(*public).sensitivity(known)
+        sigma = sensitivity / math.sqrt(2.0 * rho / len(ASKED_IN))
+        question = replace(GradientNorm(*public), sigma=sigma).within(known)
+        (event,) = question.cost(known).now
+        return sigma, ((event, len(ASKED_IN)),)
+
+    def objective(self, agent: int) -> AgentPlan:
+        """Convexity at the fewest speaking neighbours, eq. (88): those of the first round, or one."""
+        if self.all_speak:
+            return super().objective(agent)
+        settings, graph, first = self.settings, self.facts.graph, self.first
+        eta, part = float(settings.eta), float(settings.regularisation) / len(graph)
+        least = sum(j in first for j in graph[agent]) if agent in first else 1
+        penalty, weight = 2.0 * eta * least, self.weight(agent)
+        if settings.proximal == "auto":
+            proximal = missing_convexity(self.wanted_convexity(agent), part, penalty)
+        else:
+            proximal = float(settings.proximal)
+        return AgentPlan(eta, part, proximal, weight, (part + penalty + proximal) / weight)
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        """Noise of one agent; nothing where it is never asked."""
+        if self.all_speak or agent in self.core:
+            return super().plan(agent, target)
+        if not self.asked(agent):
+            return self.objective(agent)
+        plan = super().plan(agent, target)
+        release = PerturbedMinimiser(np.zeros(self.facts.width), plan.convexity, self.beta, *plan.noise[:2])
+        release.within(self.known(self.facts.counts[agent]))  # refused before the run, not at a yes
+        return plan
+
+    def convexity(self, agent: Agent, *, records: bool = True) -> float:
+        """m_i(t), eq. (88): of the penalty around who speaks now, and with records never below that of the plan."""
+        plan, own = agent.plan, self.settings.proximal
+        m = plan.regularisation + 2.0 * plan.eta * int(agent.state.met.sum())
+        m += 0.0 if own == "auto" else float(own)
+        return max(m, plan.convexity * plan.weight) if records else m
+
+    def start(self, agent: Agent, width: int) -> ConsensusState:
+        """Everything at zero."""
+        if self.all_speak:
+            return super().start(agent, width)
+        return JoiningState.among(agent.neighbours, width, self.first, speaks=agent.id in self.first)
+
+    def linear(self, agent: Agent, m: float) -> Vector:
+        """Eq. (85), of a round's objective of convexity m."""
+        plan, state = agent.plan, agent.state
+        proximal = max(m - plan.regularisation - 2.0 * plan.eta * int(state.met.sum()), 0.0)
+        found: Vector = state.linear_term(plan.eta, proximal, agent.contact)
+        return found
+
+    def minimiser(self, agent: Agent) -> PerturbedMinimiser:
+        """Release of this round, eqs. (85), (88)."""
+        if self.all_speak:
+            return super().minimiser(agent)
+        m, w, noise = self.convexity(agent), agent.plan.weight, agent.plan.noise
+        return PerturbedMinimiser(self.linear(agent, m) / w, m / w, self.beta, noise.sigma1, noise.sigma2)
+
+    def joining(self, agent: Agent, round: int) -> Asking[Vector | None]:
+        """Eqs. (81)-(86): a release, a relayed vector, or None for silence."""
+        state: JoiningState = agent.state
+        if agent.id not in self.core and state.joined is None:
+            centre, noise = state.around(), agent.plan.noise
+            answer = None
+            if noise is not None and round in ASKED_IN and centre is not None:
+                question = GradientNorm(centre, noise.gate, self.threshold(agent.id))
+                # the broadcast that a yes would trigger must fit before the question is asked
+                answer = yield Ask(question, reserve=(self.minimiser(agent),))
+            if not isinstance(answer, Released):
+                return self.relayed(agent) if agent.id in self.first else None
+            state.joined = round
+            if agent.id not in self.first:
+                state.theta = answer.used.here
+        return vector_of((yield Ask(self.minimiser(agent))))
+
+    def relayed(self, agent: Agent) -> Vector:
+        """Eq. (89): the minimiser of an objective without records, made of released vectors alone."""
+        m = self.convexity(agent, records=False)
+        return -self.linear(agent, m) / m
+
+    def model(self, agent: Agent) -> Vector:
+        """Last broadcast; of who only listens, the mean of what it hears."""
+        if not self.in_average(agent):
+            found = agent.state.around()
+            if found is not None:
+                return found
+        return super().model(agent)
+
+    def in_average(self, agent: Agent) -> bool:
+        """Whether the agent ever spoke."""
+        return self.all_speak or agent.releases > 0
+
+    def entry(self, agent: Agent) -> dict[str, int | None]:
+        """Round in which an agent joined with its records: 0 of the core, None for never."""
+        return {"joined_at": 0 if agent.id in self.core else agent.state.joined}

@@ -1,0 +1,136 @@
+"""The joining gate of ipp-admm beside pp-admm: errors of the average of who spoke, and releases.
+
+Every seed deals the records anew and draws its own graph and noise. With ``--part validation`` a fifth of every
+agent's training records is held out and the test records are not looked at: that is how the gate's constants were
+chosen (docs/defaults.md). Differences to pp-admm are paired, those of the first rounds given.
+
+    python -m tests.benchmarks.joining --data adult --split dirichlet:0.1 --rounds 20:30 --seeds 100:106
+    python -m tests.benchmarks.joining --part test --data adult --split zipf:1 --rounds 20 --seeds 0:14
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from admmnet import RunConfig, run
+from admmnet.data import DataSettings, Records, load
+from admmnet.methods import joining
+from admmnet.running.observer import test_error
+
+from .common import row
+
+HELD_OUT = 0.2
+CONSTANTS: dict[str, Callable[[str], Any]] = {
+    "SLACK": float,
+    "LEAST_CORE": int,
+    "TAU": float,
+    "ASKED_IN": lambda text: tuple(map(int, text.split("+"))),
+}
+
+
+class Outcome(NamedTuple):
+    """Test error in percent, vectors sent to neighbours by all agents, agents that spoke with their records."""
+
+    error: float
+    releases: int
+    joined: int
+
+
+@cache
+def dealt(data: str, split: str, agents: int, seed: int, part: str) -> Records:
+    """Records as the package deals them; of ``validation`` a part of every training shard is what is tested on."""
+    settings = DataSettings(data=data, split=split, data_seed=seed)
+    records = load(settings, agents, range(agents))
+    if part == "test":
+        return records
+    rng, kept, held = np.random.default_rng(seed), {}, []
+    for i, (X, y) in records.shards.items():
+        order = rng.permutation(len(y))
+        out = round(HELD_OUT * len(y)) if len(y) > 1 else 0
+        held.append((X[order[:out]], y[order[:out]]))
+        kept[i] = np.ascontiguousarray(X[order[out:]]), y[order[out:]]
+    counts = {i: len(y) for i, (_, y) in kept.items()}
+    test = {"X_test": np.concatenate([X for X, _ in held]), "y_test": np.concatenate([y for _, y in held])}
+    return replace(records, shards=kept, counts=counts, **test)
+
+
+@contextmanager
+def constants(values: dict[str, Any]) -> Iterator[None]:
+    """Put other values in place of the module's constants."""
+    before = {name: getattr(joining, name) for name in values}
+    try:
+        for name, value in values.items():
+            setattr(joining, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(joining, name, value)
+
+
+def outcome(options: argparse.Namespace, seed: int, words: str) -> Outcome:
+    """One run; ``words`` are the algorithm and what is set beside, as ``ipp-admm,TAU=3,gate_share=0.1``."""
+    algorithm, *given = words.split(",")
+    pairs = dict(pair.split("=") for pair in given)
+    values = {name: CONSTANTS[name](pairs.pop(name)) for name in list(pairs) if name in CONSTANTS}
+    records = dealt(options.data, options.split, options.agents, seed, options.part)
+    config = {"algorithm": algorithm, "agents": options.agents, "epsilon": options.epsilon, "delta": 1e-4}
+    config |= {"data": options.data, "split": options.split, "data_seed": seed, "seed": seed}
+    config |= {name: (int if name == "rounds" else float)(value) for name, value in pairs.items()}
+    if options.topology:
+        config["topology"] = f"{options.topology}:{options.agents}"
+    with constants(values):
+        with tempfile.TemporaryDirectory() as folder:
+            found = run(RunConfig(out=f"{folder}/run", **config), loader=lambda *_: records)
+    entries = found.summary["per_agent"]
+    joined = sum(entry.get("joined_at", 0) is not None for entry in entries)
+    spoke = [entry["releases"] > 0 for entry in entries]
+    error = test_error(records.X_test, records.y_test, found.theta[spoke].mean(axis=0))
+    return Outcome(100.0 * error, sum(entry["releases"] for entry in entries), joined)
+
+
+def seeds_of(text: str) -> range:
+    """Seeds of ``FIRST:END``."""
+    first, end = text.split(":")
+    return range(int(first), int(end))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="The joining gate beside pp-admm.")
+    parser.add_argument("--part", choices=("validation", "test"), default="validation")
+    parser.add_argument("--data", default="adult")
+    parser.add_argument("--split", default="dirichlet:0.1")
+    parser.add_argument("--agents", type=int, default=20)
+    parser.add_argument("--topology", help="such as ring; by default a random graph")
+    parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--rounds", default="20", help="such as 12:20:30, of both methods")
+    parser.add_argument("--with", dest="variants", nargs="*", default=[], help="such as TAU=3,gate_share=0.1")
+    parser.add_argument("--seeds", type=seeds_of, default=range(100, 106))
+    options = parser.parse_args(arguments)
+    RunConfig()  # the table of settings is made before anything is timed
+    base: list[Outcome] | None = None
+    rounds = options.rounds.split(":")
+    asked = [f"{name},rounds={count}" for name in ("pp-admm", "ipp-admm") for count in rounds]
+    asked += [f"ipp-admm,{more},rounds={count}" for more in options.variants for count in rounds]
+    print(row("run", "error", "paired", "releases", "with records") + "\n|---|---|---|---|---|")
+    for words in asked:
+        found = [outcome(options, seed, words) for seed in options.seeds]
+        base = base or found
+        errors = np.array([one.error for one in found])
+        paired = errors - np.array([one.error for one in base])
+        scale = len(found) ** -0.5
+        figures = f"{errors.mean():.2f} +- {errors.std(ddof=1) * scale:.2f}"
+        against = f"{paired.mean():+.2f} +- {paired.std(ddof=1) * scale:.2f}"
+        sent, joined = (np.mean([one[k] for one in found]) for k in (1, 2))
+        print(row(words, figures, against, f"{sent:.0f}", f"{joined:.1f}"), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,8 @@ from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, d
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RunError
 from admmnet.holder import Ask, Released
-from admmnet.holder.measurements import GammaMinimiser, HeldFall, NoisyFall, PerturbedMinimiser
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import GammaMinimiser, GradientNorm, HeldFall, NoisyFall, PerturbedMinimiser
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method
 from admmnet.privacy.budget import Budget, Totals
@@ -144,6 +145,43 @@ class NoisyQuestion:
         at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.budget, rng)
         middle = RADIUS * (1.0 - COSINE * COSINE / RECORDS)
         question = NoisyFall(-far(2), RADIUS, _gap(), middle, self.event.sigma)
+        yes = sum(isinstance(answered(at, Ask(question)), Released) for _ in range(self.rounds))
+        return Trial(float(yes), ledger.totals)
+
+
+@dataclass(frozen=True)
+class NormQuestion:
+    """Questions of the joining gate, all at one point."""
+
+    rounds: int = 3
+    epsilon: float = 4.0
+    delta: float = 1e-5
+    reading: Reading = "answers"
+
+    @property
+    def name(self) -> str:
+        """Gate and questions."""
+        return f"joining gate, {self.rounds} question{'s' * (self.rounds > 1)}"
+
+    @cached_property
+    def event(self) -> Gaussian:
+        """What a question charges."""
+        known = Known(RECORDS, 2, LOSS, frozenset())
+        sensitivity = GradientNorm(np.zeros(2), 1.0, 0.0).sensitivity(known)
+        return Gaussian(
+            sensitivity, sensitivity * math.sqrt(self.rounds) / gaussian_mu(self.epsilon, self.delta)
+        )
+
+    @cached_property
+    def budget(self) -> Budget:
+        """For all questions."""
+        return _budget(self.epsilon, self.delta, self.event, self.rounds)
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """Score: how many answers are yes."""
+        # all others pull as the canary does: its replacement takes away twice its own share of the norm
+        at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.budget, rng)
+        question = GradientNorm(-far(2), self.event.sigma, 1.0 - COSINE * COSINE / RECORDS)
         yes = sum(isinstance(answered(at, Ask(question)), Released) for _ in range(self.rounds))
         return Trial(float(yes), ledger.totals)
 

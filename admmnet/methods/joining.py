@@ -68,6 +68,11 @@ def relays_of(graph: nx.Graph, core: frozenset[int]) -> frozenset[int]:
     return frozenset(relays)
 
 
+def least_records(width: int, rho: float) -> float:
+    """Number of records from which on a question can be answered with yes: a threshold of G, eq. (84)."""
+    return 2.0 * TAU * math.sqrt(width / (2.0 * rho))
+
+
 @dataclass(slots=True)
 class JoiningState(ConsensusState):
     """State of an agent where not all speak from the first round.
@@ -169,9 +174,8 @@ class JoiningADMM(PPADMM):
         """Norm of the gradient that its own release could carry, eq. (84); from G on it is never asked."""
         if self.settings.gate_threshold != "auto":
             return float(self.settings.gate_threshold)
-        facts = self.facts
-        sensitivity = 2.0 * self.loss.lipschitz() / facts.counts[agent]
-        return TAU * sensitivity * math.sqrt(facts.width / (2.0 * facts.nominal[agent]))
+        least = least_records(self.facts.width, self.facts.nominal[agent])
+        return self.loss.lipschitz() * least / self.facts.counts[agent]
 
     def asked(self, agent: int) -> bool:
         """Whether an agent outside the core is ever asked."""

@@ -1,6 +1,6 @@
 """Every mechanism through the real door: bounds stay below what is proven, and half of its noise is found.
 
-Each bound is wrong with probability 1e-6 at most; there are 24 here, so that a true claim fails this file with
+Each bound is wrong with probability 1e-6 at most; there are 26 here, so that a true claim fails this file with
 probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDITS=N`` takes N times the trials (launch/nightly.sh).
 """
 
@@ -21,6 +21,7 @@ from admmnet.auditing.network import (
     HeldQuestions,
     MinimiserRelease,
     NoisyQuestion,
+    NormQuestion,
     steering,
 )
 from admmnet.auditing.sampled import SampledSteps
@@ -45,6 +46,7 @@ GAUSSIAN: dict[str, tuple[Mechanism, int]] = {
     "output": (MinimiserRelease("output"), 500),
     "rounds": (AgentRounds(), 300),
     "noisy-question": (NoisyQuestion(), 600),
+    "norm-question": (NormQuestion(), 900),
     "gradient-sums": (GradientRounds(), 300),
     "moments": (MomentRelease(), 500),
     "dp-sgd": (SampledSteps("dp-sgd", 1.0), 400),

@@ -8,7 +8,14 @@ from __future__ import annotations
 import argparse
 
 from admmnet.auditing import Mechanism, audit
-from admmnet.auditing.network import AgentRounds, GammaRelease, HeldQuestions, MinimiserRelease, NoisyQuestion
+from admmnet.auditing.network import (
+    AgentRounds,
+    GammaRelease,
+    HeldQuestions,
+    MinimiserRelease,
+    NoisyQuestion,
+    NormQuestion,
+)
 from admmnet.auditing.sampled import SampledSteps
 from admmnet.auditing.sums import GradientRounds, MomentRelease
 
@@ -21,6 +28,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
     AgentRounds(release="output"),
     NoisyQuestion(),
     NoisyQuestion(12),
+    NormQuestion(),
     HeldQuestions(),
     GammaRelease(),
     GradientRounds(1),

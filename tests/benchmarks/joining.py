@@ -86,9 +86,8 @@ def outcome(options: argparse.Namespace, seed: int, words: str) -> Outcome:
     config |= {name: (int if name == "rounds" else float)(value) for name, value in pairs.items()}
     if options.topology:
         config["topology"] = f"{options.topology}:{options.agents}"
-    with constants(values):
-        with tempfile.TemporaryDirectory() as folder:
-            found = run(RunConfig(out=f"{folder}/run", **config), loader=lambda *_: records)
+    with constants(values), tempfile.TemporaryDirectory() as folder:
+        found = run(RunConfig(out=f"{folder}/run", **config), loader=lambda *_: records)
     entries = found.summary["per_agent"]
     joined = sum(entry.get("joined_at", 0) is not None for entry in entries)
     spoke = [entry["releases"] > 0 for entry in entries]

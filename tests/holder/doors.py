@@ -12,6 +12,7 @@ from admmnet.holder import Ask, Door, Holder
 from admmnet.holder.measurements import (
     ExactMinimiser,
     GammaMinimiser,
+    GradientNorm,
     GradientSum,
     HeldFall,
     MomentSum,
@@ -53,6 +54,7 @@ ASKED: dict[str, Any] = {
     "output": PerturbedMinimiser(LINEAR, 0.5, 1e-8, None, 0.05),
     "gamma": GammaMinimiser(LINEAR, 0.5, 1e-8, 40.0, 1e-6, scale=-0.4),
     "gradient": NoisyGradient(CENTRE, 0.05),
+    "joining gate": GradientNorm(CENTRE, 0.1, -1e3),
     "gradient sum": GradientSum(np.zeros(D), 2.0, 2.0**-30),
     "moment sum": MomentSum(4.0, 2.0**-29),
     "gaussian gate": NoisyFall(CENTRE, 5.0, 1e-5, -1e3, 0.1),
@@ -129,6 +131,7 @@ COSTS: dict[str, tuple[Event, ...]] = {
     "output": (Gaussian(2.0 / (N * 0.5) + INEXACT, 0.05),),
     "gamma": (GammaNorm(2.0 / N, 40.0, D, 0.25, 0.5, N, None, logistic=True), Gaussian(INEXACT, 1e-6)),
     "gradient": (Gaussian(2.0 / N * (1.0 + 1e-9 + 2e-5), 0.05),),
+    "joining gate": (Gaussian(2.0 / N * (1.0 + 1e-9 + 2e-5), 0.1),),
     "gradient sum": (DiscreteGaussian(_near(1.0), 2.0, 2.0**-30, D),),
     "moment sum": (DiscreteGaussian(_near(2.0), 4.0, 2.0**-29, D + D * (D + 1) // 2),),
     "gaussian gate": (Gaussian(2.0 * 5.0 / N + 1e-5, 0.1),),

@@ -66,7 +66,7 @@ def test_charges_stand_before_anything_is_drawn_or_solved(name: str) -> None:
     charges = len(COSTS[name])
     assert kinds[:charges] == ["charge"] * charges
     assert "charge" not in kinds[charges:]
-    assert ("solve" in kinds) is (name not in ("gradient", *SUMS))
+    assert ("solve" in kinds) is (name not in ("gradient", "joining gate", *SUMS))
     assert any(kind.startswith("draw") for kind in kinds) is (name != "exact")
 
 
@@ -146,7 +146,8 @@ def test_a_held_threshold_costs_once_a_start() -> None:
 @pytest.mark.parametrize("name", [name for name in ASKED if name not in ("exact", *SUMS)])
 def test_public_inputs_are_scaled_back_to_their_radius(name: str) -> None:
     """``used`` tells; what lies within is left as it is, bit for bit."""
-    field = "centre" if "gate" in name else "here" if name == "gradient" else "linear"
+    points = {"gradient": "here", "joining gate": "here", "gaussian gate": "centre", "held gate": "centre"}
+    field = points.get(name, "linear")
     inside = ask(door_of(Book()), ASKED[name])
     assert getattr(inside.used, field).tobytes() == getattr(ASKED[name], field).tobytes()
     far = 1e30 * np.array([1.0, -2.0, 0.5, 0.0])

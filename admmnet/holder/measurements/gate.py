@@ -173,11 +173,12 @@ class GradientNorm(Plain):
     def within(self, known: Known) -> Self:
         """Hold the point to the norm up to which rounding stays within its share: (V11), (V12)."""
         checked(self.here, known, "point")
-        return replace(self, here=clip(self.here, norm_radius(known.facts, _rounding(known))))
+        rounding = ROUNDING_SHARE * 2.0 * known.loss.lipschitz() / known.records
+        return replace(self, here=clip(self.here, norm_radius(known.facts, rounding)))
 
     def sensitivity(self, known: Known) -> float:
         """Most that replacing one record moves the computed norm: 2 G/n, rounding in either world added."""
-        return 2.0 * known.loss.lipschitz() / known.records * LARGEST_ROW + 2.0 * _rounding(known)
+        return 2.0 * known.loss.lipschitz() / known.records * (LARGEST_ROW + 2.0 * ROUNDING_SHARE)
 
     def cost(self, known: Known) -> Cost:
         """One Gaussian."""
@@ -190,11 +191,6 @@ class GradientNorm(Plain):
         gradient = secret.solver.data_gradient(self.here)
         yes = math.sqrt(float(gradient @ gradient)) + noise >= self.threshold
         return Released(True, self) if yes else NO
-
-
-def _rounding(known: Known) -> float:
-    """What rounding may add to the norm of a gradient."""
-    return ROUNDING_SHARE * 2.0 * known.loss.lipschitz() / known.records
 
 
 @measurement

@@ -1,0 +1,331 @@
+"""Eqs. (80) to (89): who speaks, who is asked, and what is said, replayed in plain NumPy and SciPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.data import DataSettings, load
+from admmnet.errors import RequestError
+from admmnet.faults.model import Absence, FaultModel
+from admmnet.methods.base import Agent, AgentPlan
+from admmnet.methods.joining import ASKED_IN, JoiningState, core_of, least_records, relays_of
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.events import Gaussian, NoRecords
+from admmnet.rng import Purpose
+from admmnet.running.plan import Plan
+from admmnet.types import Vector
+
+from .recording import RecordingWorld, write_problem
+from .reference import Local, Streams, minimiser
+
+SIZE, SEED, BETA, TOPOLOGY = 6, 5, 1e-9, "path:8"
+SIZES = (40, 400, 30, 420, 200, 35, 390, 60)
+"""On a path the core 1, 3, 6 has the relays 2, 4 and 5; the listeners are 0 and 7."""
+ZIPF: dict[str, Any] = {
+    "algorithm": "ipp-admm",
+    "loss": "logistic",
+    "epsilon": 60.0,
+    "rounds": 10,
+    "seed": SEED,
+    "beta": BETA,
+}
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_problem(tmp_path_factory.mktemp("problem"), records=2000, features=SIZE - 1)
+
+
+def unequal(path: Path, out: Path, **settings: Any) -> tuple[Plan, list[dict[int, Vector | None]]]:
+    """Run on eight agents of ``SIZES`` records in proportion."""
+    world, plans = RecordingWorld(), list[Plan]()
+    split = "sizes:" + ":".join(map(str, SIZES))
+    values: dict[str, Any] = ZIPF | {"topology": TOPOLOGY, "split": split} | settings
+    run(RunConfig(data=str(path), out=str(out), **values), world=world, on_start=plans.append)
+    return plans[0], world.sent
+
+
+# who speaks
+
+
+def test_equal_sizes_are_all_in_the_core() -> None:
+    assert core_of(dict.fromkeys(range(20), 70)) == frozenset(range(20))
+    assert core_of({i: 70 + (i < 3) for i in range(20)}) == frozenset(range(20))
+
+
+def test_the_core_is_the_longest_prefix_near_the_best_ratio() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        counts = {i: int(n) for i, n in enumerate(rng.zipf(1.5, rng.integers(3, 30)).clip(1, 10**6))}
+        sizes = sorted(counts.values(), reverse=True)
+        ratios = [sum(sizes[:k]) / math.sqrt(k) for k in range(1, len(sizes) + 1)]
+        longest = max(k for k, ratio in enumerate(ratios, 1) if ratio >= 0.9 * max(ratios))
+        core = core_of(counts)
+        assert len(core) == max(longest, 3)
+        assert min(counts[i] for i in core) >= max((n for i, n in counts.items() if i not in core), default=0)
+
+
+def test_relays_connect_the_core_and_are_few() -> None:
+    assert relays_of(nx.path_graph(6), frozenset({0, 5})) == frozenset({1, 2, 3, 4})
+    assert relays_of(nx.cycle_graph(6), frozenset({0, 2, 3})) == frozenset({1})
+    assert relays_of(nx.star_graph(5), frozenset({1, 2, 3})) == frozenset({0})
+    rng = np.random.default_rng(1)
+    for seed in range(60):
+        graph = nx.connected_watts_strogatz_graph(24, 2 + 2 * (seed % 2), 0.2, seed=seed)
+        core = frozenset(rng.choice(24, 5, replace=False).tolist())
+        relays = relays_of(graph, core)
+        assert not relays & core
+        assert nx.is_connected(graph.subgraph(core | relays))
+        steiner = nx.algorithms.approximation.steiner_tree(graph, sorted(core), method="mehlhorn")
+        assert len(relays) <= 2 * (steiner.number_of_nodes() - 1) - len(core) + 1
+
+
+def test_equal_sizes_are_pp_admm_bit_for_bit_without_a_word_or_a_cost(problem: Path, tmp_path: Path) -> None:
+    for name in ("pp-admm", "ipp-admm"):
+        settings = {"algorithm": name, "epsilon": 2.0, "rounds": 5, "seed": 1, "topology": "ring:5"}
+        run(RunConfig(data=str(problem), out=str(tmp_path / name), **settings))
+    one, two = (read_run(tmp_path / name) for name in ("pp-admm", "ipp-admm"))
+    assert one.theta.tobytes() == two.theta.tobytes()
+    for i in range(5):
+        assert one.ledgers[i].events == two.ledgers[i].events
+    for key in ("privacy", "test_error", "bytes_sent", "notes"):
+        assert one.summary[key] == two.summary[key], key
+    assert [entry["joined_at"] for entry in two.summary["per_agent"]] == [0] * 5
+
+
+# what is said
+
+
+class Everybody:
+    """All agents at once, from the equations: edges between those who speak, the others' duals zero."""
+
+    def __init__(self, path: Path, plan: Plan, first: Collection[int], core: Collection[int]) -> None:
+        counts, eta = plan.data.counts, plan.agents[0].eta
+        self.shards = _dealt(path, plan)
+        self.graph, self.eta, self.plan = plan.graph, eta, plan
+        mean = sum(counts.values()) / len(counts)
+        self.weight = [counts[i] / mean for i in range(8)]
+        self.locals = [Local(*self.shards[i], 0.0) for i in range(8)]
+        self.theta = [np.zeros(SIZE)] * 8
+        self.dual = [np.zeros(SIZE)] * 8
+        self.on, self.speaks, self.streams = set(first), set(core), Streams(8, SEED)
+        self.wanted = [plan.method.wanted_convexity(i) for i in range(8)]  # type: ignore[attr-defined]
+
+    def around(self, i: int) -> list[int]:
+        return [j for j in sorted(self.graph[i]) if j in self.on]
+
+    def said(self, i: int, round: int, asked: dict[int, float]) -> Vector | None:
+        if i not in self.speaks:
+            center = np.mean([self.theta[j] for j in self.around(i)], axis=0) if self.around(i) else None
+            if i in asked and round in ASKED_IN and center is not None:
+                sigma = self.plan.agents[i].noise.gate
+                q = np.linalg.norm(self.locals[i].gradient(center))
+                if q + self.streams.normal(i, Purpose.GATE, sigma, 1)[0] >= asked[i]:
+                    self.joined.add(i)
+                    if i not in self.on:
+                        self.theta[i] = center
+            if i not in self.joined:
+                return self.relayed(i) if i in self.on else None
+        return self.released(i)
+
+    def relayed(self, i: int) -> Vector:
+        own, around = self.theta[i], self.around(i)
+        middle = np.sum([(own + self.theta[j]) / 2 for j in around], axis=0)
+        return np.asarray((2 * self.eta * middle - 2 * self.dual[i]) / (2 * self.eta * len(around)))
+
+    def released(self, i: int) -> Vector:
+        f, w, own, dual = self.locals[i], self.weight[i], self.theta[i], self.dual[i]
+        middles = [(own + self.theta[j]) / 2 for j in self.around(i)]
+        m = max(2 * self.eta * len(middles), self.wanted[i])
+        p, noise = m - 2 * self.eta * len(middles), self.plan.agents[i].noise
+        b = w * self.streams.normal(i, Purpose.OBJECTIVE, noise.sigma1, SIZE)
+
+        def gradient(t: Vector) -> Vector:
+            penalty = self.eta * np.sum([2 * (t - c) for c in middles], axis=0)
+            return np.asarray(w * f.gradient(t) + 2 * dual + penalty + p * (t - own) + b)
+
+        def value(t: Vector) -> float:
+            penalty = self.eta * sum(float((c - t) @ (c - t)) for c in middles)
+            return float(
+                w * f.value(t) + 2 * (dual @ t) + penalty + p / 2 * ((t - own) @ (t - own)) + b @ t
+            )
+
+        best = minimiser(value, gradient, lambda t: w * f.hessian(t) + m * np.eye(SIZE), SIZE)
+        return best + self.streams.normal(i, Purpose.OUTPUT, noise.sigma2, SIZE)
+
+    def turn(self, round: int, asked: dict[int, float]) -> dict[int, Vector | None]:
+        self.joined = set[int]()
+        said = {i: self.said(i, round, asked) for i in range(8)}
+        self.speaks |= self.joined
+        self.on |= self.joined
+        self.theta = [own if (v := said[i]) is None else v for i, own in enumerate(self.theta)]
+        self.dual = [
+            dual + self.eta / 2 * np.sum([self.theta[i] - self.theta[j] for j in self.around(i)], axis=0)
+            if i in self.on and self.around(i)
+            else dual
+            for i, dual in enumerate(self.dual)
+        ]
+        return said
+
+
+def _dealt(path: Path, plan: Plan) -> Any:
+    return load(DataSettings(data=str(path), split=plan.config.split), 8, range(8)).shards
+
+
+@pytest.mark.parametrize("threshold", [0.155, 1e-6], ids=["some", "all"])
+def test_a_run_is_what_the_equations_say(threshold: float, problem: Path, tmp_path: Path) -> None:
+    plan, sent = unequal(problem, tmp_path / "run", gate_threshold=threshold)
+    method: Any = plan.method
+    assert method.core == {1, 3, 6}
+    assert method.first == {1, 2, 3, 4, 5, 6}
+    everybody = Everybody(problem, plan, method.first, method.core)
+    asked = dict.fromkeys(set(range(8)) - method.core, threshold)
+    for round, spoken in enumerate(sent):
+        for i, expected in everybody.turn(round, asked).items():
+            vector = spoken[i]
+            assert (vector is None) == (expected is None), (round, i)
+            if vector is not None and expected is not None:
+                np.testing.assert_allclose(vector, expected, rtol=0, atol=2e-5, err_msg=f"{round=} {i=}")
+    entries = read_run(tmp_path / "run").summary["per_agent"]
+    joined = [entry["joined_at"] for entry in entries]
+    assert [at is None for at in joined] == [i not in everybody.speaks for i in range(8)]
+    assert [joined[i] for i in (1, 3, 6)] == [0] * 3
+    if threshold == 1e-6:
+        assert [joined[i] for i in (0, 2, 4, 5, 7)] == [1] * 5
+    else:
+        assert None in joined
+        assert set(joined) & set(ASKED_IN), joined
+    assert [entry["releases"] for entry in entries] == [
+        sum(spoken[i] is not None for spoken in sent) for i in range(8)
+    ]
+
+
+@pytest.mark.parametrize("proximal", ["auto", 0.3])
+@pytest.mark.parametrize("release", ["objective", "output"])
+def test_no_agent_exceeds_its_budget_and_three_questions(
+    release: str, proximal: Any, problem: Path, tmp_path: Path
+) -> None:
+    """Yes to the first question is the most that can be charged for releases; noes cost three questions."""
+    settings: dict[str, Any] = {"release": release, "proximal": proximal, "epsilon": 20.0}
+    for name, threshold in (("yes", -1.0), ("no", 0.999)):
+        plan, _ = unequal(problem, tmp_path / name, gate_threshold=threshold, **settings)
+        found = read_run(tmp_path / name)
+        for i, entry in enumerate(found.summary["per_agent"]):
+            assert entry["refused_at"] is None
+            assert entry["epsilon_spent"] <= entry["epsilon_proven"] <= 20.0 * (1.0 + 1e-9)
+            events = found.ledgers[i].events
+            asked = [event for _, event, _ in events if isinstance(event, Gaussian)]
+            questions = [event for event in asked if plan.agents[i].noise.gate == event.sigma]
+            relayed = [event for _, event, _ in events if isinstance(event, NoRecords)]
+            if i in (1, 3, 6):
+                assert (entry["joined_at"], questions, relayed) == (0, [], [])
+                continue
+            assert len(questions) == (1 if name == "yes" else len(ASKED_IN))
+            n = plan.data.counts[i]
+            assert {event.sensitivity for event in questions} == {2.0 / n * (1.0 + 1e-9 + 2e-5)}
+            if name == "no":
+                assert entry["rho"] == pytest.approx(sum(e.sensitivity**2 / e.sigma**2 / 2 for e in questions))
+                # relays say something in every round; in those of a question the question is what is booked
+                assert len(relayed) == (10 - len(ASKED_IN) if i in (2, 4, 5) else 0)
+            else:
+                assert entry["epsilon_spent"] > 0.8 * entry["epsilon_proven"]
+
+
+def test_who_can_carry_no_release_is_never_asked_and_pays_nothing(problem: Path, tmp_path: Path) -> None:
+    plan, sent = unequal(problem, tmp_path / "run", epsilon=0.5)
+    found = read_run(tmp_path / "run")
+    for i in (0, 2, 4, 5, 7):
+        assert plan.agents[i].charges == ()
+        entry = found.summary["per_agent"][i]
+        assert (entry["rho"], entry["epsilon_spent"], entry["joined_at"]) == (0.0, 0.0, None)
+        assert {event for _, event, _ in found.ledgers[i].events} <= {NoRecords()}
+    assert [entry["releases"] for entry in found.summary["per_agent"]] == [0, 10, 10, 10, 10, 10, 10, 0]
+    assert sent[0][0] is None
+    # who listens holds what it heard last; a listener's model is no zero
+    assert np.abs(found.theta).max(axis=1).min() > 0.0
+
+
+def test_from_which_size_a_question_can_speak() -> None:
+    """n > 2 tau sqrt(d) / sqrt(2 rho), docs/algorithms.md."""
+    at = [least_records(82, Target(epsilon, 1e-4).nominal_rho()) for epsilon in (0.5, 1.0, 2.0, 10.0)]
+    assert at == pytest.approx([474, 254, 137, 35], rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"max_releases": 3}, "max_releases goes with gate = 'ball'"),
+        ({"gate": "joining", "gate_radius": 2.0}, "gate_radius goes with gate = 'ball'"),
+        ({"gate": "joining", "method": "published"}, "gate = 'joining' goes with"),
+    ],
+)
+def test_settings_of_another_gate_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        RunConfig(algorithm="ipp-admm", rounds=4, **settings)
+
+
+# trouble
+
+
+@pytest.mark.parametrize("faults", [{}, {"drop": 0.4}, {"drop": 0.3, "absences": [Absence(3, 2, 6)]}], ids=str)
+def test_duals_add_up_to_zero_whoever_joins_and_whatever_is_lost(faults: dict[str, Any]) -> None:
+    """Eq. (86): an edge moves both ends' duals by opposite amounts, or neither's."""
+    graph, first = nx.convert_node_labels_to_integers(nx.petersen_graph()), frozenset({0, 1, 2, 3})
+    trouble = FaultModel(graph, **faults, seed=1) if faults else None
+    rng = np.random.default_rng(2)
+    agents = {}
+    for i in graph:
+        own = tuple(sorted(graph[i]))
+        state = JoiningState.among(own, 3, first, speaks=i in first)
+        agents[i] = Agent(i, own, AgentPlan(0.4), state)
+    on = set(first)
+    for round in range(30):
+        now = None if trouble is None else trouble.at(round)
+        online = [i for i in graph if now is None or now.online[i]]
+        if round in (3, 4, 9):
+            on |= {int(i) for i in rng.choice(10, 2)} & set(online)
+        said = {i: rng.standard_normal(3) for i in online if i in on and rng.random() < 0.95}
+        for i in online:
+            agent = agents[i]
+            agent.contact = None if now is None else now.contact(i)
+            inbox = {j: said[j] for j in agent.neighbours if j in said}
+            agent.state.absorb(agent.neighbours, said.get(i), inbox, 0.4, agent.contact)
+        total = np.sum([agents[i].state.dual for i in agents], axis=0)
+        np.testing.assert_allclose(total, 0.0, atol=1e-12)
+        for i in set(graph) - on:
+            assert not agents[i].state.dual.any()
+    assert np.abs(agents[0].state.dual).max() > 0.1
+    for i in graph:  # both ends know the same of an edge
+        for row, j in enumerate(agents[i].neighbours):
+            back = agents[j].neighbours.index(i)
+            assert agents[i].state.met[row] == agents[j].state.told[back]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        {"offline": "1:0-4"},
+        {"offline": "3:2-"},
+        {"offline": "1:0-,3:0-,6:0-"},
+        {"drop": 0.4, "drop_burst": 3.0},
+        {"offline": "2:1-8,4:4-", "drop": 0.2},
+    ],
+    ids=str,
+)
+def test_lost_messages_and_absent_core_members_break_nothing(
+    faults: dict[str, Any], problem: Path, tmp_path: Path
+) -> None:
+    unequal(problem, tmp_path / "run", gate_threshold=0.1, **faults)
+    found = read_run(tmp_path / "run")
+    assert np.isfinite(found.theta).all()
+    for entry in found.summary["per_agent"]:
+        assert entry["refused_at"] is None
+        assert entry["epsilon_spent"] <= entry["epsilon_proven"]

@@ -1,0 +1,101 @@
+"""Theorem 22: what rounding and one record can move a gradient's norm by, and how likely a yes is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from admmnet.errors import RequestError
+from admmnet.holder import Door, Holder, Released
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import GradientNorm
+from admmnet.holder.measurements.gradient import ROUNDING_SHARE
+from admmnet.rng import agent_streams
+from admmnet.solvers.accurate import accurate_gradient
+from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
+from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.radius import LossFacts, gradient_error, norm_radius
+from tests.holder.doors import Book, ask
+
+LOSSES: tuple[Loss, ...] = (Logistic(), SmoothedHinge(1.0), Huber(0.2))
+
+
+def computed(X: Any, y: Any, loss: Loss, point: Any) -> float:
+    """As the measurement computes it."""
+    gradient = LocalSolver(X, y, loss).data_gradient(point)
+    return math.sqrt(float(gradient @ gradient))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_one_record_moves_the_norm_by_what_is_booked(loss: Loss) -> None:
+    """Attained by a steep loss, to the slack for rounding; random and extreme records stay below."""
+    n, d, rng = 30, 4, np.random.default_rng(1)
+    booked = GradientNorm(np.zeros(d), 1.0, 0.0).sensitivity(Known(n, d, loss, frozenset()))
+    assert booked == pytest.approx(2.0 * loss.lipschitz() / n * (1.0 + 2.0 * ROUNDING_SHARE), rel=2e-9)
+    most = 0.0
+    for trial in range(300):
+        X = rng.standard_normal((n, d)) if trial % 3 else np.tile(np.eye(d)[0], (n, 1))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        y = np.ones(n)
+        point = -X[0] * 10.0 ** rng.uniform(-1.0, 3.0) if trial % 2 else np.zeros(d)
+        other, labels = X.copy(), y.copy()
+        other[0] *= 1.0 if trial % 4 else -1.0
+        labels[0] = -1.0 if trial % 4 else 1.0
+        most = max(most, abs(computed(X, y, loss, point) - computed(other, labels, loss, point)))
+    assert most <= booked
+    # a hinge and Huber's loss have two signs of full slope: at zero, resp. anywhere; half is what logistic slopes reach
+    assert most >= (0.49 if isinstance(loss, Logistic | SmoothedHinge) else 0.99) * booked
+
+
+@pytest.mark.parametrize(("n", "d"), [(50, 3), (3000, 60)])
+def test_rounding_stays_below_its_bound(n: int, d: int) -> None:
+    rng, loss = np.random.default_rng(n), Logistic()
+    facts, error = LossFacts.of(n, d, loss), ROUNDING_SHARE * 2.0 / n
+    radius = norm_radius(facts, error)
+    room = error - gradient_error(facts, radius)
+    assert room >= 2.0**-53 * (d + 4), "the norm's own rounding has its share"
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    for rows in (X, np.repeat(X[:1], n, axis=0)):
+        y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+        for size in (1.0, radius):
+            exact, unsure = accurate_gradient(
+                rows, y, loss, np.zeros(d), 0.0, rows[0] * size, np.zeros(d), row_norm=1.0, rows=n
+            )
+            off = computed(rows, y, loss, rows[0] * size) - float(np.linalg.norm(exact.astype(np.longdouble)))
+            assert abs(off) <= error + unsure
+
+
+def test_a_yes_is_as_likely_as_the_normal_law_says() -> None:
+    """Two-sided at 1e-6; noise of 0.7 and 1.3 times the size is found by the same test."""
+    n, d, times, sigma = 20, 3, 4000, 0.2
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = np.sign(X[:, 0])
+    length = computed(X, y, Logistic(), np.zeros(d))
+    question = GradientNorm(np.zeros(d), sigma, length + 0.9 * sigma)
+    ledger: Any = Book()
+    door = Door(Holder(X, y), 0, Logistic(), ledger, agent_streams(0, 3))
+    yes = sum(isinstance(ask(door, question), Released) for _ in range(times))
+    assert len(ledger.charged) == times
+    for factor in (0.7, 1.0, 1.3):
+        p = float(norm.sf(0.9 / factor))
+        chance = min(float(binom.cdf(yes, times, p)), float(binom.sf(yes - 1, times, p)))
+        assert (chance > 5e-7) == (factor == 1.0), (factor, yes, p)
+
+
+def test_a_far_point_is_scaled_back_and_a_strange_one_refused() -> None:
+    X, y = np.tile(np.eye(3)[0], (20, 1)), np.ones(20)
+    ledger: Any = Book()
+    door = Door(Holder(X, y), 0, Logistic(), ledger, agent_streams(0, 3))
+    answer = ask(door, GradientNorm(np.full(3, 1e15), 1.0, -1e3))
+    radius = norm_radius(LossFacts.of(20, 3, Logistic()), ROUNDING_SHARE * 2.0 / 20)
+    assert np.linalg.norm(answer.used.here) == pytest.approx(radius)
+    for point in (np.zeros(2), np.full(3, math.nan)):
+        with pytest.raises(RequestError):
+            ask(door, GradientNorm(point, 1.0, 0.0))

@@ -190,7 +190,9 @@ class IPPADMM(JoiningADMM):
         return gate.spread / Q_MIN if isinstance(gate, Gate) else 0.0
 
     def notes(self, drowned: float) -> tuple[str, ...]:
-        """At a small size and epsilon the gate tells little."""
+        """Who joins whom; at a small size and epsilon a ball gate tells little."""
+        if self.settings.gate in JOINING and not self.published:
+            return super().notes(drowned)
         if 2.0 * drowned <= 1.0:
             return ()
         lets = "; it lets nearly all pass" if self.settings.gate_threshold == "auto" else ""

@@ -44,7 +44,7 @@ def core_of(counts: Mapping[int, int]) -> frozenset[int]:
 
 
 def relays_of(graph: nx.Graph, core: frozenset[int]) -> frozenset[int]:
-    """Agents between the parts of the core, on short paths: at most twice as many as needed (Mehlhorn 1988)."""
+    """Agents on short paths between the parts of the core, eq. (81), as Mehlhorn (1988) finds a Steiner tree."""
     parts = {i: part for part, own in enumerate(nx.connected_components(graph.subgraph(core))) for i in own}
     hops, before, waiting = dict.fromkeys(sorted(core), 0), dict[int, int](), deque(sorted(core))
     while waiting:
@@ -271,6 +271,20 @@ class JoiningADMM(PPADMM):
             if found is not None:
                 return found
         return super().model(agent)
+
+    def notes(self, drowned: float) -> tuple[str, ...]:
+        """Who speaks, who is asked and who never is."""
+        if self.all_speak:
+            return ()
+        others = sorted(set(self.facts.graph) - self.core)
+        silent = [i for i in others if not self.asked(i)]
+        relays = len(self.first - self.core)
+        return (
+            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on"
+            + (f", with {relays} others that pass on what they hear" if relays else "")
+            + f"; {len(others) - len(silent)} are asked whether they join"
+            + (f", {len(silent)} have too few records for that question" if silent else ""),
+        )
 
     def in_average(self, agent: Agent) -> bool:
         """Whether the agent ever spoke."""

@@ -114,6 +114,8 @@ def _tell_run(out: Console, summary: Mapping[str, Any], folder: Path) -> None:
 
 def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
     """Say an agent a row, then the network's line."""
+    from admmnet.report.series import joining  # loaded late, as all of the report is
+
     privacy = summary["privacy"]
     where = f"{summary['agents']} agents, {summary['topology']}" if summary["topology"] else "one holder"
     title = (
@@ -131,10 +133,13 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
         "eps published",
         "test error" if summary["metric"] == "error" else "test MSE",
     )
+    parts = joining({entry["agent"]: entry for entry in summary["per_agent"]})
     for entry in summary["per_agent"][:FEW]:
         stopped = "" if entry["refused_at"] is None else f" (refused at {entry['refused_at']})"
         if entry["lost_at"] is not None:
             stopped = f" (lost at {entry['lost_at']})"
+        elif entry["agent"] in parts and not stopped:
+            stopped = f" ({parts[entry['agent']]})"
         grid.add_row(
             str(entry["agent"]),
             str(entry["records"]),

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from admmnet.report.figure import BLACK, BLUE, DASHES, INK, LABEL, RED, SKY, TICK, rgb
 from admmnet.report.layout import layout
-from admmnet.report.series import LOST, OFFLINE, REFUSED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, Series
+from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, Series
 
 STATE_COLOURS = {
     SPOKE: BLUE,
+    RELAYED: "#9ebfda",
     SILENT: "#eceff2",
     USED_UP: "#c3cbd3",
     REFUSED: RED,
@@ -41,7 +42,7 @@ def broadcasts(axes: Any, run: Series) -> None:
     grid = np.full((run.size, last - first + 1), UNKNOWN, dtype=np.int8)
     grid[:, run.rounds - first] = run.state.T
     palette = dict(zip(STATE_COLOURS, rgb(STATE_COLOURS.values()), strict=True))
-    colours = np.array([palette[state] for state in range(-1, 6)])[grid + 1]
+    colours = np.array([palette[state] for state in range(-1, len(palette) - 1)])[grid + 1]
     inches = axes.figure.get_size_inches() * axes.get_position().size  # of the axes
     cell = 72.0 * float(min(inches[0] / grid.shape[1], inches[1] / run.size))
     for axis, length in ((0, inches[1]), (1, inches[0])):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
 
 Floats = NDArray[np.float64]
-UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST = -1, 0, 1, 2, 3, 4, 5
+UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST, RELAYED = -1, 0, 1, 2, 3, 4, 5, 6
 """States of an agent in a round, see ``Series.state``."""
 STATES = {
     UNKNOWN: "not recorded",
@@ -26,7 +27,28 @@ STATES = {
     REFUSED: "budget refused",
     OFFLINE: "offline",
     LOST: "lost",
+    RELAYED: "passed on what it heard",
 }
+
+
+def joining(entries: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+    """What the entries of summary.json say of an agent's part in a joining gate; nothing where all are in the core."""
+    with_gate = {i: entry for i, entry in entries.items() if _tells(entry)}
+    if all(entry["joined_at"] == 0 for entry in with_gate.values()):
+        return {}
+    return {i: _joined(entry["joined_at"], entry.get("releases")) for i, entry in with_gate.items()}
+
+
+def _tells(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry says when its agent joined; what a lost one did is not known."""
+    return "joined_at" in entry and entry.get("lost_at") is None
+
+
+def _joined(at: object, releases: object) -> str:
+    if type(at) is int:
+        return f"joined in round {at}" if at else "core"
+    return "passed on what it heard" if releases else "only listened"
+
 
 
 @dataclass(frozen=True)
@@ -188,7 +210,7 @@ def read_series(path: str | Path) -> Series:
         rounds=rounds,
         network=_figures(cube[:, 0], columns),
         agents=agents,
-        state=_states(rounds, agents.releases, settings, lost_at, refused_at),
+        state=_states(rounds, agents.releases, settings, lost_at, refused_at, _joined_at(folder)),
         epsilon_spent=spent,
         epsilon_published=published,
         targets=budgets[0],
@@ -294,12 +316,24 @@ def _moments(folder: RunFolder, key: str) -> dict[int, int]:
     }
 
 
+def _joined_at(folder: RunFolder) -> dict[int, float]:
+    """Agent to the round from which on it spoke with its records, inf for never, where the summary says so."""
+    entries = (folder.summary or {}).get("per_agent")
+    found = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    return {
+        entry["agent"]: entry["joined_at"] if type(entry["joined_at"]) is int else np.inf
+        for entry in found
+        if type(entry.get("agent")) is int and _tells(entry)
+    }
+
+
 def _states(
     rounds: NDArray[np.int64],
     releases: Floats,
     settings: dict[str, Any],
     lost_at: dict[int, int],
     refused_at: dict[int, int],
+    joined_at: dict[int, float],
 ) -> NDArray[np.int8]:
     """State (T, N); what happened counts before what did not, and what came from outside before the rest."""
     size = releases.shape[1]
@@ -318,6 +352,8 @@ def _states(
     for agent, first in lost_at.items():
         state[rounds >= first, agent] = LOST
     state[releases > before] = SPOKE
+    for agent, first in joined_at.items():
+        state[(rounds < first) & (state[:, agent] == SPOKE), agent] = RELAYED
     state[np.isnan(releases)] = UNKNOWN
     return state
 

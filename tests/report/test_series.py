@@ -10,7 +10,20 @@ import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.report.series import LOST, OFFLINE, REFUSED, SILENT, SPOKE, UNKNOWN, USED_UP, read_series
+from admmnet.report.html import make_report
+from admmnet.report.series import (
+    LOST,
+    OFFLINE,
+    REFUSED,
+    RELAYED,
+    SILENT,
+    SPOKE,
+    UNKNOWN,
+    USED_UP,
+    Series,
+    joining,
+    read_series,
+)
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
 
 
@@ -85,6 +98,34 @@ def test_absent_lost_and_refused_agents(tmp_path: Path) -> None:
     assert (run.lost_at, run.refused_at) == ({1: 3}, {4: 4})
     assert sum(not ledger.finished for ledger in run.ledgers) == 1
     assert run.epsilon_spent[2, 1] == run.epsilon_spent[5, 1] < run.epsilon_spent[5, 0]
+
+
+def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
+    """The core is 1, 3, 6 on a path: 2, 4 and 5 pass on what they hear until they join."""
+    names, found = ("never", "joined"), dict[str, Series]()
+    for name, threshold in zip(names, (0.999, -1.0), strict=True):
+        gate = {"algorithm": "ipp-admm", "gate_threshold": threshold, "epsilon": 40.0}
+        sizes = {"split": "sizes:1:12:1:13:1:1:12:1", "topology": "path:8"}
+        found[name] = read_series(made(tmp_path / name, **gate, **sizes))
+    never, joined = (found[name].state for name in names)
+    assert (never[:, [1, 3, 6]] == SPOKE).all()
+    assert (never[:, [2, 4, 5]] == RELAYED).all()
+    assert (never[:, [0, 7]] == SILENT).all()
+    assert (joined[1:] == SPOKE).all()
+    assert joined[0].tolist() == never[0].tolist()
+    words = []
+    for run in found.values():
+        assert run.summary is not None
+        words.append(joining({entry["agent"]: entry for entry in run.summary["per_agent"]}))
+    at, passed, heard = "joined in round 1", "passed on what it heard", "only listened"
+    assert words[0] == dict(enumerate([heard, "core", passed, "core", passed, passed, "core", heard]))
+    assert words[1] == dict(enumerate([at, "core", at, "core", at, at, "core", at]))
+    assert joining({0: {"joined_at": 0}, 1: {"joined_at": 0}}) == joining({0: {}}) == {}
+    lost = {"joined_at": None, "lost_at": 3}
+    assert joining({0: {"joined_at": 0}, 1: {"joined_at": 2}, 2: lost}).keys() == {0, 1}
+    page = make_report([tmp_path / "never"]).html
+    assert page.count(passed) >= 3
+    assert page.count(heard) >= 2
 
 
 def test_refusals_come_from_the_summary(gated: Path, tmp_path: Path) -> None:

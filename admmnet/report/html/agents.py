@@ -73,7 +73,7 @@ def _state(agent: AgentFacts, book: Book | None) -> tuple[str, bool]:
     """Return what became of an agent and its ledger in words, and whether that is a fault."""
     if book is not None and book.fault is not None:
         return "ledger does not verify", True
-    said = []
+    said = [] if agent.part is None else [agent.part]
     if agent.lost_at is not None:
         said.append(f"lost in round {agent.lost_at}")
     if agent.refused_at is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.privacy.ledger import audit
 from admmnet.report.html.agree import contradictions
-from admmnet.report.series import Series, read_series
+from admmnet.report.series import Series, joining, read_series
 from admmnet.report.values import at, last_total, real, whole
 from admmnet.running import folder as records
 
@@ -57,6 +57,7 @@ class AgentFacts:
     account_spent: float | None
     refused_at: int | None
     lost_at: int | None
+    part: str | None
     test_error: float | None
     book: str | None
 
@@ -254,10 +255,11 @@ def _agents(
     numbers = set(by_number) | set(entries)
     if part is not None:
         numbers &= {part[0]}  # what a part's summary says of others stands in no ledger here
-    return tuple(_agent(i, by_number.get(i), entries.get(i, {})) for i in sorted(numbers))
+    parts = joining(entries)
+    return tuple(_agent(i, by_number.get(i), entries.get(i, {}), parts.get(i)) for i in sorted(numbers))
 
 
-def _agent(number: int, book: Book | None, entry: Mapping[str, Any]) -> AgentFacts:
+def _agent(number: int, book: Book | None, entry: Mapping[str, Any], part: str | None) -> AgentFacts:
     account = None if book is None else book.account
     header: Mapping[str, Any] = {} if account is None else account.header
     total = last_total(account)
@@ -280,6 +282,7 @@ def _agent(number: int, book: Book | None, entry: Mapping[str, Any]) -> AgentFac
         account_spent=real(entry.get("account_epsilon_spent")),
         refused_at=whole(entry.get("refused_at")),
         lost_at=whole(entry.get("lost_at")),
+        part=part,
         test_error=real(entry.get("test_error")),
         book=None if book is None else book.name,
     )

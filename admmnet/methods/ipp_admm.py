@@ -79,15 +79,20 @@ class IPPSettings(PPSettings):
         for name in ("gate_share", "gate_threshold", "max_releases"):
             if getattr(self, name) != "auto" and self.gate == "off":
                 raise RequestError(f"{name} goes with a gate, not gate = 'off'")
-        joins = not published and self.gate in JOINING
-        if joins and (self.gate_radius != GATE_RADIUS or self.max_releases != "auto"):
-            name = "max_releases" if self.gate_radius == GATE_RADIUS else "gate_radius"
-            raise RequestError(
-                f"{name} goes with gate = 'ball', 'gaussian' or 'above-threshold': who has joined speaks every round"
-            )
         most, rounds = self.max_releases, self.rounds
         if most != "auto" and rounds != "auto" and most > rounds:
             raise RequestError(f"max_releases = {most} is not allowed: it must be at most rounds = {rounds}")
+        if self.gate not in JOINING or published:
+            return
+        for name, set_ in (
+            ("gate_radius", self.gate_radius != GATE_RADIUS),
+            ("max_releases", most not in ("auto", rounds)),
+        ):
+            if set_:
+                raise RequestError(
+                    f"{name} = {getattr(self, name)} goes with gate = 'ball', 'gaussian' or 'above-threshold': whoever has "
+                    "joined speaks every round"
+                )
 
 
 class Gate(NamedTuple):
@@ -134,8 +139,6 @@ class IPPADMM(JoiningADMM):
             return filled(settings, max_releases=min(15, rounds), gate_share=0.1, gate_threshold=1e-3)
         if settings.gate == "off":
             return settings
-        if settings.gate in JOINING:
-            return filled(settings, gate_share=0.05)
         return filled(settings, max_releases=rounds, gate_share=0.05)
 
     @classmethod
@@ -156,7 +159,7 @@ class IPPADMM(JoiningADMM):
     def releases(self) -> int:
         """Most broadcasts of an agent."""
         settings = self.settings
-        return int(settings.rounds if settings.max_releases == "auto" else settings.max_releases)
+        return int(settings.rounds if settings.gate == "off" else settings.max_releases)
 
     def share(self, agent: int) -> float:
         """Share of an agent's budget that the gate's questions take."""

@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from admmnet.report.figure import BLACK, BLUE, DASHES, INK, LABEL, RED, SKY, TICK, rgb
 from admmnet.report.layout import layout
-from admmnet.report.series import LOST, OFFLINE, REFUSED, RELAYED, SILENT, SPOKE, UNKNOWN, USED_UP, Floats, Series
+from admmnet.report.series import (
+    LOST,
+    OFFLINE,
+    REFUSED,
+    RELAYED,
+    SILENT,
+    SPOKE,
+    UNKNOWN,
+    USED_UP,
+    Floats,
+    Series,
+)
 
 STATE_COLOURS = {
     SPOKE: BLUE,

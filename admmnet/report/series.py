@@ -50,7 +50,6 @@ def _joined(at: object, releases: object) -> str:
     return "passed on what it heard" if releases else "only listened"
 
 
-
 @dataclass(frozen=True)
 class Figures:
     """Columns of metrics.csv (docs/run-folder.md): (T,) of the network, (T, N) of agents; nan where unknown.

@@ -21,6 +21,7 @@ METHODS = {
     "pp": ("--algorithm", "pp-admm"),
     "pp-output": ("--algorithm", "pp-admm", "--release", "output"),
     "ipp": ("--algorithm", "ipp-admm"),
+    "ipp-ball": ("--gate", "ball"),
     "ipp-held": ("--gate", "above-threshold", "--max-releases", "3"),
     "ipp-off": ("--gate", "off"),
     "pp-published": ("--algorithm", "pp-admm", "--method", "published"),

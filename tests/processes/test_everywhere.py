@@ -24,6 +24,8 @@ CLOCK: dict[str, Any] = {
     "delay": "compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6",
     "straggle": 0.2,
 }
+JOINING: dict[str, Any] = {"split": "sizes:16:1:16:1:18", "gate_threshold": 0.25}
+"""The core is 0, 2 and 4; on the ring 1 or 3 relays between them, the other listens, both are asked."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "admm": {"algorithm": "admm", "answer": "tail"},
     "pp-admm": {"algorithm": "pp-admm"},
@@ -35,18 +37,25 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "r-admm": {"algorithm": "r-admm"},
     "published r-admm": {"algorithm": "r-admm", **PUBLISHED},
     # the gate lets some vectors pass and holds others back: silence is a message, too
-    "ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3},
+    "ipp-admm": {"algorithm": "ipp-admm", "gate": "gaussian", "max_releases": 3},
+    "joining ipp-admm": {"algorithm": "ipp-admm", **JOINING},
+    "joining ipp-admm in a storm": {"algorithm": "ipp-admm", **JOINING, **STORM, **CLOCK},
     "output pp-admm": {"algorithm": "pp-admm", "release": "output"},
     "held ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.01},
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
     "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
     **{
-        f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **STORM, **CLOCK, **turns}
-        for algorithm in ("pp-admm", "ipp-admm", "r-admm", "tests.tree_sum:TreeSum")
+        f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **gate, **STORM, **CLOCK, **turns}
+        for algorithm, gate in (
+            ("pp-admm", {}),
+            ("ipp-admm", {"gate": "gaussian"}),
+            ("r-admm", {}),
+            ("tests.tree_sum:TreeSum", {}),
+        )
         for network, turns in (("ring", {}), ("turns", {"topology": None, "topology_schedule": "turns.txt"}))
     },
 }
-GATED = ("ipp-admm", "published ipp-admm")
+GATED = ("ipp-admm", "published ipp-admm", "joining ipp-admm")
 
 
 def settings_of(folder: Path, **others: Any) -> dict[str, dict[str, Any]]:
@@ -118,7 +127,13 @@ def test_ranks_equal_one_process(ranks: int, local: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["published ipp-admm", "r-admm in a storm, turns", "tests.tree_sum:TreeSum in a storm, ring"]
+    "name",
+    [
+        "published ipp-admm",
+        "joining ipp-admm",
+        "r-admm in a storm, turns",
+        "tests.tree_sum:TreeSum in a storm, ring",
+    ],
 )
 def test_zmq_equals_one_process(name: str, local: Path, tmp_path: Path) -> None:
     rounds: list[int] = []

@@ -174,7 +174,7 @@ def test_a_config_file_and_flags_over_it(people: str, tmp_path: Path, admmnet: A
     [
         ("admm", ()),
         ("pp-admm", ()),
-        ("ipp-admm", ("--gate", "ball", "--max-releases", "3")),
+        ("ipp-admm", ("--max-releases", "3")),
         ("dvp", ()),
         ("m-admm", ("--growth", "1.1")),
         ("r-admm", ("--gamma", "0.5")),

@@ -90,7 +90,9 @@ def test_the_same_facts_give_the_same_decision(algorithm: str) -> None:
     sizes = [300, 5000, 70, 70, 900, 12000, 70, 300]
     one, two = (decided(graph, sizes, algorithm=algorithm, epsilon=2.0) for _ in range(2))
     assert one.config == two.config
-    assert all(agent.noise and agent.charges for agent in one.agents)
+    # those with 70 records are outside the core of ipp-admm, and too small to be asked
+    noisy = [i for i, agent in enumerate(one.agents) if agent.noise and agent.charges]
+    assert noisy == ([0, 1, 4, 5, 7] if algorithm == "ipp-admm" else list(range(8)))
     assert numbers(one.agents) == numbers(two.agents)
 
 

@@ -92,7 +92,7 @@ def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | Non
     method: Method = alone(n, m, settings)
     draft: Draft[Any] | None = None
     if isinstance(method, PPADMM):
-        draft = method._draft(n, m, rho)
+        draft = method._draft(n, m, method.share(0), rho)
     elif isinstance(method, Rival):
         draft = method._draft(n, m, m, rho)
     if draft is None:

@@ -90,8 +90,8 @@ class IPPSettings(PPSettings):
         ):
             if set_:
                 raise RequestError(
-                    f"{name} = {getattr(self, name)} goes with gate = 'ball', 'gaussian' or 'above-threshold': whoever has "
-                    "joined speaks every round"
+                    f"{name} = {getattr(self, name)} goes with gate = 'ball', 'gaussian' or 'above-threshold': "
+                    "whoever has joined speaks every round"
                 )
 
 

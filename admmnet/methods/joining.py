@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Self
 
 import networkx as nx
 import numpy as np
@@ -127,18 +127,12 @@ class JoiningState(ConsensusState):
             self.said[arrives] = own
             self.told = self.told | arrives
         came = hears & np.array([j in inbox for j in neighbours], dtype=bool)
-        for row in np.flatnonzero(came):
-            self.heard[row] = inbox[neighbours[row]]
+        for row, j in enumerate(neighbours):
+            if came[row]:
+                self.heard[row] = inbox[j]
         self.met = self.met | came
         both = arrives & hears & self.met & self.told
         self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
-
-
-class Question(NamedTuple):
-    """Noise and threshold of an agent's questions, eqs. (83), (84)."""
-
-    sigma: float
-    threshold: float
 
 
 class JoiningADMM(PPADMM):
@@ -262,12 +256,13 @@ class JoiningADMM(PPADMM):
     def relayed(self, agent: Agent) -> Vector:
         """Eq. (89): the minimiser of an objective without records, made of released vectors alone."""
         m = self.convexity(agent, records=False)
-        return -self.linear(agent, m) / m
+        vector: Vector = -self.linear(agent, m) / m
+        return vector
 
     def model(self, agent: Agent) -> Vector:
         """Last broadcast; of who only listens, the mean of what it hears."""
         if not self.in_average(agent):
-            found = agent.state.around()
+            found: Vector | None = agent.state.around()
             if found is not None:
                 return found
         return super().model(agent)

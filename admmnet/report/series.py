@@ -351,8 +351,8 @@ def _states(
     for agent, first in lost_at.items():
         state[rounds >= first, agent] = LOST
     state[releases > before] = SPOKE
-    for agent, first in joined_at.items():
-        state[(rounds < first) & (state[:, agent] == SPOKE), agent] = RELAYED
+    for agent, joined in joined_at.items():
+        state[(rounds < joined) & (state[:, agent] == SPOKE), agent] = RELAYED
     state[np.isnan(releases)] = UNKNOWN
     return state
 

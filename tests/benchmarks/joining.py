@@ -58,8 +58,8 @@ def dealt(data: str, split: str, agents: int, seed: int, part: str) -> Records:
         held.append((X[order[:out]], y[order[:out]]))
         kept[i] = np.ascontiguousarray(X[order[out:]]), y[order[out:]]
     counts = {i: len(y) for i, (_, y) in kept.items()}
-    test = {"X_test": np.concatenate([X for X, _ in held]), "y_test": np.concatenate([y for _, y in held])}
-    return replace(records, shards=kept, counts=counts, **test)
+    X_test, y_test = (np.concatenate([pair[k] for pair in held]) for k in (0, 1))
+    return replace(records, shards=kept, counts=counts, X_test=X_test, y_test=y_test)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.data import DataSettings, load
 from admmnet.errors import RequestError
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.methods.base import Agent, AgentPlan
@@ -25,7 +24,7 @@ from admmnet.running.result import RunResult
 from admmnet.types import Vector
 
 from .proven import charges
-from .recording import RecordingWorld, write_problem
+from .recording import RecordingWorld, shards_of, write_problem
 from .reference import Local, Streams, minimiser
 
 SIZE, SEED, BETA, TOPOLOGY = 6, 5, 1e-9, "path:8"
@@ -117,7 +116,7 @@ class Everybody:
 
     def __init__(self, path: Path, plan: Plan, first: Collection[int], core: Collection[int]) -> None:
         counts, eta = plan.data.counts, plan.agents[0].eta
-        self.shards = _dealt(path, plan)
+        self.shards = shards_of(path, 8, plan.config.split)
         self.graph, self.eta, self.plan = plan.graph, eta, plan
         mean = sum(counts.values()) / len(counts)
         self.weight = [counts[i] / mean for i in range(8)]
@@ -180,10 +179,6 @@ class Everybody:
             for i, dual in enumerate(self.dual)
         ]
         return said
-
-
-def _dealt(path: Path, plan: Plan) -> Any:
-    return load(DataSettings(data=str(path), split=plan.config.split), 8, range(8)).shards
 
 
 @pytest.mark.parametrize("threshold", [0.155, -1.0], ids=["some", "all"])
@@ -261,7 +256,7 @@ def test_who_can_carry_no_release_is_never_asked_and_pays_nothing(problem: Path,
 
 
 def test_from_which_size_a_question_can_speak() -> None:
-    """n > 2 tau sqrt(d) / sqrt(2 rho), docs/algorithms.md."""
+    """Records above 2 tau sqrt(d) / sqrt(2 rho), docs/algorithms.md."""
     at = [least_records(82, Target(epsilon, 1e-4).nominal_rho()) for epsilon in (0.5, 1.0, 2.0, 10.0)]
     assert at == pytest.approx([474, 254, 137, 35], rel=0.03)
 

@@ -145,8 +145,8 @@ class JoiningADMM(PPADMM):
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         everybody = frozenset(facts.graph)
         self.core = core_of(facts.counts) if self.joins(settings) else everybody
-        self.first = self.core | relays_of(facts.graph, self.core)
         self.all_speak = self.core == everybody
+        self.first = everybody if self.all_speak else self.core | relays_of(facts.graph, self.core)
         super().__init__(settings, facts)
 
     @classmethod

@@ -156,6 +156,8 @@ class JoiningADMM(PPADMM):
 
     def penalty(self) -> float:
         """Eta of the first speakers, eq. (87): the same for all and for good, whoever joins."""
+        if self.all_speak:
+            return super().penalty()
         graph = self.facts.graph.subgraph(self.first)
         wanted = [self.wanted_convexity(i) for i in sorted(self.core)]
         return typical_penalty(wanted, [graph.degree(i) for i in sorted(self.first)])

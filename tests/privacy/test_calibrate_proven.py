@@ -165,7 +165,7 @@ def spreads(rounds: int, releases: int, rho: float) -> tuple[float, float]:
 
 def choose_gate(rounds: int, releases: int) -> str:
     """Gate that a method chooses of itself."""
-    method = alone(7000, 0.05, with_gate("auto", 0.3, PP.changed(rounds=rounds), releases))
+    method = alone(7000, 0.05, with_gate("ball", 0.3, PP.changed(rounds=rounds), releases))
     assert isinstance(method, IPPADMM)
     return method.kind
 

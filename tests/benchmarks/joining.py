@@ -22,8 +22,8 @@ import numpy as np
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, Records, load
+from admmnet.data.figures import test_errors
 from admmnet.methods import joining
-from admmnet.running.observer import test_error
 
 from .common import row
 
@@ -91,7 +91,7 @@ def outcome(options: argparse.Namespace, seed: int, words: str) -> Outcome:
     entries = found.summary["per_agent"]
     joined = sum(entry.get("joined_at", 0) is not None for entry in entries)
     spoke = [entry["releases"] > 0 for entry in entries]
-    error = test_error(records.X_test, records.y_test, found.theta[spoke].mean(axis=0))
+    (error,) = test_errors(records, found.theta[spoke].mean(axis=0, keepdims=True))
     return Outcome(100.0 * error, sum(entry["releases"] for entry in entries), joined)
 
 

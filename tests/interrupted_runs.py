@@ -94,6 +94,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm"},
     "r-admm": {"algorithm": "r-admm"},
+    "noisy-gd": {"algorithm": "noisy-gd"},
+    "noisy-gd in trouble": {"algorithm": "noisy-gd", "drop": 0.3, "offline": "1:2-4"},
     "tail": {"answer": "tail"},
     "gossip": {"answer": "gossip"},
     "hinge": {"loss": "smoothed-hinge"},

@@ -83,6 +83,10 @@ SETTINGS: dict[str, Setting] = {
         for name in ("dvp", "m-admm", "r-admm")
         for form in ("proven", "published")
     },
+    "noisy-gd": _network("noisy-gd", step_size=4.0),
+    "noisy-gd rounds auto": _network("noisy-gd", loss="auto", rounds="auto", split="dirichlet:1"),
+    "noisy-gd in trouble": _network("noisy-gd", **TROUBLE),
+    "ssp": _network("ssp", loss="squared", rounds=1, ridge=0.75),
     # gates and releases
     "gate above-threshold": _network("ipp-admm", **THRESHOLD),
     "gate gaussian": _network("ipp-admm", gate="gaussian", epsilon=20.0),

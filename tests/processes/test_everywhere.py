@@ -36,6 +36,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "published m-admm": {"algorithm": "m-admm", **PUBLISHED},
     "r-admm": {"algorithm": "r-admm"},
     "published r-admm": {"algorithm": "r-admm", **PUBLISHED},
+    "noisy-gd": {"algorithm": "noisy-gd"},
+    "noisy-gd in a storm": {"algorithm": "noisy-gd", **STORM, **CLOCK},
+    "ssp": {"algorithm": "ssp", "rounds": 1},
     # the gate lets some vectors pass and holds others back: silence is a message, too
     "ipp-admm": {"algorithm": "ipp-admm", "gate": "gaussian", "max_releases": 3},
     "joining ipp-admm": {"algorithm": "ipp-admm", **JOINING},

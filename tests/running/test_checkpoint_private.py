@@ -45,6 +45,7 @@ PRIVATE = [
     "ipp published",
     "dvp",
     "r-admm",
+    "noisy-gd",
     "tail",
     "blocks",
 ]
@@ -57,6 +58,8 @@ RELEASED = {
     "sent",
     "numbers",
     "state.gradient",
+    "state.point",
+    "state.steps",
     "tail",
     "count",
 }
@@ -90,7 +93,8 @@ def test_a_private_checkpoint_holds_released_values_alone(method: str, place: Pl
     meta, stacks = read_archive(folder / "checkpoint/000004/part-000000.npz")
     secret = {name for state in unpack(meta["index"], stacks).values() for name in state} - RELEASED
     assert "streams" in secret
-    assert any("solver.inverse" in name or "group0.theta" in name for name in secret)
+    solved = any("solver.inverse" in name or "group0.theta" in name for name in secret)
+    assert solved or method == "noisy-gd"
     assert len(meta["records"]) > 0
 
 

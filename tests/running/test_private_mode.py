@@ -7,7 +7,7 @@ import math
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,16 +19,17 @@ from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load
 from admmnet.holder.answers import Work
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import HeldFall
+from admmnet.holder.measurements import GradientSum, HeldFall, sums
 from admmnet.holder.secrets import Secret
+from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
-from admmnet.transport import Inbox, Outgoing
+from admmnet.transport import Inbox, Outgoing, Trees
 from admmnet.transport.local import LocalTransport, LocalWorld
-from admmnet.types import Matrix, Vector
+from admmnet.types import Integers, Matrix, Total, Vector
 from tests.people_runs import write_people
 from tests.processes.launch import DEADLINE, FORKS
 
@@ -42,7 +43,9 @@ DIGITS = 9
 
 def main(secrets: Path, *words: str) -> None:
     """Run the command line in a process of its own; keep every secret, and what is printed, beside each other."""
-    kept: dict[str, list[float]] = {"minimisers": [], "noise": [], "falls": [], "thresholds": []}
+    kept: dict[str, list[float]] = {
+        kind: [] for kind in ("minimisers", "noise", "falls", "thresholds", "sums")
+    }
     solve, asks = LocalSolver.solve, BallQuery.asks
     gaussian, laplace, gamma_norm = Secret.gaussian, Secret.laplace, Secret.gamma_norm
     carry_out = HeldFall.carry_out
@@ -76,6 +79,18 @@ def main(secrets: Path, *words: str) -> None:
             kept["thresholds"].append(secret.kept[self.key])
         return answer
 
+    def drawing_integers(rng: np.random.Generator, s: float, size: int) -> Integers:
+        drawn = discrete_gaussian(rng, s, size)
+        kept["noise"] += drawn.tolist()
+        return drawn
+
+    def summing(self: GradientSum, secret: Secret, known: Known) -> Vector:
+        total = gradient_sum(self, secret, known)
+        kept["sums"] += [*total.tolist(), *np.rint(total / self.grid).tolist()]
+        return total
+
+    sums.__dict__["discrete_gaussian"] = drawing_integers
+    gradient_sum, GradientSum.total = GradientSum.total, summing  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
     BallQuery.asks = asking  # type: ignore[method-assign]
     Secret.gaussian, Secret.laplace = drawing, drawing_one  # type: ignore[method-assign]
@@ -92,11 +107,19 @@ def watch_transport() -> list[float]:
     """Every number that goes from one agent to another or to the process that writes, as it would over MPI."""
     moved: list[float] = []
     exchange, collect, gather = LocalTransport.exchange, LocalTransport.collect, LocalWorld.gather
+    reduce = LocalTransport.reduce
 
     def exchanging(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
         for vector in outgoing.values():
             moved.extend([] if vector is None else vector.tolist())
         return exchange(self, outgoing, round)
+
+    def reducing(
+        self: LocalTransport, outgoing: Mapping[int, Integers | None], trees: Trees, round: int
+    ) -> Total | None:
+        for vector in outgoing.values():
+            moved.extend([] if vector is None else vector.astype(float).tolist())
+        return reduce(self, outgoing, trees, round)
 
     def collecting(self: LocalTransport, rows: Matrix) -> Matrix:
         moved.extend(rows.ravel().tolist())
@@ -107,6 +130,7 @@ def watch_transport() -> list[float]:
         return gather(self, value)
 
     LocalTransport.exchange = exchanging  # type: ignore[method-assign]
+    LocalTransport.reduce = reducing  # type: ignore[method-assign]
     LocalTransport.collect = collecting  # type: ignore[method-assign]
     LocalWorld.gather = gathering  # type: ignore[method-assign]
     return moved
@@ -256,6 +280,7 @@ METHODS = {
     "dvp": ("--algorithm", "dvp"),
     "m-admm": ("--algorithm", "m-admm", "--growth", "1.1", "--json"),
     "r-admm": ("--algorithm", "r-admm", "--answer", "tail"),
+    "noisy-gd": ("--algorithm", "noisy-gd", "--json"),
 }
 
 
@@ -270,7 +295,8 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
         assert leaks(values, run.moved) == [], kind
         assert words_in_bytes(run.folder, values) == [], kind
     # everything that this method has was looked for, and there was something to look through
-    expected = {"minimisers", "noise", "losses", "gradients", "rows", "raw rows"}
+    expected = {"noise", "losses", "gradients", "rows", "raw rows"}
+    expected |= {"sums"} if name == "noisy-gd" else {"minimisers"}
     expected |= {"falls"} if name.startswith("ipp") else set()
     expected |= {"thresholds"} if name == "ipp-held" else set()
     assert {kind for kind, values in secrets.items() if values.size} == expected

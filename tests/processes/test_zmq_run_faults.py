@@ -119,6 +119,32 @@ def test_the_last_value_of_a_lost_agent_is_kept(tmp_path: Path) -> None:
         assert np.abs(model["theta"][1]).max() > 0.0
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_joining_gate_goes_on_without_a_core_member_or_a_relay(lost: int, tmp_path: Path) -> None:
+    """On a ring the core 0, 2, 4 has the relay 1 or 3 between its parts; each of those two is asked."""
+    words = (
+        "--algorithm",
+        "ipp-admm",
+        "--split",
+        "sizes:16:1:16:1:18",
+        "--topology",
+        "ring:5",
+        "--epsilon",
+        "20",
+    )
+    ended = faulty(f"kill:{lost}:2", tmp_path / "run", *words, "--gate-threshold", "0.25", *CONTINUE)
+    assert (ended.code, ended.messages) == (0, []), ended.err
+    folder = read_run(tmp_path / "run")
+    assert folder.summary is not None
+    entries = folder.summary["per_agent"]
+    assert [entry["lost_at"] for entry in entries] == [2 if i == lost else None for i in range(5)]
+    assert [entries[i]["joined_at"] for i in (0, 2, 4) if i != lost] == [0] * (3 - (lost == 0))
+    assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+    with np.load(tmp_path / "run" / "model.npz") as model:
+        assert np.isfinite(model["theta"]).all()
+
+
 def test_of_a_network_that_falls_apart_one_part_goes_on(tmp_path: Path) -> None:
     ended = faulty("kill:1:2", tmp_path / "run", *PATH, *CONTINUE)
     assert ended.code == 0, ended.err

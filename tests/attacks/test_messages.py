@@ -37,7 +37,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "pp-admm-published": {"algorithm": "pp-admm", "method": "published"},
     "held-gate": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_share": 0.5},
     "noisy-gate": {"algorithm": "ipp-admm", "gate": "gaussian", "gate_share": 0.5},
-    "joining-gate": {"algorithm": "ipp-admm"},
     "ipp-admm-published": {"algorithm": "ipp-admm", "method": "published"},
     "dvp": {"algorithm": "dvp"},
     "m-admm": {"algorithm": "m-admm"},

@@ -44,11 +44,11 @@ DIGITS = 9
 def main(secrets: Path, *words: str) -> None:
     """Run the command line in a process of its own; keep every secret, and what is printed, beside each other."""
     kept: dict[str, list[float]] = {
-        kind: [] for kind in ("minimisers", "noise", "falls", "thresholds", "sums")
+        kind: [] for kind in ("minimisers", "noise", "falls", "thresholds", "sums", "norms")
     }
     solve, asks = LocalSolver.solve, BallQuery.asks
     gaussian, laplace, gamma_norm = Secret.gaussian, Secret.laplace, Secret.gamma_norm
-    carry_out = HeldFall.carry_out
+    carry_out, data_gradient = HeldFall.carry_out, LocalSolver.data_gradient
 
     def solving(self: LocalSolver, g: Vector, m: float, beta: float) -> Solution:
         solution = solve(self, g, m, beta)
@@ -79,6 +79,12 @@ def main(secrets: Path, *words: str) -> None:
             kept["thresholds"].append(secret.kept[self.key])
         return answer
 
+    def differentiating(self: LocalSolver, theta: Vector) -> Vector:
+        found = data_gradient(self, theta)
+        kept["norms"] += [*found.tolist(), float(np.linalg.norm(found))]
+        return found
+
+    LocalSolver.data_gradient = differentiating  # type: ignore[method-assign]
     def drawing_integers(rng: np.random.Generator, s: float, size: int) -> Integers:
         drawn = discrete_gaussian(rng, s, size)
         kept["noise"] += drawn.tolist()
@@ -226,11 +232,13 @@ def keys_of(value: Any) -> set[str]:
     return set().union(*(keys_of(item) for item in value)) if isinstance(value, list) else set()
 
 
-def computed_from_records(folder: Path, people: str, *, no_test: bool = True) -> dict[str, Vector]:
+def computed_from_records(
+    folder: Path, people: str, *, no_test: bool = True, split: str = "iid"
+) -> dict[str, Vector]:
     """Row values, and losses, gradients and gaps at everything that was released."""
     with np.load(folder / "model.npz") as archive:
         theta, consensus = archive["theta"], archive["consensus"]
-    shards = load(DataSettings(data=people, no_test=no_test), 5, range(5)).shards
+    shards = load(DataSettings(data=people, no_test=no_test, split=split), 5, range(5)).shards
     losses, gradients = [], []
     points = [*theta, consensus, np.zeros_like(consensus)]
     for X, y in (*shards.values(), tuple(np.concatenate([s[k] for s in shards.values()]) for k in (0, 1))):
@@ -272,11 +280,14 @@ def instrumented(folder: Path, people: str, *words: str) -> Run:
     return Run(out, printed, kept, Told(np.sort(np.abs(np.array(found["moved"]))), {}))
 
 
+SIZES = "sizes:16:1:16:1:18"
 METHODS = {
     "pp-objective": ("--algorithm", "pp-admm"),
     "pp-output": ("--algorithm", "pp-admm", "--release", "output", "--answer", "gossip"),
     "ipp-held": ("--gate", "above-threshold", "--gate-share", "0.5", "--gate-threshold", "0.3"),
     "ipp-gaussian": ("--gate", "gaussian", "--gate-share", "0.5", "--gate-threshold", "0.3", "--json"),
+    # a core of 0, 2 and 4; 1 or 3 passes on what it hears, both are asked
+    "ipp-joining": ("--split", SIZES, "--gate-threshold", "0.25"),
     "dvp": ("--algorithm", "dvp"),
     "m-admm": ("--algorithm", "m-admm", "--growth", "1.1", "--json"),
     "r-admm": ("--algorithm", "r-admm", "--answer", "tail"),
@@ -289,12 +300,16 @@ METHODS = {
 def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path: Path) -> None:
     run = instrumented(tmp_path, people, *METHODS[name], "--no-test", "--no-account")
     told = everything_told(run.folder, run.printed)
-    secrets = run.kept | computed_from_records(run.folder, people)
+    split = SIZES if name == "ipp-joining" else "iid"
+    secrets = run.kept | computed_from_records(run.folder, people, split=split)
     for kind, values in secrets.items():
         assert leaks(values, told) == [], kind
         assert leaks(values, run.moved) == [], kind
         assert words_in_bytes(run.folder, values) == [], kind
     # everything that this method has was looked for, and there was something to look through
+    expected = {"minimisers", "noise", "losses", "gradients", "rows", "raw rows"}
+    expected |= {"falls"} if name in ("ipp-held", "ipp-gaussian") else set()
+    expected |= {"norms"} if name == "ipp-joining" else set()
     expected = {"noise", "losses", "gradients", "rows", "raw rows"}
     expected |= {"sums"} if name == "noisy-gd" else {"minimisers"}
     expected |= {"falls"} if name.startswith("ipp") else set()

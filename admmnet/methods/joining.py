@@ -277,10 +277,9 @@ class JoiningADMM(PPADMM):
         silent = [i for i in others if not self.asked(i)]
         relays = len(self.first - self.core)
         return (
-            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on"
-            + (f", with {relays} others that pass on what they hear" if relays else "")
-            + f"; {len(others) - len(silent)} are asked whether they join"
-            + (f", {len(silent)} have too few records for that question" if silent else ""),
+            f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on; others "
+            f"that pass on what they hear: {relays}, that are asked whether they join: {len(others) - len(silent)}, that "
+            f"have too few records for that question: {len(silent)}",
         )
 
     def in_average(self, agent: Agent) -> bool:

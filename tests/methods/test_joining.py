@@ -241,6 +241,21 @@ def test_no_agent_exceeds_its_budget_and_three_questions(
                 assert entry["epsilon_spent"] > 0.8 * entry["epsilon_proven"]
 
 
+def test_agents_that_are_solved_together_say_the_same(problem: Path, tmp_path: Path) -> None:
+    """To the certificate: sums are rounded in another order."""
+    one, _, said = unequal(problem, tmp_path / "one", gate_threshold=0.155)
+    four, _, together = unequal(problem, tmp_path / "four", gate_threshold=0.155, block=4)
+    assert [entry["joined_at"] for entry in one.summary["per_agent"]] == [
+        entry["joined_at"] for entry in four.summary["per_agent"]
+    ]
+    for first, second in zip(said, together, strict=True):
+        for i, vector in first.items():
+            other = second[i]
+            assert (vector is None) == (other is None)
+            if vector is not None and other is not None:
+                np.testing.assert_allclose(other, vector, rtol=0, atol=2e-5)
+
+
 def test_who_can_carry_no_release_is_never_asked_and_pays_nothing(problem: Path, tmp_path: Path) -> None:
     found, plan, sent = unequal(problem, tmp_path / "run", epsilon=0.5)
     booked = charges(found.folder)

@@ -278,8 +278,8 @@ class JoiningADMM(PPADMM):
         relays = len(self.first - self.core)
         return (
             f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on; others "
-            f"that pass on what they hear: {relays}, that are asked whether they join: {len(others) - len(silent)}, that "
-            f"have too few records for that question: {len(silent)}",
+            f"that pass on what they hear: {relays}, that are asked whether they join: {len(others) - len(silent)}, "
+            f"that have too few records for that question: {len(silent)}",
         )
 
     def in_average(self, agent: Agent) -> bool:

@@ -30,6 +30,7 @@ SHARDS = {
     ("admmnet/experiments/tasks.py", "digest"),
     ("admmnet/papers/runs.py", "_train_error"),
     ("admmnet/papers/sources.py", "_load"),
+    ("admmnet/running/references.py", "_pooled"),
 }
 """Functions outside of ``admmnet/data`` that may touch ``Records.shards``."""
 SECRETS = {

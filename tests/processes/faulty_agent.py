@@ -1,6 +1,7 @@
 """`admmnet agent` with a fault: ADMMNET_FAULT = HOW:AGENT:ROUND; `faulty_run` starts agents of this kind.
 
-The fault strikes as the agent closes a round's charges, before it sends anything of that round.
+The fault strikes as the agent closes a round's charges, before it sends anything of that round; ``halfway`` kills it
+when it has told one of several agents the total of that round's sum.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from admmnet.__main__ import main
 from admmnet.errors import RunError
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.transport.zmq.membership import Membership
+from admmnet.transport.zmq.wire import Kind
 
 
 def hang() -> None:
@@ -74,8 +79,20 @@ def arm(how: str, round: int) -> None:
     Ledger.commit = commit_or_fail  # type: ignore[method-assign]
 
 
+def arm_halfway(round: int) -> None:
+    send = Membership.send
+
+    def send_or_die(self: Membership, peer: int, kind: Kind, **fields: Any) -> None:
+        send(self, peer, kind, **fields)
+        if kind is Kind.DOWN and fields["round"] == round:
+            threading.Event().wait(0.2)  # it has left ZeroMQ's thread
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    Membership.send = send_or_die  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     how, agent, round = os.environ["ADMMNET_FAULT"].split(":")
     if sys.argv[sys.argv.index("--id") + 1] == agent:
-        arm(how, int(round))
+        (arm_halfway if how == "halfway" else partial(arm, how))(int(round))
     main()

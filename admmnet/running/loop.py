@@ -161,7 +161,7 @@ def _run(
                 break
             done = round + 1
             if plan.method.measured(round):
-                error, shown = observer.observe(round), done
+                error, shown = observer.observe(round, rounds.summed), done
                 tail.add(round, observer.theta)
             keeper.save(done, blocks, tail, observer.clock)
             if shown == done:
@@ -169,7 +169,7 @@ def _run(
         if not done:
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
-            observer.observe(done - 1)
+            observer.observe(done - 1, rounds.summed)
         for agent in agents:
             agent.ledger.finish()
         theta = _answer(plan, transport, observer, tail, agents, done)

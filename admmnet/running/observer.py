@@ -11,6 +11,7 @@ from admmnet.data import Records
 from admmnet.data.figures import test_errors
 from admmnet.faults.clock import VirtualClock
 from admmnet.faults.model import FaultModel
+from admmnet.graph.tree import Tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.running.folder import MetricsFile
 from admmnet.running.node import Node
@@ -18,6 +19,8 @@ from admmnet.running.readout import consensus_of
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Integers, Matrix, Vector
+
+Summed = tuple[Tree | None, int]
 
 
 class Observer:
@@ -71,12 +74,16 @@ class Observer:
     def _metrics(self, start: int) -> MetricsFile:
         return MetricsFile(self._path, training=self._simulation, start=start, clock=self.clock is not None)
 
-    def _times(self, round: int, releases: Vector) -> Vector | None:
+    def _times(self, round: int, releases: Vector, summed: Summed) -> Vector | None:
         """Virtual seconds after a round: the network's, then every agent's; None without a clock."""
         if self.clock is None or self._faults is None:
             return None
         spoke, self._releases = releases > self._releases, releases.copy()
-        end = self.clock.advance(round, self._faults.at(round), spoke)
+        faults = self._faults.at(round)
+        if self._shared:
+            end = self.clock.advance_sum(round, faults, *summed)
+        else:
+            end = self.clock.advance(round, faults, spoke)
         return np.concatenate([[end], self.clock.start])
 
     def _kept(self, mine: Matrix, before: Matrix) -> Matrix:
@@ -86,8 +93,11 @@ class Observer:
             rows[i] = before[i]
         return rows
 
-    def observe(self, round: int) -> float:
-        """Measure and record a round; return the test error of the consensus."""
+    def observe(self, round: int, summed: Summed = (None, 0)) -> float:
+        """Measure and record a round; return the test error of the consensus.
+
+        ``summed`` has the tree of the round's sum, None for none, and how many numbers its vectors have.
+        """
         self.theta = self._kept(np.stack([node.theta for node in self._nodes]), self.theta)
         living = next(i for i in range(len(self.theta)) if i not in self._transport.lost)
         consensus = self.theta[living].copy() if self._shared else consensus_of(self.theta)
@@ -107,7 +117,7 @@ class Observer:
                 rows[:, 5].max(),
             ]
         )
-        times = self._times(round, rows[:, 1])
+        times = self._times(round, rows[:, 1], summed)
         if self._file is None and is_writer(self._transport):
             self._file = self._metrics(round)  # the writer was lost
         if self._file is not None:

@@ -32,6 +32,8 @@ class Rounds:
     ----------
     seconds : dict
         Wall time in proposals, ``solve``, and in between, ``exchange``.
+    summed : tuple of (Tree or None, int)
+        Tree of the last sum, None for none, and how many numbers its vectors have.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Rounds:
         self._method, self._faults, self._blocks, self._transport = method, faults, blocks, transport
         self._nodes = [node for block in blocks for node in block]
         self._trees = RoundTrees(graph, faults)
+        self.summed: tuple[Tree | None, int] = (None, 0)
         self.seconds = {"solve": 0.0, "exchange": 0.0}
 
     def run(self, round: int) -> bool:
@@ -75,7 +78,9 @@ class Rounds:
         trees = self._trees.at(round)
         total = self._transport.reduce({node.id: node.outgoing for node in self._nodes}, trees, round)
         tree = trees(frozenset(self._transport.lost))
+        self.summed = (None, 0)
         if total is not None and tree is not None:
+            self.summed = (tree, total.value.size)
             total.value.flags.writeable = False  # one array for all agents of this process
             messages = self._trees.messages(round, tree, total)
             for node in self._nodes:

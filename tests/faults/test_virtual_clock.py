@@ -12,6 +12,7 @@ from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
 from admmnet.faults.delays import Delays, parse_delay
 from admmnet.faults.model import Absence, FaultModel
+from admmnet.graph.tree import spanning_tree
 
 ALL = np.ones(5, dtype=bool)
 PAYLOAD = 840
@@ -47,6 +48,37 @@ def test_silence_costs_the_latency_and_no_bytes() -> None:
     model, clock = clock_of(nx.cycle_graph(5), Delays(compute=1.0, latency=0.5, bandwidth=100.0))
     clock.advance(0, model.at(0), one)
     np.testing.assert_allclose(clock.start, [1.5, 9.9, 1.5, 1.5, 9.9])
+
+
+@pytest.mark.parametrize(
+    ("graph", "after"),
+    [
+        (nx.path_graph(5), [9.0, 7.0, 5.0, 7.0, 9.0]),  # up two edges, and down again
+        (nx.star_graph(4), [3.0, 5.0, 5.0, 5.0, 5.0]),
+    ],
+)
+def test_a_sum_goes_up_the_tree_and_down(graph: nx.Graph, after: list[float]) -> None:
+    model, clock = clock_of(graph, Delays(compute=1.0, latency=1.0, bandwidth=80.0))
+    tree = spanning_tree(graph)
+    clock.advance_sum(0, model.at(0), tree, 10)  # 2 seconds a message
+    np.testing.assert_allclose(clock.start, after)
+    clock.advance_sum(1, model.at(1), None, 0)  # void
+    np.testing.assert_allclose(clock.start, np.array(after) + 1.0)
+    clock.start[1] = 50.0  # all wait for who is late
+    clock.advance_sum(2, model.at(2), tree, 10)
+    assert clock.start.min() == 51.0 + 2.0 * (tree is not None and tree.root != 1)
+
+
+def test_a_message_of_a_sum_that_is_lost_takes_its_time_again() -> None:
+    graph = nx.path_graph(2)
+    model, clock = clock_of(graph, Delays(latency=1.0), drop=0.6, seed=5)
+    tree, end = spanning_tree(graph), 0.0
+    for round in range(50):
+        tries = model.tries(round)
+        now = clock.advance_sum(round, model.at(round), tree, 3)
+        assert now - end == pytest.approx(tries.sum())  # up, and down
+        end = now
+    assert 50 * 2 * 1.8 < end < 50 * 2 * 3.5  # 1/(1 - 0.6) tries a message on average
 
 
 def test_a_delay_spreads_one_hop_a_round() -> None:

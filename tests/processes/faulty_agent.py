@@ -88,7 +88,7 @@ def arm_halfway(round: int) -> None:
             threading.Event().wait(0.2)  # it has left ZeroMQ's thread
             os.kill(os.getpid(), signal.SIGKILL)
 
-    Membership.send = send_or_die  # type: ignore[method-assign]
+    Membership.send = send_or_die  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":

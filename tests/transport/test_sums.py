@@ -221,8 +221,9 @@ def check(network: Network) -> int:
     """Check what those have that went on; return how many sums lack somebody."""
     survivors = [process for process in network.processes if process.finished and not process.killed]
     living = nx.Graph(network.graph.subgraph([process.rank for process in survivors]))
-    # two neighbours may have given up each other, as where a cable is cut: each part goes on by itself
-    living.remove_edges_from([(i, j) for i, j in living.edges if j in network.processes[i].lost])
+    # where one neighbour has given up the other, as where a cable is cut, each part goes on by itself
+    given_up = [(i, j) for i in living for j in network.processes[i].lost]
+    living.remove_edges_from(given_up)
     partial_sums = 0
     for part in nx.connected_components(living):
         first, *others = (network.processes[rank] for rank in sorted(part))

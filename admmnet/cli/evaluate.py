@@ -88,8 +88,11 @@ def _print_facts(facts: dict[str, Any]) -> None:
     part = "" if data["part"] == "all" else f" ({data['part']} part)"
     majority = percent(facts["majority_error"])
     print(f"{facts['run']} on {data['name']}{part}: {data['rows']} rows")
-    print(f"  error           {percent(error['consensus'])} of the consensus (the agents' average vector)")
-    print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
+    if error["std"]:
+        print(f"  error           {percent(error['consensus'])} of the consensus (the agents' average vector)")
+        print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
+    else:
+        print(f"  error           {percent(error['consensus'])} of the model that every agent holds")
     if "macro" in error:
         print(f"  macro error     {percent(error['macro'])} of the consensus: the mean over the classes")
     print(f"  majority class  {majority}: the error of always giving the more frequent label")

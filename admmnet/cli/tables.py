@@ -169,7 +169,8 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
     out.print(grid)
     error = summary["test_error"]
     own = f"{figure(summary, error['mean'])} +- {figure(summary, error['std'])} over agents"
-    _tell_error(out, summary, f" of the consensus (the agents' average vector), {own}")
+    differ = f" of the consensus (the agents' average vector), {own}"
+    _tell_error(out, summary, differ if error["std"] else " of the model that every agent holds")
     _tell_privacy(out, summary, "none; vectors are sent as they are")
     if privacy["account"] is not None:
         spent = epsilon(privacy["account_epsilon_spent"])

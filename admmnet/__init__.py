@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
     from admmnet.config.toml import load_config
     from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+    from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method
     from admmnet.running.folder import RunFolder, read_run
@@ -29,6 +30,8 @@ __all__ = [
     "BudgetError",
     "CheckFailed",
     "Method",
+    "NetworkClassifier",
+    "NetworkRegressor",
     "RequestError",
     "RunConfig",
     "RunError",
@@ -47,6 +50,8 @@ _HOMES = {
     "CheckFailed": "errors",
     "RequestError": "errors",
     "Method": "methods.base",
+    "NetworkClassifier": "estimators.network",
+    "NetworkRegressor": "estimators.network",
     "RunConfig": "config.run_config",
     "RunError": "errors",
     "RunFolder": "running.folder",

@@ -14,6 +14,7 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.estimators.fit import fit, prepare_rows
+from admmnet.holder.known import LabelKind
 from admmnet.types import Matrix, Vector
 
 try:
@@ -33,6 +34,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """What all estimators share: rows, seeds, attributes."""
 
     _algorithm: ClassVar[str] = ""
+    _task: ClassVar[LabelKind] = "binary"
     loss: str = "logistic"
     fit_intercept: bool = True
     random_state: Any = None
@@ -45,6 +47,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             labels,
             algorithm=self._algorithm,
             fit_intercept=self.fit_intercept,
+            task=self._task,
             seed=self._seed(),
             **settings,
         )
@@ -105,18 +108,23 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         RequestError, BudgetError
             As `admmnet.estimators.fit.fit`.
         """
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
+        X, y, codes = self._encoded(X, y)
         if type_of_target(y) == "multiclass" or len(self.classes_) > 2:
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {type_of_target(y)}."
             )
-        if len(self.classes_) < 2:
-            raise ValueError(f"y has one class, {self.classes_[0]!r}: a classifier needs two classes")
-        self._fit(X, np.where(y == self.classes_[1], 1.0, -1.0))
+        self._fit(X, np.where(codes == 1, 1.0, -1.0))
         self.coef_, self.intercept_ = self.coef_[None], np.array([self.intercept_])
         return self
+
+    def _encoded(self, X: Any, y: Any) -> tuple[Any, Any, Any]:
+        """Rows and labels as checked, and the places of the labels in ``classes_``."""
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class, {self.classes_[0]!r}: a classifier needs two classes")
+        return X, y, codes
 
     def decision_function(self, X: Any) -> Vector:
         """Score of each row, shape (n,); above 0 is the second class."""
@@ -134,17 +142,34 @@ class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         return tags
 
 
-def _is_logistic(estimator: Any) -> bool:
-    return bool(estimator.loss == "logistic")
+def has_probabilities(estimator: Any) -> bool:
+    """Whether scores are log-odds.
+
+    Raises
+    ------
+    AttributeError
+        They are not: a hinge or squares say nothing of probabilities.
+    """
+    loss = getattr(estimator, "loss_", estimator.loss)
+    if loss not in ("auto", "logistic", "softmax"):
+        raise AttributeError(
+            f"there are no probabilities: scores of loss = {loss!r} are no log-odds; take loss = 'logistic' (of three "
+            "classes or more 'softmax'), or decision_function"
+        )
+    return True
 
 
 class Probability(Classifier):
-    """Classifiers of the logistic loss tell probabilities; scores of other losses are no log-odds."""
+    """Classifiers of the logistic and softmax losses tell probabilities; scores of other losses are no log-odds."""
 
-    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
+    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Matrix:
-        """Probabilities of both classes, shape (n, 2)."""
-        ahead = np.exp(-np.logaddexp(0.0, -self.decision_function(X)))
+        """Probabilities of the classes, shape (n, 2) or (n, K)."""
+        score = self.decision_function(X)
+        if score.ndim == 2:
+            weights = np.exp(score - score.max(axis=1, keepdims=True))
+            return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        ahead = np.exp(-np.logaddexp(0.0, -score))
         return np.column_stack([1.0 - ahead, ahead])
 
 
@@ -152,6 +177,7 @@ class Probability(Classifier):
 class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
     """Real targets, scaled from their public range to [-1, 1]."""
 
+    _task: ClassVar[LabelKind] = "real"
     target_range: tuple[float, float] = (-1.0, 1.0)
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -41,7 +41,7 @@ def require_task(settings: MethodSettings, task: LabelKind, labels: str, data: s
     losses: Mapping[str, Loss] = SINGLE_SITE_LOSSES if settings.chosen_method.verb == "none" else LOSSES
     if settings.loss not in losses or task in tasks_of(losses[settings.loss]):
         return
-    usable = [name for name in losses if task in tasks_of(losses[name]) and _accepted(settings, name)]
+    usable = [name for name in losses if task in tasks_of(losses[name]) and accepts(settings, name)]
     raise RequestError(
         f"loss = {settings.loss!r} does not learn {labels}, and {data} has those: take {' or '.join(usable)}"
     )
@@ -59,7 +59,8 @@ def require_method(settings: MethodSettings, task: LabelKind, labels: str, data:
         )
 
 
-def _accepted(settings: MethodSettings, loss: str) -> bool:
+def accepts(settings: MethodSettings, loss: str) -> bool:
+    """Whether the method takes a loss."""
     try:
         replace(settings, loss=loss, loss_width="auto")
     except RequestError:

@@ -101,15 +101,16 @@ class Observer:
         self.theta = self._kept(np.stack([node.theta for node in self._nodes]), self.theta)
         living = next(i for i in range(len(self.theta)) if i not in self._transport.lost)
         consensus = self.theta[living].copy() if self._shared else consensus_of(self.theta)
+        error = float(test_errors(self._data, consensus[None])[0])
         mine = np.zeros((len(self._nodes), 8))
         for block in self._blocks:
             places = [self._place[node.id] for node in block]
-            mine[places] = self._measured(block, consensus)
+            mine[places] = self._measured(block, consensus, error)
         rows = self._all = self._kept(mine, self._all)
         self.rows = rows[:, :6]
         self.network = np.array(
             [
-                test_errors(self._data, consensus[None])[0],
+                error,
                 rows[:, 1].sum(),
                 rows[:, 2].sum(),
                 self._average(rows[:, 6]),
@@ -130,12 +131,13 @@ class Observer:
         assert isinstance(holder, SimulatedHolder)
         return holder.mean_losses(theta, self._loss)
 
-    def _measured(self, block: Sequence[Node], consensus: Vector) -> Matrix:
-        """Figures of the agents of a block, shape (B, 8)."""
+    def _measured(self, block: Sequence[Node], consensus: Vector, error: float) -> Matrix:
+        """Figures of the agents of a block, shape (B, 8); what agents that hold the consensus share is found once."""
         agents = [node.agent for node in block]
         theta = np.stack([node.theta for node in block])
         rows = np.zeros((len(block), 8))
-        rows[:, 0] = test_errors(self._data, theta)
+        same = bool((theta == consensus).all())
+        rows[:, 0] = error if same else test_errors(self._data, theta)
         rows[:, 1] = [agent.releases for agent in agents]
         rows[:, 2] = [8 * node.agent.numbers for node in block]
         if self._simulation:
@@ -144,7 +146,7 @@ class Observer:
             rows[:, 3] = self._losses(block, theta)
             rows[:, 4] = weights * rows[:, 3] + [0.5 * share * float(own @ own) for own in theta]
             rows[:, 5] = [np.linalg.norm(own - consensus) for own in theta]
-            rows[:, 6] = self._losses(block, np.broadcast_to(consensus, theta.shape))
+            rows[:, 6] = rows[:, 3] if same else self._losses(block, np.broadcast_to(consensus, theta.shape))
             rows[:, 7] = weights * rows[:, 6] + 0.5 * share * float(consensus @ consensus)
         return rows
 
@@ -161,7 +163,10 @@ class Observer:
             mine[places, 1] = [8 * sent[node.id] for node in block]
             if self._simulation:
                 mine[places, 2] = self._losses(block, own)
-                mine[places, 3] = self._losses(block, np.broadcast_to(consensus, own.shape))
+                same = bool((own == consensus).all())
+                mine[places, 3] = (
+                    mine[places, 2] if same else self._losses(block, np.broadcast_to(consensus, own.shape))
+                )
         before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])
         rows = self._kept(mine, before)
         self.theta = theta

@@ -24,6 +24,7 @@ from admmnet.privacy.ledger.form import finite
 from admmnet.running import folder as run_folder
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
+from admmnet.running.readout import consensus_of
 from admmnet.running.references import references
 from admmnet.transport import Transport
 from admmnet.version import __version__
@@ -92,7 +93,7 @@ def summarise(
     adjacency = agents[0].agent.plan.adjacency
     privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
-    further = further_figures(data, observer.theta.mean(axis=0))
+    further = further_figures(data, consensus_of(observer.theta))
     return {
         "algorithm": config.algorithm,
         "method": config.method,

@@ -12,6 +12,7 @@ pytest.importorskip("sklearn")
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from admmnet import NetworkClassifier, NetworkRegressor
 from admmnet.estimators.fit import fit, prepare_rows
 from admmnet.estimators.single_site import (
     BANCOClassifier,
@@ -35,6 +36,8 @@ ALL = [
     DPSGDRegressor(random_state=0, epsilon=50.0),
     PlainSGDClassifier(random_state=0),
     SDCARegressor(random_state=0),
+    NetworkClassifier(random_state=0, epsilon=50.0, agents=2),
+    NetworkRegressor(random_state=0, epsilon=50.0, agents=2),
 ]
 
 

@@ -1,0 +1,173 @@
+"""Estimators around the methods of a network, on arrays: docs/estimators.md.
+
+The rows are dealt to agents of one process, which learn as those of a run do; nothing but the model is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import numpy as np
+
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import load_saved
+from admmnet.data.columns import numbered
+from admmnet.data.records import SIGNS, Records, Target
+from admmnet.data.shards import Stream, shuffled, stream
+from admmnet.estimators.base import Estimator, Probability, Regressor
+from admmnet.estimators.fit import prepare_rows
+from admmnet.methods.tasks import accepts
+from admmnet.running.loop import run
+from admmnet.transport.local import LocalWorld
+from admmnet.types import Vector
+
+parameters = dataclass(kw_only=True, eq=False, repr=False)
+
+
+@parameters
+class Network(Estimator):
+    """Parameters of the methods of a network.
+
+    Parameters
+    ----------
+    algorithm : str
+        Name of a method of a network.
+    loss : str
+        Its loss; ``auto``: logistic where the method takes it for two classes, else what suits the method.
+    agents : int
+        N; records are dealt to them at random, in a public draw.
+    topology : str or None
+        Graph as ``--topology`` has it.
+    epsilon, delta : float
+        Budget of every agent; delta may be ``auto``.
+    rounds : int or "auto"
+    account : path or None
+        Folder of an account that adds up what all fits on these records spend.
+    fit_intercept : bool
+    random_state : int, RandomState or None
+        Seed, which makes the fit a simulation; None is private noise.
+    """
+
+    algorithm: str = "noisy-gd"
+    loss: str = "auto"
+    agents: int = 5
+    topology: str | None = None
+    epsilon: float = 1.0
+    delta: float | str = "auto"
+    rounds: int | str = "auto"
+    account: str | None = None
+
+    def _train(
+        self, X: Any, y: Vector, target: Target | None = None, labels: tuple[str, ...] = SIGNS
+    ) -> None:
+        """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
+        rows: Any = prepare_rows(X, fit_intercept=self.fit_intercept)
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        if self.agents > len(y):
+            raise ValueError(
+                f"agents = {self.agents} with n_samples = {len(y)}: each needs one; take fewer agents"
+            )
+        order = shuffled(len(y), stream(0, Stream.SHARDS))
+        parts = dict(enumerate(np.sort(part) for part in np.array_split(order, self.agents)))
+        data = Records(
+            name="the rows",
+            shards={i: (np.ascontiguousarray(rows[part]), y[part]) for i, part in parts.items()},
+            counts={i: len(part) for i, part in parts.items()},
+            X_test=np.zeros((0, rows.shape[1])),
+            y_test=np.zeros(0),
+            feature_names=numbered(rows.shape[1]),
+            preprocessing="public-bounds",
+            target=target,
+            labels=labels,
+        )
+        seed = self._seed()
+        with TemporaryDirectory() as folder:
+            config = RunConfig(
+                algorithm=self.algorithm,
+                agents=self.agents,
+                topology=self.topology,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                rounds=self.rounds,
+                account=self.account,
+                no_account=self.account is None,
+                no_test=True,
+                private=seed is None,
+                seed=seed,
+                out=str(Path(folder) / "run"),
+            )
+            loss = self.loss
+            if loss == "auto" and data.task == "binary" and accepts(config, "logistic"):
+                loss = "logistic"
+            result = run(config.changed(loss=loss), world=LocalWorld(), loader=lambda *_: data)
+            self.loss_ = str(load_saved(result.folder).loss)
+        theta = result.theta.mean(axis=0) if (result.theta != result.theta[0]).any() else result.theta[0]
+        self.theta_ = theta.reshape(len(labels), -1).T if data.task == "classes" else theta
+        width = self.n_features_in_
+        self.coef_ = self.theta_[:width].T
+        self.intercept_ = self.theta_[width] if self.fit_intercept else np.zeros(self.theta_.shape[1:])
+        self.privacy_ = dict(result.summary["privacy"])
+
+
+class NetworkClassifier(Network, Probability):
+    """Two classes or more, learned by a network of agents that each have their budget.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The values of ``y``, taken to be public.
+    coef_, intercept_ : ndarray of shape (K, d), (K,); (1, d), (1,) of two classes
+        Of the rows that are scaled to norm 1.
+    loss_ : str
+        The loss it was trained with.
+    privacy_ : dict
+        What was promised and spent, as ``privacy`` of a run's summary.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to X, shape (N, d), and labels y, shape (N,), of two values or more.
+
+        Raises
+        ------
+        ValueError
+            X is no finite table, y has one value, or there are fewer records than agents.
+        RequestError, BudgetError
+            The method does not learn so many classes, or a setting is wrong; the budget affords nothing.
+        """
+        X, _, codes = self._encoded(X, y)
+        if len(self.classes_) == 2:
+            self._train(X, np.where(codes == 1, 1.0, -1.0))
+            self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
+        else:
+            self._train(X, codes.astype(np.float64), labels=tuple(map(str, self.classes_)))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Class of each row, shape (n,)."""
+        score = self.decision_function(X)
+        return self.classes_[(score > 0.0).astype(int) if score.ndim == 1 else score.argmax(axis=1)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
+
+@parameters
+class NetworkRegressor(Network, Regressor):
+    """Real targets in the public ``target_range``, learned by a network of agents that each have their budget.
+
+    Attributes
+    ----------
+    coef_, intercept_
+        Of rows that are scaled to norm 1, and targets scaled to [-1, 1].
+    loss_, privacy_
+        As of ``NetworkClassifier``.
+    """
+
+    def _fit(self, X: Any, labels: Vector) -> None:
+        low, high = self.target_range
+        self._train(X, labels, Target(low, high, (low + high) / 2))

@@ -1,0 +1,94 @@
+"""NetworkClassifier and NetworkRegressor: classes, targets, probabilities, privacy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import NetworkClassifier, NetworkRegressor, RequestError
+from admmnet.errors import AdmmnetError
+from admmnet.estimators.single_site import DPSGDClassifier
+from admmnet.types import Matrix
+
+WIDE: dict[str, Any] = {"epsilon": 50.0, "delta": 1e-3, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def X() -> Matrix:
+    return np.random.default_rng(4).standard_normal((600, 3))
+
+
+def test_three_classes(X: Matrix) -> None:
+    y = np.array(["x", "y", "z"])[np.argmax(X, axis=1)]
+    model = NetworkClassifier(**WIDE).fit(X, y)
+    assert model.classes_.tolist() == ["x", "y", "z"]
+    assert (model.coef_.shape, model.intercept_.shape, model.loss_) == ((3, 3), (3,), "softmax")
+    assert model.score(X, y) > 0.9
+    unit = np.column_stack([X, np.ones(600)])
+    unit /= np.linalg.norm(unit, axis=1)[:, None]
+    scores = unit[:, :3] @ model.coef_.T + unit[:, 3:] * model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), scores, rtol=0, atol=1e-12)
+    chances = model.predict_proba(X)
+    np.testing.assert_allclose(chances, np.exp(scores) / np.exp(scores).sum(axis=1)[:, None], rtol=1e-10)
+    assert (model.predict(X) == model.classes_[chances.argmax(axis=1)]).all()
+    again = NetworkClassifier(**WIDE).fit(X, y)
+    np.testing.assert_array_equal(again.theta_, model.theta_)
+
+
+def test_two_classes_have_logistic_loss(X: Matrix) -> None:
+    y = np.where(X[:, 0] > 0.0, 7, 3)
+    for algorithm in ("noisy-gd", "pp-admm"):
+        model = NetworkClassifier(algorithm=algorithm, agents=3, **WIDE).fit(X, y)
+        assert model.loss_ == "logistic"
+        assert model.coef_.shape == (1, 3)
+        assert model.score(X, y) > 0.9
+        expected = 1.0 / (1.0 + np.exp(-model.decision_function(X)))
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected, rtol=1e-10)
+
+
+def test_losses_without_probabilities_say_so(X: Matrix) -> None:
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    for model in (
+        NetworkClassifier(algorithm="ssp", **WIDE).fit(X, y),
+        NetworkClassifier(loss="smoothed-hinge", **WIDE),
+        DPSGDClassifier(loss="hinge"),
+    ):
+        assert not hasattr(model, "predict_proba")
+        with pytest.raises(AttributeError) as caught:
+            model.predict_proba(X)
+        words = f"{caught.value} {caught.value.__cause__}"
+        assert "there are no probabilities" in words
+        assert "take loss = 'logistic'" in words
+
+
+def test_a_method_that_does_not_learn_classes(X: Matrix) -> None:
+    with pytest.raises(
+        RequestError, match=r"'pp-admm' learns two classes, and the rows has 3 classes: take noisy-gd"
+    ):
+        NetworkClassifier(algorithm="pp-admm", **WIDE).fit(X, np.argmax(X, axis=1))
+
+
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
+def test_targets(X: Matrix, algorithm: str) -> None:
+    unit = np.column_stack([X, np.ones(600)])
+    unit /= np.linalg.norm(unit, axis=1)[:, None]
+    y = 40.0 + 10.0 * unit[:, 0]
+    model = NetworkRegressor(algorithm=algorithm, target_range=(20.0, 60.0), **WIDE).fit(X, y)
+    assert model.score(X, y) > 0.8
+    low, high = NetworkRegressor(target_range=(0.0, 1.0), **WIDE).fit(X, y).predict(X)[:2]
+    assert max(low, high) < 5.0  # targets beyond their range are cut off
+
+
+def test_a_private_fit_keeps_its_promise(X: Matrix, tmp_path: Any) -> None:
+    y = np.argmax(X, axis=1)
+    model = NetworkClassifier(epsilon=1.0, delta=1e-3).fit(X, y)
+    assert model.privacy_["epsilon_proven"] <= 1.0
+    assert model.privacy_["account"] is None
+    other = NetworkClassifier(epsilon=1.0, delta=1e-3).fit(X, y)
+    assert (other.theta_ != model.theta_).any()
+    account = str(tmp_path / "account")
+    NetworkClassifier(epsilon=1.0, delta=1e-3, account=account).fit(X, y)
+    with pytest.raises(AdmmnetError, match="account"):
+        NetworkClassifier(epsilon=1.0, delta=1e-3, account=account).fit(X, y)

@@ -17,12 +17,16 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from admmnet.errors import RunError
 from admmnet.graph.tree import Tree, spanning_tree
-from admmnet.transport.sweep import Sweep
+from admmnet.transport.local import LocalWorld
+from admmnet.transport.sweep import Partial, Sweep, Unfit
 from admmnet.transport.zmq.mailbox import Mailbox, Verdict
 from admmnet.transport.zmq.sums import Sums
-from admmnet.transport.zmq.wire import Frame, Kind
+from admmnet.transport.zmq.wire import Frame, Kind, integers, payload_of_integers
 from admmnet.types import Integers, Total
 
 TRIALS = int(os.environ.get("ADMMNET_TRIALS", "300"))
@@ -127,6 +131,26 @@ class Process:
 
 def vector(agent: int, round: int) -> Integers:
     return np.random.default_rng([agent, round]).integers(-(2**63), 2**63, 3, dtype=np.int64)
+
+
+class Recorded(Process):
+    """Keeps why it gave up others; ``spoil`` changes what it sends itself."""
+
+    def __init__(self, network: Network, rank: int) -> None:
+        super().__init__(network, rank)
+        self.reasons: list[str] = []
+        self.spoil: Callable[[Kind, Integers], Integers] = lambda kind, words: words
+
+    def lose(self, process: int, reason: str) -> None:
+        if process not in self.lost and process != self.rank:
+            self.reasons.append(reason)
+        super().lose(process, reason)
+
+    def send(self, peer: int, kind: Kind, **fields: Any) -> None:
+        if kind in (Kind.UP, Kind.DOWN):
+            words = self.spoil(kind, integers(fields["payload"]))
+            fields["payload"] = payload_of_integers(np.asarray(words, dtype=np.int64))
+        super().send(peer, kind, **fields)
 
 
 class Network:
@@ -281,3 +305,64 @@ def test_the_trials_find_attempts_that_are_mixed_up(monkeypatch: pytest.MonkeyPa
     """What an earlier attempt sent up lacks nobody that was lost since."""
     monkeypatch.setattr("admmnet.transport.zmq.sums._is_of", lambda payload, attempt: payload is not None)
     assert fails(range(400))
+
+
+# what is no sum
+
+
+IMPOSSIBLE: dict[str, Callable[[Integers], Any]] = {
+    "longer": lambda words: [*words, 7],
+    "shorter": lambda words: words[:-1],
+    "nothing": lambda words: [],
+    "attempt alone": lambda words: words[:1],
+    "more silent than words": lambda words: [words[0], 99, *words[2:]],
+    "negative count": lambda words: [words[0], -1, *words[2:]],
+    "a stranger is silent": lambda words: [words[0], 1, 5, *words[2:]],
+    "a negative agent": lambda words: [words[0], 1, -(2**63), *words[2:]],
+    "twice silent": lambda words: [words[0], 2, 1, 1, *words[2:]],
+}
+
+
+@pytest.mark.parametrize("kind", [Kind.UP, Kind.DOWN])
+@pytest.mark.parametrize("how", IMPOSSIBLE)
+def test_who_sends_what_is_no_sum_is_lost_and_named(how: str, kind: Kind) -> None:
+    """A leaf's part, or the total of the root: on a path of three the others go on without."""
+    network = Network(0)
+    network.graph, network.left = nx.path_graph(3), 0
+    network.graphs = [network.graph] * ROUNDS
+    network.under_way = {(i, j): deque() for i, j in network.graph.to_directed().edges}
+    processes = [Recorded(network, rank) for rank in range(3)]
+    network.processes = list(processes)
+    liar = processes[0 if kind is Kind.UP else 1]
+    liar.spoil = lambda at, words: IMPOSSIBLE[how](words) if at is kind and len(liar.totals) == 2 else words
+    network.run()
+    assert liar.killed
+    blamed = [reason for process in processes for reason in process.reasons if "sent" in reason]
+    assert blamed
+    told = "numbers in place of 3" if how in ("longer", "shorter") else "list of silent agents cannot be"
+    assert all(f"{'agent' if kind is Kind.UP else 'process'} {liar.rank} sent" in reason for reason in blamed)
+    assert any(told in reason for reason in blamed), blamed
+
+
+def test_vectors_of_two_lengths_in_one_process_are_refused() -> None:
+    graph = nx.path_graph(3)
+    transport = LocalWorld().connect(graph)
+    parts = {0: np.ones(3, dtype=np.int64), 1: np.ones(4, dtype=np.int64), 2: None}
+    with pytest.raises(
+        RunError, match=r"agent 1 gives 4 numbers in place of 3: it does not run the same model"
+    ):
+        transport.reduce(parts, lambda lost: spanning_tree(graph, lost), 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 6), max_size=12), st.integers(1, 6))
+def test_any_numbers_are_a_sum_or_refused(values: list[int], agents: int) -> None:
+    words = np.array(values, dtype=np.int64)
+    try:
+        found = Partial.read(words, agents)
+    except Unfit:
+        return
+    assert found.words.tolist() == values
+    total = found.total(agents)
+    assert (total is None) == (found.value is None)
+    assert total is None or set(total.agents) == set(range(agents)) - set(found.silent)

@@ -181,4 +181,5 @@ def _message(attempt: int, found: Partial) -> bytes:
 
 
 def _is_of(payload: bytes | None, attempt: int) -> bool:
-    return payload is not None and len(payload) >= 8 and int(integers(payload[:8])[0]) == attempt
+    """Whether a message has come that belongs to an attempt, or is none at all."""
+    return payload is not None and (len(payload) < 8 or int(integers(payload[:8])[0]) == attempt)

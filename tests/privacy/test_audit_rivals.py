@@ -25,7 +25,7 @@ PROVEN = replace(HEADER, algorithm="r-admm", method="proven", accountant="proven
 
 def noise_of(header: Header, *, logistic: bool = True, convexity: float = 2.0) -> Planned:
     """Either loss has G = 1 and c1 = 1/4."""
-    loss: dict[str, Any] = {} if logistic else {"loss": "smoothed-hinge", "loss_width": 2.0}
+    loss: dict[str, Any] = {"loss": "logistic"} if logistic else {"loss": "smoothed-hinge", "loss_width": 2.0}
     form = RunConfig(algorithm="r-admm", method=header.method, accountant=header.accountant)
     settings = form.changed(rounds=4, beta=1e-8, **loss)
     return calibrated(7000, convexity, 1.0, 1e-4, settings, penalty=min(convexity, 2.0), width=9)

@@ -28,7 +28,7 @@ BOTH = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 def setting(algorithm: str, rounds: int, *, papers: bool = False, **others: Any) -> RunConfig:
     form = "published" if papers else "proven"
-    values: dict[str, Any] = {"accountant": form} | others
+    values: dict[str, Any] = {"accountant": form, "loss": "logistic"} | others
     return RunConfig(algorithm=algorithm, method=form, rounds=rounds, beta=1e-8, **values)
 
 
@@ -55,7 +55,7 @@ def epsilon_of(noise: Planned) -> float:
 
 
 def decided(records: int = 7000, width: int = 20, **words: Any) -> tuple[Method, list[Planned]]:
-    return decided_on(RunConfig(**words), [records] * 5, nx.cycle_graph(5), width)
+    return decided_on(RunConfig(**{"loss": "logistic"} | words), [records] * 5, nx.cycle_graph(5), width)
 
 
 # the proven forms
@@ -249,7 +249,7 @@ def calibrate_command(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[
         ("r-admm --method published --eta 1e-5 --regularisation 0", "r-admm as published needs lambda/N"),
         ("m-admm --method published --epsilon 0.001", "the loss's curvature alone costs that"),
         ("r-admm --eta 1e-6 --proximal 0", "the loss's curvature alone costs that"),
-        ("m-admm --eta 1e-320 --proximal 0", "makes the penalty 2 eta |B_i| smaller than 1e-100"),
+        ("m-admm --eta 1e-320 --proximal 0", "makes the penalty 2 eta |B_i| / w_i smaller than 1e-100"),
         ("dvp --loss huber --method published", "loss = 'huber' goes with method = 'proven'"),
         ("dvp --loss squared", "loss = 'squared' has no bound on a record's gradient"),
         ("dvp --release output", "--release does not go with dvp"),

@@ -8,17 +8,20 @@ from statistics import median
 
 from admmnet.privacy.proven import LOGISTIC
 
-RADIUS, PURE_RADIUS, QUIET, GROWTH = 8.0, 16.0, 0.05, 0.5
-"""A public guess of the model's norm: RADIUS (rivals: PURE_RADIUS), growing as noise falls below QUIET, eq. (20)."""
+RADIUS, PURE_RADIUS, SPREAD = 2.7, 10.7, 0.25
+"""Radius in eq. (20): RADIUS (rivals: PURE_RADIUS) times N^SPREAD."""
 MARGIN = 0.8
 """Share of the largest kappa that condition (L) allows."""
 COUPLING = 1.0
 """Share of the typical convexity that the penalty provides at the mean degree, eq. (21)."""
 
 
-def balanced_convexity(noise: float, radius: float) -> float:
-    """Return ||b|| / R, eq. (20): the typical norm of the gradient noise over a public guess of the model's norm."""
-    return noise / (radius * math.pow(max(1.0, QUIET / noise), GROWTH))
+def balanced_convexity(noise: float, radius: float, agents: int) -> float:
+    """Return ||b|| / R, eq. (20): the norm of an agent's gradient noise over a radius that grows with their number.
+
+    The noise of the average of N models is sqrt(N) times less than an agent's own, and allows less convexity.
+    """
+    return noise / (radius * math.pow(agents, SPREAD))
 
 
 def least_convexity(rho: float, releases: int, records: float, curvature: float, delta: float) -> float:

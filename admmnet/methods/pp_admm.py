@@ -24,7 +24,7 @@ from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
 from admmnet.settings import setting
 from admmnet.types import Vector
 
-ROUNDS, PUBLISHED_ROUNDS = 12, 30
+ROUNDS, PUBLISHED_ROUNDS = 20, 30
 """T of the proven form, and of the paper."""
 INEXACT_SHARE = 1e-3
 """Share of a release's budget for the noise that hides how far the solve is from exact (D20, sec. 5)."""
@@ -90,17 +90,19 @@ class PPADMM(ConsensusMethod):
 
     def wanted_convexity(self, agent: int) -> float:
         """Balance of noise and bias, and what keeps curvature cheap, eqs. (19), (20) with n_i / w_i records, (63)."""
-        n, G, c1 = (
-            self.facts.counts[agent] / self.weight(agent),
-            self.loss.lipschitz(),
-            self.loss.curvature_bound(),
-        )
+        n, c1 = self.facts.counts[agent] / self.weight(agent), self.loss.curvature_bound()
         rho, releases = self.facts.nominal[agent] * (1.0 - self.share(agent)), self.releases
-        noise = sigma_objective(rho / releases, n, G) * math.sqrt(self.facts.width)
-        balanced = balanced_convexity(noise, RADIUS)
+        noise = self.noise_norm(agent, releases)
+        balanced = balanced_convexity(noise, RADIUS, len(self.facts.graph))
         if self.settings.release == "output":
             return balanced
         return max(balanced, least_convexity(rho, releases, n, c1, self.settings.budget_of(agent)[1]))
+
+    def noise_norm(self, agent: int, releases: int) -> float:
+        """s_i of eq. (19)."""
+        n, rho = self.facts.counts[agent] / self.weight(agent), self.facts.nominal[agent]
+        each = rho * (1.0 - self.share(agent)) / releases
+        return sigma_objective(each, n, self.loss.lipschitz()) * math.sqrt(self.facts.width)
 
     @property
     def releases(self) -> int:

@@ -89,9 +89,15 @@ class Rival(ConsensusMethod):
         """Balance of noise and bias, and what keeps curvature cheap, eqs. (20), (27)."""
         n, c1 = self.facts.counts[agent] / self.weight(agent), self.loss.curvature_bound()  # eq. (63)
         epsilon = pure_epsilon(self.facts.nominal[agent] / self.reading)
-        norm = self.facts.width * 2.0 * self.loss.lipschitz() / (n * epsilon)
+        norm = self.noise_norm(agent, self.reading)
         least = least_convexity_pure(epsilon, n, c1, logistic=self.logistic)
-        return max(balanced_convexity(norm, PURE_RADIUS), least)
+        return max(balanced_convexity(norm, PURE_RADIUS, len(self.facts.graph)), least)
+
+    def noise_norm(self, agent: int, releases: int) -> float:
+        """Mean norm of K(a), where curvature takes nothing."""
+        n = self.facts.counts[agent] / self.weight(agent)
+        epsilon = pure_epsilon(self.facts.nominal[agent] / releases)
+        return self.facts.width * 2.0 * self.loss.lipschitz() / (n * epsilon)
 
     def ridge(self, epsilon: float, records: int, m: float) -> float:
         """Convexity that the method itself makes sure of, eq. (27); 0 for none."""

@@ -7,6 +7,7 @@ Privacy rests on that (docs/privacy.md, Theorem 3): the duals and the penalty ar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -24,6 +25,9 @@ PLAIN_REGULARISATION = 1e-4
 
 HINGE_WIDTH = 1.0
 """Half-width of the smoothed hinge that is the loss of the proven forms: docs/defaults.md."""
+
+DROWNED = 0.07
+"""Noise of (64) above which a model may be worse than the larger class: docs/defaults.md."""
 
 
 def apart(contact: Contact | None, neighbours: Sequence[int], lost: Collection[int]) -> Contact | None:
@@ -147,6 +151,26 @@ class ConsensusMethod(Method):
         """
         counts = self.facts.counts
         return 1.0 if self.published else counts[agent] * len(counts) / sum(counts.values())
+
+    def noise_norm(self, agent: int, releases: int) -> float:
+        """Typical norm of the noise in a weighted gradient where so many releases share the budget, eq. (19)."""
+        raise NotImplementedError
+
+    def average_noise(self) -> float:
+        """Noise in the agents' average gradient if each spent its budget on one release, over G: eq. (64)."""
+        agents = range(len(self.facts.graph))
+        alone = math.hypot(*(self.noise_norm(i, 1) for i in agents)) / len(agents)
+        return alone / self.loss.lipschitz()
+
+    def notes(self, drowned: float) -> tuple[str, ...]:
+        """Say before the run where so few records at this budget cannot be expected to beat the larger class."""
+        if self.published or not self.facts.nominal or (noise := self.average_noise()) <= DROWNED:
+            return ()
+        return (
+            f"noise is expected to drown {self.name}: it is {noise:.2g} of what a record can weigh in the average, and "
+            f"above {DROWNED:g} a model may be worse than the larger class; noisy-gd needs less of it, or raise "
+            "--epsilon",
+        )
 
     def wanted_convexity(self, agent: int) -> float:
         """Convexity that suits an agent's noise, eq. (20): of forms whose penalty or self-term may be ``auto``."""

@@ -194,12 +194,12 @@ class IPPADMM(JoiningADMM):
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Who joins whom; at a small size and epsilon a ball gate tells little."""
-        if self.settings.gate in JOINING and not self.published:
-            return super().notes(drowned)
+        notes = super().notes(drowned)
         if 2.0 * drowned <= 1.0:
-            return ()
+            return notes
         lets = "; it lets nearly all pass" if self.settings.gate_threshold == "auto" else ""
         return (
+            *notes,
             "at this size and epsilon the gate carries little information: its noise has standard deviation "
             f"{drowned * Q_MIN:.2g}, the falls it asks about are of the order of {Q_MIN:g}{lets}",
         )

@@ -271,12 +271,14 @@ class JoiningADMM(PPADMM):
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Who speaks, who is asked and who never is."""
+        notes = super().notes(drowned)
         if self.all_speak:
-            return ()
+            return notes
         others = sorted(set(self.facts.graph) - self.core)
         silent = [i for i in others if not self.asked(i)]
         relays = len(self.first - self.core)
         return (
+            *notes,
             f"the {len(self.core)} largest of {len(self.facts.graph)} agents speak from the first round on; others "
             f"that pass on what they hear: {relays}, that are asked whether they join: {len(others) - len(silent)}, "
             f"that have too few records for that question: {len(silent)}",

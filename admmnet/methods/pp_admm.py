@@ -24,7 +24,7 @@ from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
 from admmnet.settings import setting
 from admmnet.types import Vector
 
-ROUNDS, PUBLISHED_ROUNDS = 20, 30
+ROUNDS, PUBLISHED_ROUNDS = 40, 30
 """T of the proven form, and of the paper."""
 INEXACT_SHARE = 1e-3
 """Share of a release's budget for the noise that hides how far the solve is from exact (D20, sec. 5)."""

@@ -1,9 +1,9 @@
 """How the rule behind ``auto`` was chosen: errors of rules on validation parts of training records (docs/defaults.md).
 
-A setting is a data set, a split, N and epsilon. Of the training records of a data seed (the test records are never looked
-at) up to 15,000 are dealt to N agents, and up to 10,000 others judge the average of the vectors released last. All rules
-meet the same records and draws. A rule departs from the package's in one thing, named as ``rounds=8``; its regret is its
-error less that of the package's rule. One line of JSON a setting goes to the file; without rules the file is summed up.
+A setting is a data set, a split, N and epsilon. Of the training records of a data seed (the test records are never
+looked at) up to 15,000 are dealt to N agents, and up to 10,000 others judge the average of the vectors released last.
+All rules meet the same records and draws. A rule departs from the package's in what it names, as ``rounds=8``. One line
+of JSON a setting goes to the file, whose mean differences from the package's rule are printed.
 
     python -m tests.benchmarks.choose_rule errors.jsonl --data-dir DIR --rules rounds=8 radius=4 loss=logistic
     python -m tests.benchmarks.choose_rule errors.jsonl
@@ -92,7 +92,7 @@ def case(data: str, split: str, agents: int, seed: int, folder: str | None) -> C
     X, y = training(data, seed, folder)
     judging, rows = np.split(np.arange(len(y)), [min(JUDGING, len(y) // 4)])
     if split == "by label":  # but for one or two, an agent has one class
-        parts = np.array_split(rows[np.argsort(y[rows], kind="stable")], agents)
+        parts = tuple(np.array_split(rows[np.argsort(y[rows], kind="stable")], agents))
     else:
         shares = ":".join(f"{64.0 ** (i / (agents - 1)):g}" for i in range(agents))
         words = {"sizes": f"sizes:{shares}", "dirichlet": f"dirichlet:{0.1 if agents < 100 else 1}"}.get(
@@ -131,7 +131,7 @@ def error(at: Case, rule: Rule, epsilon: float, seed: int) -> float:
         "loss": rule.loss,
     }
     config = fixed(RunConfig(algorithm=rule.algorithm, beta=BETA, **values, **width))
-    constants = {"SPREAD": rule.spread, "COUPLING": rule.coupling, "MARGIN": rule.margin}
+    constants: dict[str, Any] = {"SPREAD": rule.spread, "COUPLING": rule.coupling, "MARGIN": rule.margin}
     with (
         patch.object(pp_admm, "RADIUS", rule.radius),
         patch.object(rivals, "PURE_RADIUS", rule.radius),
@@ -164,9 +164,10 @@ def error(at: Case, rule: Rule, epsilon: float, seed: int) -> float:
 def rule_of(words: str) -> Rule:
     """Departure from the package's rule, such as ``loss=logistic`` or ``rounds=20,radius=4``."""
     given = dict(part.split("=") for part in words.split(",") if part and part != "chosen")
-    return Rule(
-        **{name: value if name in ("algorithm", "loss") else float(value) for name, value in given.items()}
-    )
+    values: dict[str, Any] = {
+        name: value if name in ("algorithm", "loss") else float(value) for name, value in given.items()
+    }
+    return Rule(**values)
 
 
 def summary(path: Path, against: str) -> None:

@@ -24,6 +24,7 @@ from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
+from admmnet.privacy.calibrate import Target
 from admmnet.running.plan import Plan, Public, decide
 from admmnet.transport.local import LocalWorld
 
@@ -240,6 +241,32 @@ def test_the_loss_that_suits_the_method() -> None:
         assert fixed(RunConfig(algorithm=algorithm)).loss == "logistic"
     with pytest.raises(RequestError, match="the logistic loss has no width"):
         RunConfig(algorithm="pp-admm", method="published", loss_width=0.5)
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "dvp"])
+def test_a_method_that_noise_drowns_says_so_beforehand(algorithm: str) -> None:
+    def method(records: int, agents: int, epsilon: float, form: str = "proven") -> ConsensusMethod:
+        own = fixed(RunConfig(algorithm=algorithm, epsilon=epsilon, delta=1e-4, method=form))
+        rho = {i: Target(epsilon, 1e-4).nominal_rho() for i in range(agents)}
+        nominal = rho if form == "proven" else {}
+        found = METHODS[algorithm](
+            own, Facts(nx.cycle_graph(agents), dict.fromkeys(rho, records), 82, nominal)
+        )
+        assert isinstance(found, ConsensusMethod)
+        return found
+
+    assert method(7000, 5, 10.0).notes(0.0) == ()
+    few = method(200, 20, 0.5)
+    (note,) = few.notes(0.0)
+    assert "noise is expected to drown" in note
+    assert "noisy-gd" in note
+    assert method(200, 20, 0.5, "published").notes(0.0) == ()
+    # four times the agents of a fourth of the records double the noise, and so does about half the budget
+    assert few.average_noise() == pytest.approx(2.0 * method(800, 5, 0.5).average_noise(), rel=1e-9)
+    if algorithm == "pp-admm":  # (2 G/n) sqrt(d N / 2 rho) / G
+        rho = Target(0.5, 1e-4).nominal_rho()
+        own = 2.0 / (200 * 20) * np.sqrt(82 * 20 / (2.0 * rho))
+        assert few.average_noise() == pytest.approx(own, rel=1e-9)
 
 
 # who gets the self-term

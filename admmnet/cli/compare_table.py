@@ -35,19 +35,22 @@ def print_comparison(result: CompareResult) -> None:
         f"{survey.name}: {survey.train:,} training and {survey.test:,} test records{splits}, {whose}"
         f"delta {result.delta:g}; means over {seeds} seeds"
     )
-    narrow = console().width < WIDE
-    grid = table(title, *(COLUMNS[:-4] if narrow else COLUMNS))
+    narrow, real = console().width < WIDE, result.real
+    columns = tuple("test MSE" if real and name == "error in %" else name for name in COLUMNS)
+    grid = table(title, *(columns[:-4] if narrow else columns))
     grid.columns[0].justify = "left"
     before = None
     for line in result.lines:
         if before not in (None, line.entry):
             grid.add_section()
         before = line.entry
-        cells = _cells(line)
+        cells = _cells(line, real=real)
         grid.add_row(*(cells[:-4] if narrow else cells))
     console().print(grid)
-    print(f"no privacy, all training records pooled: test error {percent(result.pooled)}")
-    print(f"always the larger class:                 test error {percent(result.larger_class)}")
+    shown, what = (number, "MSE") if real else (percent, "error")
+    guess = "always the mean:        " if real else "always the larger class:"
+    print(f"no privacy, all training records pooled: test {what} {shown(result.pooled)}")
+    print(f"{guess}                 test {what} {shown(result.larger_class)}")
     _print_tuning(result)
     print(f"figures of every run: {result.folder / 'compare.csv'}")
     for picture in result.pictures:
@@ -57,12 +60,15 @@ def print_comparison(result: CompareResult) -> None:
         print(f"note: {note}", file=sys.stderr)
 
 
-def _cells(line: Line) -> tuple[str, ...]:
-    spread = "" if line.spread is None else f" +- {100 * line.spread:.2f}"
+def _cells(line: Line, *, real: bool) -> tuple[str, ...]:
+    error = number(line.error) if real else percent(line.error).removesuffix("%")
+    spread = (
+        "" if line.spread is None else f" +- {number(line.spread, 2) if real else f'{100 * line.spread:.2f}'}"
+    )
     return (
         line.entry.text,
         "-" if line.epsilon is None else short(line.epsilon),
-        percent(line.error).removesuffix("%") + spread,
+        error + spread,
         epsilon(line.epsilon_proven),
         epsilon(line.epsilon_published),
         number(line.train_loss),
@@ -87,7 +93,9 @@ def _print_tuning(result: CompareResult) -> None:
                 "chosen": said(choice.values).replace(",", ", "),
                 "of": str(len(choice.errors)),
                 "trials": str(choice.trials),
-                "validation error": percent(min(error for _, error in choice.errors)),
+                "validation error": (number if result.real else percent)(
+                    min(error for _, error in choice.errors)
+                ),
                 "eps proven": epsilon(choice.cost_proven),
                 "eps publ.": epsilon(choice.cost_published),
             }

@@ -17,6 +17,7 @@ from admmnet.config.modes import mode_words
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.form import finite
+from admmnet.running.yardsticks import no_better_than, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
 FEW = 40
@@ -53,27 +54,6 @@ def percent(value: float | None) -> str:
 def figure(summary: Mapping[str, Any], value: float | None) -> str:
     """Return a test figure of a run: a percentage of errors, or a mean square."""
     return percent(value) if summary["metric"] == "error" else number(value)
-
-
-def yardsticks(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Return what a run's test figure is held against, in words; nothing where older runs have none of it."""
-    found = summary.get("references", {})
-    words = {
-        "larger_class": "always the larger class",
-        "mean": "always the mean",
-        "pooled": "no privacy, pooled",
-    }
-    return [(words[name], value) for name, value in found.items() if value is not None]
-
-
-def verdict(summary: Mapping[str, Any]) -> str:
-    """Return words for a run that is no better than a model that looks at no row; else nothing."""
-    found = summary.get("references", {})
-    guess, error = found.get("larger_class", found.get("mean")), summary["test_error"]["consensus"]
-    if guess is None or error is None or error < guess:
-        return ""
-    words = "the mean of the targets" if "mean" in found else "the larger class"
-    return f"that is no better than always saying {words}, {figure(summary, guess)}"
 
 
 def table(title: str, *columns: str) -> Table:
@@ -196,8 +176,8 @@ def _tell_error(out: Console, summary: Mapping[str, Any], whose: str) -> None:
             out,
             f"            {root}" + (f"; R^2 {number(error['r2'])}" if error.get("r2") is not None else ""),
         )
-    if words := verdict(summary):
-        _say(out, f"            {words}")
+    if (guess := no_better_than(summary)) is not None:
+        _say(out, f"            that is no better than {guess[0]}, {figure(summary, guess[1])}")
 
 
 def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:

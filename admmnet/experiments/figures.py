@@ -140,6 +140,11 @@ class CompareResult:
     undrawn: str | None
 
     @property
+    def real(self) -> bool:
+        """Whether test errors are mean squares of real targets, not shares of wrong predictions."""
+        return self.surveys[0].task == "real"
+
+    @property
     def larger_class(self) -> float | None:
         """Test error of the larger class, averaged over splits."""
         return _mean([survey.larger_class for survey in self.surveys])

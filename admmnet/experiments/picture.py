@@ -36,7 +36,7 @@ def drawable(folder: Path, asked: Path | None) -> bool:
 def picture_of(result: CompareResult, grid: Grid) -> Picture | None:
     """Picture of a comparison; None where nothing that has an epsilon has finished."""
     curves, epsilons = (
-        curves_of(result.lines),
+        curves_of(result.lines, factor_of(result)),
         sorted({line.epsilon for line in result.lines if line.epsilon}),
     )
     if not curves:
@@ -49,7 +49,7 @@ def picture_of(result: CompareResult, grid: Grid) -> Picture | None:
     panel = Panel(
         "",
         "epsilon asked for (a record)",
-        "test error in %",
+        "mean squared test error" if result.real else "test error in %",
         curves,
         rules_of(result),
         xlog=True,
@@ -60,7 +60,12 @@ def picture_of(result: CompareResult, grid: Grid) -> Picture | None:
     return Picture(title, ((panel,),), note, height=height, width=6.4, beside=True)
 
 
-def curves_of(lines: Sequence[Line]) -> tuple[Curve, ...]:
+def factor_of(result: CompareResult) -> float:
+    """What test errors are drawn times: shares in per cent, mean squares as they are."""
+    return 1.0 if result.real else 100.0
+
+
+def curves_of(lines: Sequence[Line], factor: float = 100.0) -> tuple[Curve, ...]:
     """Curves of the methods that have an epsilon; forms of a method share colour and marker."""
     found: dict[Entry, list[Line]] = {}
     for line in lines:
@@ -82,8 +87,8 @@ def curves_of(lines: Sequence[Line]) -> tuple[Curve, ...]:
                 in_words(entry),
                 Look(COLOURS[place], MARKERS[place], dash),
                 [(line.epsilon or 0.0) * shift for line in own],
-                [100.0 * (line.error or 0.0) for line in own],
-                [100.0 * (line.spread or 0.0) for line in own],
+                [factor * (line.error or 0.0) for line in own],
+                [factor * (line.spread or 0.0) for line in own],
             )
         )
     return tuple(curves)
@@ -98,14 +103,18 @@ def in_words(entry: Entry) -> str:
 
 def rules_of(result: CompareResult) -> tuple[Rule, ...]:
     """Horizontal lines: the larger class, the pooled optimum, and methods without privacy."""
-    rules = [("larger class", result.larger_class, "solid"), ("no privacy, pooled", result.pooled, "solid")]
+    guess = "mean" if result.real else "larger class"
+    rules = [(guess, result.larger_class, "solid"), ("no privacy, pooled", result.pooled, "solid")]
     rules += [
         (f"{line.entry.algorithm}, no privacy", line.error, "dashed")
         for line in result.lines
         if line.epsilon is None
     ]
+    factor = factor_of(result)
     return tuple(
-        Rule(f"{label} {100.0 * value:.2f} %", 100.0 * value, dash)
+        Rule(
+            f"{label} {value:.4g}" if result.real else f"{label} {factor * value:.2f} %", factor * value, dash
+        )
         for label, value, dash in rules
         if value is not None
     )

@@ -12,7 +12,8 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
-from admmnet.data.figures import test_error
+from admmnet.data.figures import test_errors
+from admmnet.data.schema import Task
 from admmnet.data.settings import DataSettings
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.experiments.holdout import Shelf, arrays_of
@@ -24,13 +25,11 @@ from admmnet.privacy.ledger.form import finite
 from admmnet.running.loading import Loader, located
 from admmnet.running.loop import run
 from admmnet.running.plan import prepare
-from admmnet.solvers.losses import get_loss
-from admmnet.solvers.newton import LocalSolver
+from admmnet.running.references import MOST, optimum
+from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 
-TOLERANCE = 1e-8
-"""Gradient norm of the pooled optimum."""
 GAP, EPOCHS = 1e-3, 1000
 """Duality gap of a baseline's pooled optimum, and the most passes to reach it."""
 
@@ -41,6 +40,7 @@ class Survey:
 
     ``smallest`` are the training records of the agent that has fewest; ``digest`` is the sha256 of all records as the
     runs see them; ``larger_class`` and ``pooled`` are the test errors of ``references``, None without test records.
+    With real targets they are mean squared errors, the first that of the mean.
     """
 
     data_seed: int
@@ -54,6 +54,7 @@ class Survey:
     larger_class: float | None
     pooled: float | None
     notes: tuple[str, ...]
+    task: Task = "binary"
 
 
 def survey(shelf: Shelf, config: RunConfig) -> Survey:
@@ -77,6 +78,7 @@ def survey(shelf: Shelf, config: RunConfig) -> Survey:
         larger_class=larger,
         pooled=pooled,
         notes=records.notes,
+        task=records.task,
     )
 
 
@@ -124,28 +126,45 @@ def pooled_rows(records: Records) -> tuple[Any, Any]:
     return np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])
 
 
-def references(records: Records, config: RunConfig) -> tuple[float, float]:
-    """Test errors of the larger class, and of the pooled optimum: with regularisation 1e-4/N, or a baseline's."""
+def references(records: Records, config: RunConfig) -> tuple[float, float | None]:
+    """Test figures of the larger class (of real targets the mean), and of the pooled optimum without privacy.
+
+    Both are of the training records; the optimum has the loss of the settings (of a method that leaves it open that
+    of its task) and regularisation 1e-4/N, or a baseline's. None of three classes or more above ``MOST`` numbers.
+    """
     X, y = pooled_rows(records)
-    larger = 1.0 if y.mean() > 0.0 else -1.0
-    if config.baseline:
-        theta = _optimum(X, y, config)
+    if records.task == "real":
+        guess = float(np.mean(np.square(records.y_test - y.mean())))
     else:
-        solver = LocalSolver(X, y, get_loss(config.loss, config.loss_width))
-        theta = solver.solve(
-            np.zeros(X.shape[1]), PLAIN_REGULARISATION / len(records.shards), TOLERANCE
-        ).theta
-    wrong = float(np.mean(records.y_test != larger))
-    return wrong, test_error(records.X_test, records.y_test, theta)
+        values, counts = np.unique(y, return_counts=True)
+        guess = float(np.mean(records.y_test != values[counts.argmax()]))
+    if config.baseline:
+        theta = _optimum(X, y, config, records)
+    else:
+        loss, weight = _loss(config, records), PLAIN_REGULARISATION / len(records.shards)
+        if loss.name == "softmax" and X.size * records.classes > MOST:
+            return guess, None
+        found = optimum(X, y, loss, weight, records.task, records.classes)
+        assert found is not None  # losses of networks are smooth enough
+        theta = found
+    return guess, float(test_errors(records, theta[None])[0])
 
 
-def _optimum(X: Any, y: Vector, config: RunConfig) -> Vector:
+def _loss(config: RunConfig, records: Records) -> Loss:
+    """Loss of the settings; where a method fills it in, the one that has probabilities, or squares."""
+    usual = {"binary": "logistic", "classes": "softmax", "real": "squared"}
+    if config.loss == "auto":
+        return get_loss(usual[records.task])
+    return get_loss(config.loss, config.loss_width)
+
+
+def _optimum(X: Any, y: Vector, config: RunConfig, records: Records) -> Vector:
     """Minimise a baseline's objective by SDCA, without privacy, to a duality gap of ``GAP``."""
     from admmnet.holder import SimulatedHolder
     from admmnet.holder.series import SINGLE_SITE_LOSSES, ExactPasses
 
     weight = regularisation_of(config)
-    holder = SimulatedHolder.of([(X, y)], task="real" if config.loss == "squared" else "binary", copy=False)
+    holder = SimulatedHolder.of([(X, y)], task=records.task, copy=False)
     problem = holder.problem(SINGLE_SITE_LOSSES[config.loss], weight)
     found = ExactPasses(weight, EPOCHS, GAP).run(problem, np.random.default_rng(0))
     if not found.gap <= GAP:

@@ -31,6 +31,7 @@ from admmnet.report.series import (
     Floats,
     Series,
 )
+from admmnet.running.yardsticks import WORDS, yardsticks
 
 PANELS = ("error", "loss", "privacy", "gap", "broadcasts", "graph")
 OVERLAID = ("error", "loss", "privacy", "gap")
@@ -109,7 +110,7 @@ def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel
             " or ".join(units),
             ylabel(name, runs, several=bool(words)),
             curves,
-            targets(runs) if name == "privacy" else (),
+            _rules(name, runs),
             ylog=ylog,
             ylim=(0.0, None) if name == "privacy" and not ylog else None,
             whole="x",
@@ -137,6 +138,22 @@ def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel
         "agents",
         whole="y",
         paint=partial(painting.histogram, run=run),
+    )
+
+
+def _rules(name: str, runs: Sequence[Series]) -> tuple[Rule, ...]:
+    """Budgets, or what the errors are held against where that is the same for all runs."""
+    if name == "privacy":
+        return targets(runs)
+    if name != "error" or any(run.summary is None for run in runs):
+        return ()
+    factor, mark = (100.0, " %") if runs[0].metric == "error" else (1.0, "")
+    each = [yardsticks(run.summary or {}) for run in runs]
+    dashes = dict.fromkeys((words for words, _ in each[0]), "solid") | {WORDS["pooled"]: "dashed"}
+    return tuple(
+        Rule(f"{words} {factor * value:.4g}{mark}", factor * value, dashes[words])
+        for words, value in each[0]
+        if all((words, value) in own for own in each)
     )
 
 

@@ -17,7 +17,7 @@ from admmnet.report import painting
 from admmnet.report.figure import BLUE, SUFFIXES, Curve, Look, Panel, Picture, Rule, draw, rgb, save
 from admmnet.report.layout import layout
 from admmnet.report.names import labels
-from admmnet.report.panels import PANELS, available
+from admmnet.report.panels import PANELS, available, panel
 from admmnet.report.run_plot import plot_graph, plot_run
 from admmnet.report.series import Series, read_series
 from tests.run_folders import made, part_of, unfinished, with_lost
@@ -212,7 +212,10 @@ def test_runs_are_named_by_what_differs(folders: dict[str, Path], tmp_path: Path
 
     assert named("seeded", "private") == ["offline 3:1-2", "private noise"]
     assert named("published", "open") == ["ipp-admm", "admm"]
-    assert named("seeded", "published") == ["pp-admm, proven, offline 3:1-2", "ipp-admm, published"]
+    assert named("seeded", "published") == [
+        "smoothed-hinge, pp-admm, proven, offline 3:1-2",
+        "logistic, ipp-admm, published",
+    ]
     assert named("seeded", "seeded") == ["seeded (1)", "seeded (2)"]
     other = made(tmp_path / "other", offline="3:1-2", eta=0.01, rounds=4)
     runs: list[Series] = [read_series(folders["seeded"]), read_series(other)]
@@ -302,3 +305,13 @@ def test_curves_rules_and_bars_are_what_they_are_given(tmp_path: Path) -> None:
     save(tmp_path / "a.png", picture, colours=64)
     with pytest.raises(RequestError, match="cannot be written"):
         save(tmp_path / "no" / "a.png", picture)
+
+
+def test_errors_are_held_against_references(folders: dict[str, Path]) -> None:
+    run = read_series(folders["seeded"])
+    assert run.summary is not None
+    held = run.summary["references"]
+    rules = panel("error", [run]).rules
+    assert [rule.value for rule in rules] == [100.0 * held["larger_class"], 100.0 * held["pooled"]]
+    assert rules[0].label.startswith("always the larger class ")
+    assert not panel("loss", [run]).rules

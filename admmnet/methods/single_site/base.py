@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from admmnet.data import DataSettings, declared_task
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.holder.series.batches import steps_per_epoch
 from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, filled
-from admmnet.methods.settings import MethodSettings
+from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy import subsampled
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, largest
@@ -84,6 +85,14 @@ class SingleSite(Method):
         super().__init__(settings, facts)
         self.records, self.features = facts.counts[0], facts.width
         self.settings = filled(self.settings, **self.defaults())
+
+    @classmethod
+    def with_loss(cls, settings: Given) -> Given:
+        """Squares where real targets are declared, else logistic loss."""
+        if settings.loss == "auto" and "real" in cls.tasks and isinstance(settings, DataSettings):
+            loss = "squared" if declared_task(settings) == "real" else "logistic"
+            return filled(settings, loss=loss)
+        return super().with_loss(settings)
 
     @classmethod
     def check_problem(cls, settings: MethodSettings) -> None:

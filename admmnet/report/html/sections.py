@@ -10,9 +10,12 @@ from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
 from admmnet.report.html.words import above, figure
 from admmnet.report.values import at, real, whole
+from admmnet.running.yardsticks import WORDS, no_better_than, yardsticks
 
 SHOWN = 20
 """Most faults that are listed on top."""
+WORSE = "the run is no better than this"
+"""Note on a run that learned nothing of use."""
 DASH = "–"  # noqa: RUF001
 
 
@@ -29,6 +32,23 @@ def error_of(run: RunFacts, value: float | None) -> str:
 def measure(run: RunFacts) -> str:
     """Name of the run's error."""
     return "mean squared error" if run.said("metric") == "mean-squared-error" else "test error"
+
+
+def held_against(run: RunFacts) -> list[tuple[str, str, str]]:
+    """Cards of what the error is held against; none of an older or unfinished run."""
+    if not run.finished:
+        return []
+    found = run.summary or {}
+    worse = no_better_than(found)
+    notes = {WORDS["pooled"]: "the same loss on all training records together"}
+    return [
+        (
+            words.capitalize(),
+            error_of(run, value),
+            WORSE if worse == (words, value) else notes.get(words, "of the test records; looks at no row"),
+        )
+        for words, value in yardsticks(found)
+    ]
 
 
 def state(run: RunFacts) -> str:
@@ -157,6 +177,7 @@ def cards(run: RunFacts) -> Raw:
     items = [
         *privacy,
         (measure(run).capitalize(), error_of(run, consensus), over if consensus is not None else "not there"),
+        *held_against(run),
         ("Ledgers", state(run), count(len(run.books), "file")),
     ]
     if run.private and run.header:
@@ -168,7 +189,7 @@ def cards(run: RunFacts) -> Raw:
         items.insert(len(privacy), ("Noise", *noise))
     shown_ = []
     for name, value, note in items:
-        bad = value == "seeded" or (run.faults and name.startswith(("Ledgers", "Epsilon")))
+        bad = value == "seeded" or note == WORSE or (run.faults and name.startswith(("Ledgers", "Epsilon")))
         parts = zip(("label", "value", "note"), (name, value, note), strict=True)
         lines = (tag("div", words_, class_=kind) for kind, words_ in parts)
         shown_.append(tag("div", *lines, class_="card alarm" if bad else "card"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -82,8 +83,9 @@ def average(
         node.id: _fixed_point(clip(node.theta, MOST)) if node.method.in_average(node.agent) else None
         for node in nodes
     }
-    total = transport.reduce(parts, lambda lost: spanning_tree(graph, lost), round)
-    tree = spanning_tree(graph, transport.lost)
+    trees = cache(partial(spanning_tree, graph))
+    total = transport.reduce(parts, trees, round)
+    tree = trees(frozenset(transport.lost))
     numbers = np.zeros(len(graph), dtype=np.int64)
     if total is None or tree is None:
         return None, numbers

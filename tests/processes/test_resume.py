@@ -305,7 +305,8 @@ def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) 
     assert resumed or KILLS < 20, "no run was killed behind a checkpoint"
 
 
-def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("algorithm", ["ipp-admm", "tests.tree_sum:TreeSum"])
+def test_another_number_of_processes_goes_on(algorithm: str, tmp_path: Path) -> None:
     """Begun on three ranks and killed, gone on with on two, then in one process: as if nothing had been."""
     write_people(tmp_path / "people.npz", 160, width=3, noise=0.5)
     words = [
@@ -316,7 +317,7 @@ def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:
         "--seed",
         "5",
         "--algorithm",
-        "ipp-admm",
+        algorithm,
         "--epsilon",
         "20",
         "--quiet",
@@ -341,16 +342,18 @@ def main(folder: str, round: str, *words: str) -> None:
     from admmnet.cli import run_command_line
     from admmnet.transport.mpi import MPITransport
 
-    real = MPITransport.exchange
-
     last = int(round)
 
-    def exchange(self: MPITransport, outgoing: Outgoing, round: int) -> Inbox:
-        if round == last and self.world.rank == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(self, outgoing, round)
+    def deadly(real: Callable[..., Any]) -> Callable[..., Any]:
+        def act(self: MPITransport, *words: Any) -> Any:
+            if words[-1] == last and self.world.rank == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(self, *words)
 
-    MPITransport.exchange = exchange  # type: ignore[method-assign]
+        return act
+
+    for verb in ("exchange", "reduce"):
+        setattr(MPITransport, verb, deadly(getattr(MPITransport, verb)))
     out = [] if "--resume" in words else ["--out", folder]
     run_command_line(["run", *words, *out])
 

@@ -98,6 +98,9 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     # the lost agent's ledger stands, and its charges of the round that nobody heard of, too
     accounts = list(folder.ledgers.values())
     assert [account.finished for account in accounts] == [i != lost for i in range(3)]
+    # the answer is the average of those that went on, at all of them
+    with np.load(tmp_path / "run" / "model.npz") as model:
+        assert (model["theta"] == model["consensus"]).all()
     assert {round for round, _, _ in accounts[lost].events} >= {0, 1}
     assert any(f"agent {lost} was lost in round 2" in note for note in folder.summary["notes"])
     assert rounds_of(tmp_path / "run") == [0, 1, 2, 3]
@@ -199,11 +202,17 @@ def figures_of(folder: Path) -> dict[tuple[int, int], list[str]]:
     return {(int(row[0]), int(row[1])): [row[k] for k in places] for row in lines[1:] if row[1] != "-1"}
 
 
-def test_a_lost_agent_ends_sums_too(tmp_path: Path) -> None:
-    words = (*TREE, "--topology", "ring:4")
-    assert_ends_all(
-        faulty("kill:1:2", tmp_path / "run", *words), 3, "agent 1 is lost in round 2", tmp_path / "run"
-    )
+@pytest.mark.parametrize("transport", ["local", "zmq"])
+def test_a_lost_agent_ends_sums_too_and_they_are_resumed(transport: str, tmp_path: Path) -> None:
+    words = (*TREE, "--topology", "ring:4", "--checkpoint-every", "1", "--shutdown-deadline", "10")
+    folder = tmp_path / "run"
+    assert_ends_all(faulty("kill:1:3", folder, *words), 3, "agent 1 is lost in round 3", folder)
+    resumed = ("--resume", str(folder), "--transport", transport, "--quiet")
+    ended = start(sys.executable, "-m", "admmnet", "run", *resumed, deadline=DEADLINE)
+    assert ended.code == 0, ended.err
+    whole = ("run", *PLAIN, *people(tmp_path / "whole"), *TREE, "--topology", "ring:4")
+    assert run_command_line([*whole, "-o", str(tmp_path / "whole")]) == 0
+    assert_same(tmp_path / "whole", folder)
 
 
 # an agent fails by itself

@@ -36,6 +36,8 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
     data set is opened.
     """
     from admmnet.config.defaults import with_delta
+    from admmnet.config.run_config import check_task
+    from admmnet.data import declared_classes, declared_task
     from admmnet.graph import load_topology
     from admmnet.methods import fixed
     from admmnet.running.plan import Public, decide
@@ -60,7 +62,10 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
             f"--records {records} names {len(sizes)} sizes for {len(graph)} agents: give one, or all"
         )
     counts = {i: sizes[i % len(sizes)] for i in range(len(graph))}
-    settings, public = with_delta(settings, list(counts.values())), Public(counts, settings.features or 100)
+    check_task(settings)
+    labels = declared_task(settings), declared_classes(settings)
+    settings = with_delta(settings, list(counts.values()))
+    public = Public(counts, settings.features or 100, *labels)
     method, plans = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
     if settings.account is not None:
         print("note: the account is not read: this is the noise of a first run", file=sys.stderr)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from admmnet.data.scoring import Part, load_new
     from admmnet.data.sets import BUILT_IN
     from admmnet.data.settings import FILE_FORMS, DataSettings
-    from admmnet.data.sources import declared_task, validate
+    from admmnet.data.sources import declared_classes, declared_task, validate
 
 _HOMES = {
     **dict.fromkeys(("ENCODING", "headline", "load", "load_sparse"), "loading"),
@@ -26,7 +26,7 @@ _HOMES = {
     **dict.fromkeys(("Part", "load_new"), "scoring"),
     **dict.fromkeys(("FILE_FORMS", "DataSettings"), "settings"),
     "BUILT_IN": "sets",
-    **dict.fromkeys(("declared_task", "validate"), "sources"),
+    **dict.fromkeys(("declared_classes", "declared_task", "validate"), "sources"),
 }
 __all__ = [
     "BUILT_IN",
@@ -38,6 +38,7 @@ __all__ = [
     "Records",
     "Target",
     "Task",
+    "declared_classes",
     "declared_task",
     "headline",
     "load",

@@ -96,9 +96,28 @@ def _of_set(settings: DataSettings, known: DataSet) -> Schema:
 
 def declared_task(settings: DataSettings) -> Task:
     """What labels the settings declare: two classes where nothing says otherwise. Reads no file."""
+    return _labels_of(settings).task or "binary"
+
+
+def declared_classes(settings: DataSettings) -> int:
+    """Number of classes that the settings declare, 0 of real targets. Reads no file.
+
+    Raises
+    ------
+    RequestError
+        The rows alone would tell.
+    """
+    schema = _labels_of(settings)
+    if schema.task == "classes" and schema.labels is None:
+        raise RequestError(
+            "--task classes: declare labels = [a, b, c] in [data.schema], for no row is read here"
+        )
+    return 0 if schema.task == "real" else len(schema.classes)
+
+
+def _labels_of(settings: DataSettings) -> Schema:
     known = find(settings.data)
-    schema = declared(settings) if known is None else _of_set(settings, known)
-    return schema.task or "binary"
+    return declared(settings) if known is None else _of_set(settings, known)
 
 
 def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:

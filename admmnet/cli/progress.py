@@ -37,12 +37,13 @@ class Progress:
             transient=True,
         )
         self._bar.start()
+        self._words = "test MSE {:.4g}" if plan.data.task == "real" else "test error {:.1%}"
         self._task = self._bar.add_task("rounds", total=plan.rounds, error="")
 
     def advance(self, round: int, error: float) -> None:
         """Count a round."""
         if self._bar is not None:
-            self._bar.update(self._task, advance=1, error="" if isnan(error) else f"test error {error:.1%}")
+            self._bar.update(self._task, advance=1, error="" if isnan(error) else self._words.format(error))
 
     def __enter__(self) -> Progress:
         return self

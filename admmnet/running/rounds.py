@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 import networkx as nx
-import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.faults.model import FaultModel
-from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.graph.tree import Tree
 from admmnet.running.node import Node, taking_part
+from admmnet.running.trees import RoundTrees
 from admmnet.solvers.batch import run_batched
-from admmnet.transport import Transport, Trees
+from admmnet.transport import Transport
 from admmnet.transport.edge import exchange
-from admmnet.types import Total
 
 if TYPE_CHECKING:
     from admmnet.methods.base import Method
-
-MOST_TREES = 16
-"""Trees that are kept for further rounds."""
 
 
 class Rounds:
@@ -91,57 +85,3 @@ class Rounds:
     def notes(self, done: int) -> tuple[str, ...]:
         """What the reader of a run of so many rounds must know of them."""
         return self._trees.notes(done) if self._method.verb == "reduce" else ()
-
-
-class RoundTrees:
-    """Spanning trees of the rounds of a run, which its simulated faults may change or leave without one."""
-
-    def __init__(self, graph: nx.Graph, faults: FaultModel | None) -> None:
-        self._graph, self._faults = graph, faults
-        self._known: dict[tuple[int, frozenset[int]], Tree | None] = {}
-
-    def at(self, round: int) -> Trees:
-        """Tree of a round where some agents are lost for good; None where one of the others is away."""
-        place, away = 0, frozenset[int]()
-        if self._faults is not None:
-            away = frozenset(np.flatnonzero(~self._faults.at(round).online).tolist())
-            if self._faults.schedule is not None:
-                place = self._faults.schedule.at(round)
-        return partial(self._tree, place, away)
-
-    def _tree(self, place: int, away: frozenset[int], lost: frozenset[int]) -> Tree | None:
-        if away - lost:
-            return None
-        key = place, lost
-        if key not in self._known:
-            if len(self._known) >= MOST_TREES:
-                self._known.pop(next(iter(self._known)))
-            graph = self._graph
-            if self._faults is not None and self._faults.schedule is not None:
-                graph = nx.Graph(self._faults.schedule.edges[place])
-                graph.add_nodes_from(self._graph)
-            self._known[key] = spanning_tree(graph, lost)
-        return self._known[key]
-
-    def messages(self, round: int, tree: Tree, total: Total) -> NDArray[np.int64]:
-        """Messages of every agent in a round, shape (N,), eq. (92): what is lost is repeated until it has arrived."""
-        if self._faults is None or not self._faults.drop:
-            return tree.messages(total.agents)
-        links, tries, below = self._faults.links, self._faults.tries(round), tree.below
-        parents, up = tree.parent[below], tree.upward(total.agents)[below]
-        found = np.zeros(len(tree.parent), dtype=np.int64)
-        found[below] = np.where(up, tries[links.place(below, parents)], 0)
-        np.add.at(found, parents, tries[links.place(parents, below)])
-        return found
-
-    def notes(self, done: int) -> tuple[str, ...]:
-        """How many of so many rounds were void, where no agent is lost."""
-        if self._faults is None or not self._faults.disturbs:
-            return ()
-        void = [round for round in range(done) if self.at(round)(frozenset()) is None]
-        if not void:
-            return ()
-        return (
-            f"{len(void)} of {done} rounds were void, round {void[0]} first: an agent was away or the round's graph "
-            "was not connected; what they cost stays charged",
-        )

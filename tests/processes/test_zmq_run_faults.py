@@ -158,63 +158,6 @@ def test_of_a_network_that_falls_apart_one_part_goes_on(tmp_path: Path) -> None:
     assert [account.finished for account in folder.ledgers.values()] == [True, False, False]
 
 
-TREE = ("--algorithm", "tests.tree_sum:TreeSum")
-
-
-@pytest.mark.parametrize(
-    ("fault", "network", "total_of_all"),
-    [
-        ("kill:0:2", "complete:5", False),
-        ("halfway:0:2", "complete:5", True),
-        ("halfway:2:2", "path:5", True),
-        ("stop:4:2", "ring:5", False),
-    ],
-)
-def test_sums_go_on_without_a_lost_agent_and_are_one(
-    fault: str, network: str, total_of_all: bool, tmp_path: Path
-) -> None:
-    """Also where the root dies when it has told one agent alone: then all that go on have that total."""
-    lost = int(fault.split(":")[1])
-    ended = faulty(fault, tmp_path / "run", *TREE, "--topology", network, *CONTINUE)
-    assert (ended.code, ended.messages) == (0, []), ended.err
-    folder = read_run(tmp_path / "run")
-    assert folder.summary is not None
-    gone = [entry["agent"] for entry in folder.summary["per_agent"] if entry["lost_at"] is not None]
-    assert gone == ([2, 3, 4] if network == "path:5" else [lost])
-    rows = figures_of(tmp_path / "run")
-    words = (*PLAIN, *people(tmp_path / "whole"), *TREE, "--topology", network)
-    assert run_command_line(["run", *words, "-o", str(tmp_path / "whole")]) == 0
-    without_loss = figures_of(tmp_path / "whole")
-    for round in range(4):
-        errors = {rows[round, i][1] for i in range(5) if i not in gone}  # mean losses differ where models do
-        assert len(errors) == 1
-        same = all(rows[round, i] == without_loss[round, i] for i in range(5) if i not in gone)
-        assert same == (round < (3 if total_of_all else 2))
-    with np.load(tmp_path / "run" / "model.npz") as model:
-        assert (model["theta"] == model["consensus"]).all()
-    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
-
-
-def figures_of(folder: Path) -> dict[tuple[int, int], list[str]]:
-    """Test error, norm of the gap to the consensus and loss of every agent's model, by round and agent."""
-    lines = [line.split(",") for line in (folder / "metrics.csv").read_text().splitlines()]
-    places = [lines[0].index(name) for name in ("test_error", "consensus_gap", "train_loss")]
-    return {(int(row[0]), int(row[1])): [row[k] for k in places] for row in lines[1:] if row[1] != "-1"}
-
-
-@pytest.mark.parametrize("transport", ["local", "zmq"])
-def test_a_lost_agent_ends_sums_too_and_they_are_resumed(transport: str, tmp_path: Path) -> None:
-    words = (*TREE, "--topology", "ring:4", "--checkpoint-every", "1", "--shutdown-deadline", "10")
-    folder = tmp_path / "run"
-    assert_ends_all(faulty("kill:1:3", folder, *words), 3, "agent 1 is lost in round 3", folder)
-    resumed = ("--resume", str(folder), "--transport", transport, "--quiet")
-    ended = start(sys.executable, "-m", "admmnet", "run", *resumed, deadline=DEADLINE)
-    assert ended.code == 0, ended.err
-    whole = ("run", *PLAIN, *people(tmp_path / "whole"), *TREE, "--topology", "ring:4")
-    assert run_command_line([*whole, "-o", str(tmp_path / "whole")]) == 0
-    assert_same(tmp_path / "whole", folder)
-
-
 # an agent fails by itself
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from admmnet.graph.tree import spanning_tree
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.transport.local import LocalTransport
 from tests.interrupted_runs import Place, assert_same, write_people
 from tests.people_runs import summary_of
 
@@ -60,6 +61,24 @@ def test_an_interrupted_run_goes_on(seed: int | None, faults: dict[str, Any], pl
     assert (theta_of(folder) == theta_of(folder)[0]).all()
     if seed is not None:
         assert_same(place.whole("whole", **settings), folder)
+
+
+def test_charges_are_on_the_disk_before_anything_is_summed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, rounds = LocalTransport.reduce, list[int]()
+
+    def watched(self: LocalTransport, outgoing: Any, trees: Any, round: int) -> Any:
+        files = sorted((place.folder / "run" / "ledger").iterdir())
+        assert len(files) == len(outgoing) == 4
+        for file in files:
+            assert file.read_text().count('"event"') == round + 1
+        rounds.append(round)
+        return real(self, outgoing, trees, round)
+
+    monkeypatch.setattr(LocalTransport, "reduce", watched)
+    place.whole("run", **TREE, seed=None)
+    assert rounds == list(range(7))
 
 
 def test_lost_messages_are_repeated_and_change_nothing_but_bytes(place: Place) -> None:

@@ -1,7 +1,7 @@
 """How the rule behind ``auto`` was chosen: errors of rules on validation parts of training records (docs/defaults.md).
 
 A setting is a data set, a split, N and epsilon. Of the training records of a data seed (the test records are never
-looked at) up to 15,000 are dealt to N agents, and up to 10,000 others judge the average of the vectors released last.
+looked at) up to 15,000, or --records, go to N agents, and up to 10,000 others judge the average of the last vectors.
 All rules meet the same records and draws. A rule departs from the package's in what it names, as ``rounds=8``. One line
 of JSON a setting goes to the file, whose mean differences from the package's rule are printed.
 
@@ -44,8 +44,8 @@ from .common import row
 SETS = ("adult", "census", "phishing", "kddcup99")
 SPLITS = ("iid", "sizes", "dirichlet", "by label")
 """Equal; 1 to 64 in geometric steps; dirichlet:0.1, or dirichlet:1 where N = 100 would leave agents without records."""
-AGENTS, EPSILONS = (5, 20, 100), (0.5, 1.0, 3.0, 10.0)
-TRAINING, JUDGING, DELTA, BETA = 15_000, 10_000, 1e-4, 1e-6
+AGENTS, EPSILONS = (5, 20, 100), (0.2, 0.5, 1.0, 3.0, 10.0)
+TRAINING, JUDGING, DELTA, BETA = 27_000, 10_000, 1e-4, 1e-6
 
 
 class Rule(NamedTuple):
@@ -71,12 +71,15 @@ class Case(NamedTuple):
     y: Vector
 
 
-def settings(seeds: int) -> Iterator[tuple[str, str, int, float, int]]:
-    """Half of all settings for one seed, the other half for the next: data, split, N, epsilon, seed."""
-    every = list(product(range(len(SETS)), range(len(SPLITS)), range(3), range(len(EPSILONS)), range(seeds)))
-    for a, b, c, d, seed in np.random.default_rng(0).permutation(every).tolist():
-        if (a + b + c + d + seed) % 2 == 0:
-            yield SETS[a], SPLITS[b], AGENTS[c], EPSILONS[d], seed
+def settings(options: argparse.Namespace) -> Iterator[tuple[str, str, int, float, int, int]]:
+    """Half of all settings for an even seed, the other half for an odd one: set, split, N, epsilon, records, seed."""
+    choices = SETS, SPLITS, AGENTS, EPSILONS, options.records, range(options.seeds)
+    wanted = options.sets, options.splits, options.agents, options.epsilons
+    every = list(product(*(range(len(values)) for values in choices)))
+    for at in np.random.default_rng(0).permutation(every).tolist():
+        found = tuple(values[k] for values, k in zip(choices, at, strict=True))
+        if sum(at) % 2 == 0 and all(one in some for one, some in zip(found, wanted, strict=False)):
+            yield found
 
 
 @cache
@@ -87,10 +90,11 @@ def training(data: str, seed: int, folder: str | None) -> tuple[Matrix, Vector]:
     return X[order], y[order]
 
 
-def case(data: str, split: str, agents: int, seed: int, folder: str | None) -> Case:
+def case(data: str, split: str, agents: int, records: int, seed: int, folder: str | None) -> Case:
     """Deal training records."""
     X, y = training(data, seed, folder)
     judging, rows = np.split(np.arange(len(y)), [min(JUDGING, len(y) // 4)])
+    rows = rows[:records]
     if split == "by label":  # but for one or two, an agent has one class
         parts = tuple(np.array_split(rows[np.argsort(y[rows], kind="stable")], agents))
     else:
@@ -119,8 +123,8 @@ def planned(method: Any, agent: int, target: Target, known: dict[float, Any]) ->
     return plan
 
 
-def error(at: Case, rule: Rule, epsilon: float, seed: int) -> float:
-    """Error of the average of the vectors released last on the records that judge, in percent."""
+def error(at: Case, rule: Rule, epsilon: float, seed: int) -> tuple[float, float]:
+    """Error of the average of the last vectors on the records that judge, in percent, and the noise S of (64)."""
     N, d = len(at.shards), at.X.shape[1]
     counts, target = {i: len(y) for i, (_, y) in enumerate(at.shards)}, Target(epsilon, DELTA)
     width: dict[str, Any] = {} if rule.loss == "logistic" else {"loss_width": rule.width}
@@ -158,7 +162,7 @@ def error(at: Case, rule: Rule, epsilon: float, seed: int) -> float:
         for i, state in enumerate(states):
             state.absorb(around[i], said[i], said, plans[i].eta)
     average = np.mean([state.theta for state in states], axis=0)
-    return 100.0 * float(np.mean(np.sign(at.X @ average) != at.y))
+    return 100.0 * float(np.mean(np.sign(at.X @ average) != at.y)), method.average_noise()
 
 
 def rule_of(words: str) -> Rule:
@@ -173,11 +177,20 @@ def rule_of(words: str) -> Rule:
 def summary(path: Path, against: str) -> None:
     """Print mean differences between rules, and their standard errors, over all settings and over parts of them."""
     found: dict[str, dict[tuple[Any, ...], float]] = defaultdict(dict)
-    for line in map(json.loads, path.read_text().splitlines()):
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
         for words, wrong in line["errors"].items():
             found[words][tuple(line["setting"])] = wrong
     groups: list[tuple[str, int | None, Any]] = [("all", None, None)]
     groups += [(str(v), k, v) for k, values in enumerate((SETS, SPLITS, AGENTS, EPSILONS)) for v in values]
+    print(f"{len(found[against])} settings; with {against}, S and error above the larger class's:")
+    print(
+        sorted(
+            (round(line["noise"], 4), line["setting"])
+            for line in lines
+            if line["errors"][against] > line["larger"]
+        )
+    )
     print(row("rule", *(name for name, *_ in groups)))
     print("|" + "---|" * (1 + len(groups)))
     for words, own in found.items():
@@ -204,16 +217,18 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=SETS, help="data sets")
     parser.add_argument("--splits", nargs="+", default=SPLITS)
     parser.add_argument("--agents", nargs="+", type=int, default=AGENTS)
+    parser.add_argument("--epsilons", nargs="+", type=float, default=EPSILONS[1:])
+    parser.add_argument("--records", nargs="+", type=int, default=[15_000], help="training records, at most")
     parser.add_argument("--against", default="chosen", help="rule that the others are compared with")
     options = parser.parse_args()
     with threadpool_limits(1):
-        for data, split, agents, epsilon, seed in settings(options.seeds) if options.rules else ():
-            if data not in options.sets or split not in options.splits or agents not in options.agents:
-                continue
-            at = case(data, split, agents, seed, options.data_dir)
-            errors = {words: error(at, rule_of(words), epsilon, seed) for words in options.rules}
+        for setting in settings(options) if options.rules else ():
+            data, split, agents, epsilon, records, seed = setting
+            at = case(data, split, agents, records, seed, options.data_dir)
+            found = {words: error(at, rule_of(words), epsilon, seed) for words in options.rules}
             larger = 100.0 * min(float(np.mean(at.y > 0)), float(np.mean(at.y < 0)))
-            line = {"setting": [data, split, agents, epsilon, seed], "larger": larger, "errors": errors}
+            line = {"setting": setting, "larger": larger, "noise": found[options.rules[0]][1]}
+            line["errors"] = {words: wrong for words, (wrong, _) in found.items()}
             with options.file.open("a") as file:
                 file.write(json.dumps(line) + "\n")
     summary(options.file, options.against)

@@ -17,6 +17,7 @@ from admmnet.settings import Setting, setting, settings_in
 from admmnet.transport.settings import NetworkSettings
 
 if TYPE_CHECKING:
+    from admmnet.data.schema import Task
     from admmnet.methods.base import Method
 
 Mode = Literal["simulation", "private"]
@@ -149,6 +150,13 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         return not self.private and (self.simulate or self.seeded or self.public_data)
 
     @property
+    def declared(self) -> Task:
+        """What the data's declaration says of the labels; no file is read."""
+        from admmnet.data import declared_task
+
+        return declared_task(self)
+
+    @property
     def mode(self) -> Mode:
         """``simulation`` or ``private``: it decides what is shown and kept (docs/cli.md, "Modes")."""
         return "simulation" if self.simulation else "private"
@@ -172,10 +180,9 @@ def check_task(config: RunConfig) -> None:
     RequestError
         It names the methods that do.
     """
-    from admmnet.data import declared_task
     from admmnet.methods.tasks import LEARNS, require_method
 
-    task = declared_task(config)
+    task = config.declared
     if task != "binary":  # those of a loader's records are known when it has been asked
         require_method(config, task, LEARNS[task], config.data)
 

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from admmnet.data import DataSettings, declared_task
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
@@ -89,9 +88,9 @@ class SingleSite(Method):
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
         """Squares where real targets are declared, else logistic loss."""
-        if settings.loss == "auto" and "real" in cls.tasks and isinstance(settings, DataSettings):
-            loss = "squared" if declared_task(settings) == "real" else "logistic"
-            return filled(settings, loss=loss)
+        declared = getattr(settings, "declared", None)  # settings of a run know their data
+        if settings.loss == "auto" and "real" in cls.tasks and declared is not None:
+            return filled(settings, loss="squared" if declared == "real" else "logistic")
         return super().with_loss(settings)
 
     @classmethod

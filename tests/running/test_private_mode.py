@@ -25,7 +25,7 @@ from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
-from admmnet.solvers.certificate import Solution
+from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox, Outgoing, Trees
 from admmnet.transport.local import LocalTransport, LocalWorld
@@ -79,7 +79,7 @@ def main(secrets: Path, *words: str) -> None:
             kept["thresholds"].append(secret.kept[self.key])
         return answer
 
-    def differentiating(self: LocalSolver, theta: Vector) -> Vector:
+    def differentiating(self: AnySolver, theta: Vector) -> Vector:
         found = data_gradient(self, theta)
         kept["norms"] += [*found.tolist(), float(np.linalg.norm(found))]
         return found

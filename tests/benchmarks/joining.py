@@ -1,11 +1,11 @@
 """The joining gate of ipp-admm beside pp-admm: errors of the average of who spoke, and releases.
 
-Every seed deals the records anew and draws its own graph and noise. With ``--part validation`` a fifth of every
-agent's training records is held out and the test records are not looked at: that is how the gate's constants were
-chosen (docs/defaults.md). Differences to pp-admm are paired, those of the first rounds given.
+Every seed deals the training records anew and draws its own graph and noise; the test records are the same for all.
+With ``--part validation`` a fifth of the training records is held out in their place: that is how the gate's constants
+were chosen (docs/defaults.md). Differences to pp-admm are paired, those of the first rounds given.
 
-    python -m tests.benchmarks.joining --data adult --split dirichlet:0.1 --rounds 20:30 --seeds 100:106
-    python -m tests.benchmarks.joining --part test --data adult --split zipf:1 --rounds 20 --seeds 0:14
+    python -m tests.benchmarks.joining --data-dir DIR --data adult --split dirichlet:0.1 --rounds 20:30 --seeds 100:106
+    python -m tests.benchmarks.joining --data-dir DIR --part test --data adult --split zipf:1 --rounds 20 --seeds 0:14
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ import numpy as np
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.figures import test_errors
+from admmnet.data.settings import parse_split
+from admmnet.data.shards import deal, draw
 from admmnet.methods import joining
 
 from .common import row
@@ -45,21 +47,24 @@ class Outcome(NamedTuple):
 
 
 @cache
-def dealt(data: str, split: str, agents: int, seed: int, part: str) -> Records:
-    """Records as the package deals them; of ``validation`` a part of every training shard is what is tested on."""
-    settings = DataSettings(data=data, split=split, data_seed=seed)
-    records = load(settings, agents, range(agents))
-    if part == "test":
-        return records
-    rng, kept, held = np.random.default_rng(seed), {}, []
-    for i, (X, y) in records.shards.items():
-        order = rng.permutation(len(y))
-        out = round(HELD_OUT * len(y)) if len(y) > 1 else 0
-        held.append((X[order[:out]], y[order[:out]]))
-        kept[i] = np.ascontiguousarray(X[order[out:]]), y[order[out:]]
-    counts = {i: len(y) for i, (_, y) in kept.items()}
-    X_test, y_test = (np.concatenate([pair[k] for pair in held]) for k in (0, 1))
-    return replace(records, shards=kept, counts=counts, X_test=X_test, y_test=y_test)
+def pooled(data: str, folder: str | None) -> Records:
+    """All training records as one agent's, and the test records, which no seed moves."""
+    return load(DataSettings(data=data, data_dir=folder), 1, [0])
+
+
+@cache
+def dealt(data: str, folder: str | None, split: str, agents: int, seed: int, part: str) -> Records:
+    """Training records as the package deals them; of ``validation`` a part of them is what is tested on."""
+    records = pooled(data, folder)
+    X, y = records.shards[0]
+    rows, X_test, y_test = np.arange(len(y)), records.X_test, records.y_test
+    if part == "validation":
+        rows, held = draw(len(y), HELD_OUT, seed)
+        X_test, y_test = X[held], y[held]
+    own = deal(parse_split(split), rows, y, lambda name: NotImplemented, agents, seed)
+    shards = {i: (np.ascontiguousarray(X[taken]), y[taken]) for i, taken in enumerate(own)}
+    counts = {i: len(taken) for i, taken in enumerate(own)}
+    return replace(records, shards=shards, counts=counts, X_test=X_test, y_test=y_test)
 
 
 @contextmanager
@@ -80,9 +85,9 @@ def outcome(options: argparse.Namespace, seed: int, words: str) -> Outcome:
     algorithm, *given = words.split(",")
     pairs = dict(pair.split("=") for pair in given)
     values = {name: CONSTANTS[name](pairs.pop(name)) for name in list(pairs) if name in CONSTANTS}
-    records = dealt(options.data, options.split, options.agents, seed, options.part)
+    records = dealt(options.data, options.data_dir, options.split, options.agents, seed, options.part)
     config = {"algorithm": algorithm, "agents": options.agents, "epsilon": options.epsilon, "delta": 1e-4}
-    config |= {"data": options.data, "split": options.split, "data_seed": seed, "seed": seed}
+    config |= {"data": options.data, "seed": seed}
     config |= {name: (int if name == "rounds" else float)(value) for name, value in pairs.items()}
     if options.topology:
         config["topology"] = f"{options.topology}:{options.agents}"
@@ -105,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="The joining gate beside pp-admm.")
     parser.add_argument("--part", choices=("validation", "test"), default="validation")
     parser.add_argument("--data", default="adult")
+    parser.add_argument("--data-dir", help="where the data sets lie")
     parser.add_argument("--split", default="dirichlet:0.1")
     parser.add_argument("--agents", type=int, default=20)
     parser.add_argument("--topology", help="such as ring; by default a random graph")

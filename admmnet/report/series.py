@@ -47,7 +47,7 @@ def _tells(entry: Mapping[str, Any]) -> bool:
 def _joined(at: object, releases: object) -> str:
     if type(at) is int:
         return f"joined in round {at}" if at else "core"
-    return "passed on what it heard" if releases else "only listened"
+    return "relay" if releases else "listened"
 
 
 @dataclass(frozen=True)

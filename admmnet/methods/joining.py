@@ -24,7 +24,7 @@ from admmnet.methods.settings import MethodSettings
 from admmnet.privacy.calibrate import Charges, Target
 from admmnet.types import Vector
 
-SLACK, LEAST_CORE = 0.9, 3
+SLACK, LEAST_CORE = 0.95, 3
 """Share of the best signal-to-noise that the core keeps, and its fewest agents: eq. (80)."""
 ASKED_IN = (1, 4, 8)
 """Rounds in which a listener is asked, until its yes; the first round is 0."""

@@ -15,7 +15,7 @@ from admmnet import RunConfig, run
 from admmnet.errors import RequestError
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.methods.base import Agent, AgentPlan
-from admmnet.methods.joining import ASKED_IN, JoiningState, core_of, least_records, relays_of
+from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, least_records, relays_of
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
@@ -68,7 +68,7 @@ def test_the_core_is_the_longest_prefix_near_the_best_ratio() -> None:
         counts = {i: int(n) for i, n in enumerate(rng.zipf(1.5, rng.integers(3, 30)).clip(1, 10**6))}
         sizes = sorted(counts.values(), reverse=True)
         ratios = [sum(sizes[:k]) / math.sqrt(k) for k in range(1, len(sizes) + 1)]
-        longest = max(k for k, ratio in enumerate(ratios, 1) if ratio >= 0.9 * max(ratios))
+        longest = max(k for k, ratio in enumerate(ratios, 1) if ratio >= SLACK * max(ratios))
         core = core_of(counts)
         assert len(core) == max(longest, 3)
         assert min(counts[i] for i in core) >= max((n for i, n in counts.items() if i not in core), default=0)

@@ -9,6 +9,7 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import networkx as nx
@@ -71,6 +72,21 @@ def relays_of(graph: nx.Graph, core: frozenset[int]) -> frozenset[int]:
 def least_records(width: int, rho: float) -> float:
     """Number of records from which on a question can be answered with yes: a threshold of G, eq. (84)."""
     return 2.0 * TAU * math.sqrt(width / (2.0 * rho))
+
+
+def reaching(graph: nx.Graph, first: frozenset[int], asked: Sequence[int]) -> frozenset[int]:
+    """First speakers, and whoever lies between them and the agents that are asked, one after the other, eq. (81)."""
+    speakers = set(first)
+    for i in asked:
+        before, waiting = {i: i}, deque([i])
+        while (j := waiting.popleft()) not in speakers:
+            for k in sorted(graph[j]):
+                if k not in before:
+                    before[k] = j
+                    waiting.append(k)
+        while (j := before[j]) != i:
+            speakers.add(j)
+    return frozenset(speakers)
 
 
 @dataclass(slots=True)
@@ -146,8 +162,16 @@ class JoiningADMM(PPADMM):
         everybody = frozenset(facts.graph)
         self.core = core_of(facts.counts) if self.joins(settings) else everybody
         self.all_speak = self.core == everybody
-        self.first = everybody if self.all_speak else self.core | relays_of(facts.graph, self.core)
         super().__init__(settings, facts)
+
+    @cached_property
+    def first(self) -> frozenset[int]:
+        """Core and relays: between its parts, and to every agent that is asked."""
+        graph, counts = self.facts.graph, self.facts.counts
+        if self.all_speak:
+            return self.core
+        asked = sorted((i for i in counts if self.asked(i)), key=lambda i: (-counts[i], i))
+        return reaching(graph, self.core | relays_of(graph, self.core), asked)
 
     @classmethod
     def joins(cls, settings: MethodSettings) -> bool:

@@ -15,7 +15,7 @@ from admmnet import RunConfig, run
 from admmnet.errors import RequestError
 from admmnet.faults.model import Absence, FaultModel
 from admmnet.methods.base import Agent, AgentPlan
-from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, least_records, relays_of
+from admmnet.methods.joining import ASKED_IN, SLACK, JoiningState, core_of, least_records, reaching, relays_of
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian, NoRecords
 from admmnet.rng import Purpose
@@ -87,6 +87,25 @@ def test_relays_connect_the_core_and_are_few() -> None:
         assert nx.is_connected(graph.subgraph(core | relays))
         steiner = nx.algorithms.approximation.steiner_tree(graph, sorted(core), method="mehlhorn")
         assert len(relays) <= 2 * (steiner.number_of_nodes() - 1) - len(core) + 1
+
+
+def test_whoever_is_asked_hears_a_speaker() -> None:
+    path = nx.path_graph(9)
+    assert reaching(path, frozenset({4}), (7, 5, 4)) == {4, 5, 6}
+    assert reaching(path, frozenset({4}), (8, 0)) == {1, 2, 3, 4, 5, 6, 7}
+    assert reaching(nx.star_graph(5), frozenset({1}), (2, 3)) == {0, 1}
+    rng = np.random.default_rng(3)
+    for seed in range(40):
+        graph = nx.connected_watts_strogatz_graph(24, 2 + 2 * (seed % 2), 0.2, seed=seed)
+        core = frozenset(rng.choice(24, 4, replace=False).tolist())
+        first, asked = core | relays_of(graph, core), rng.choice(24, 8, replace=False).tolist()
+        found = reaching(graph, first, asked)
+        assert found >= first
+        assert nx.is_connected(graph.subgraph(found))
+        for i in asked:
+            assert i in found or found & set(graph[i])
+        if all(i in first or first & set(graph[i]) for i in asked):
+            assert found == first
 
 
 def test_equal_sizes_are_pp_admm_bit_for_bit_without_a_word_or_a_cost(problem: Path, tmp_path: Path) -> None:

@@ -159,9 +159,13 @@ class ConsensusMethod(Method):
         """
         return 0.0
 
+    def averaged(self) -> Collection[int]:
+        """Agents whose models are averaged, as far as is known before the run."""
+        return range(len(self.facts.graph))
+
     def average_noise(self) -> float:
         """Noise in the agents' average gradient if each spent its budget on one release, over G: eq. (64)."""
-        agents = range(len(self.facts.graph))
+        agents = self.averaged()
         alone = math.hypot(*(self.noise_norm(i, 1) for i in agents)) / len(agents)
         return alone / self.loss.lipschitz()
 

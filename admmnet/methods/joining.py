@@ -186,6 +186,10 @@ class JoiningADMM(PPADMM):
         wanted = [self.wanted_convexity(i) for i in sorted(self.core)]
         return typical_penalty(wanted, [graph.degree(i) for i in sorted(self.first)])
 
+    def averaged(self) -> frozenset[int]:
+        """Core: who else will speak is not known."""
+        return self.core
+
     def share(self, agent: int) -> float:
         """Share of an agent's budget for its questions, nothing of the core's."""
         return 0.0 if agent in self.core else float(self.settings.gate_share)

@@ -96,7 +96,7 @@ def main(secrets: Path, *words: str) -> None:
 
     sums.__dict__["discrete_gaussian"] = drawing_integers
     gradient_sum, GradientSum.total = GradientSum.total, summing  # type: ignore[method-assign]
-    LocalSolver.data_gradient = differentiating  # type: ignore[method-assign, assignment]
+    LocalSolver.data_gradient = differentiating  # type: ignore[method-assign]
     LocalSolver.solve = solving  # type: ignore[method-assign]
     BallQuery.asks = asking  # type: ignore[method-assign]
     Secret.gaussian, Secret.laplace = drawing, drawing_one  # type: ignore[method-assign]

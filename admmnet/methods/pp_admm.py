@@ -93,7 +93,7 @@ class PPADMM(ConsensusMethod):
         n, c1 = self.facts.counts[agent] / self.weight(agent), self.loss.curvature_bound()
         rho, releases = self.facts.nominal[agent] * (1.0 - self.share(agent)), self.releases
         noise = self.noise_norm(agent, releases)
-        balanced = balanced_convexity(noise, RADIUS, len(self.averaged()))
+        balanced = balanced_convexity(noise, RADIUS, len(self.facts.graph))
         if self.settings.release == "output":
             return balanced
         return max(balanced, least_convexity(rho, releases, n, c1, self.settings.budget_of(agent)[1]))

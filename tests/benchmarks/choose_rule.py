@@ -5,8 +5,8 @@ looked at) up to 15,000, or --records, go to N agents, and up to 10,000 others j
 All rules meet the same records and draws. A rule departs from the package's in what it names, as ``rounds=8``. One line
 of JSON a setting goes to the file, whose mean differences from the package's rule are printed.
 
-Solves go to a gradient norm of 1e-6, which is quick; up to some 10,000 records an agent the noise that hides it does not
-show.
+Solves go to a gradient norm of 1e-6, which is quick; up to some 10,000 records an agent the noise that hides it does
+not show.
 
     python -m tests.benchmarks.choose_rule errors.jsonl --data-dir DIR --rules rounds=8 radius=4 loss=logistic
     python -m tests.benchmarks.choose_rule errors.jsonl

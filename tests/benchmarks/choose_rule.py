@@ -34,6 +34,7 @@ from admmnet import RunConfig
 from admmnet.data import DataSettings, load
 from admmnet.data.settings import parse_split
 from admmnet.data.shards import deal
+from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.methods import METHODS, convexity, fixed, pp_admm, rivals
 from admmnet.methods.base import AgentPlan, Facts
@@ -148,9 +149,9 @@ def error(at: Case, rule: Rule, epsilon: float, seed: int) -> tuple[float, float
         if not rule.weighted:
             kind = type("Unweighted", (kind,), {"weight": lambda self, agent: 1.0})
         method: Any = kind(config, Facts(at.graph, counts, d, dict.fromkeys(counts, target.nominal_rho())))
-    assert isinstance(method, ConsensusMethod)
-    known: dict[float, Any] = {}
-    plans = [planned(method, i, target, known) for i in range(N)]
+        assert isinstance(method, ConsensusMethod)
+        known: dict[float, Any] = {}
+        plans = [planned(method, i, target, known) for i in range(N)]
     solvers = [LocalSolver(X, y, method.loss) for X, y in at.shards]
     states = [ConsensusState.zero(at.graph.degree(i), d) for i in range(N)]
     around, rng = [sorted(at.graph[i]) for i in range(N)], np.random.default_rng([2, seed])
@@ -227,7 +228,11 @@ def main() -> None:
     with threadpool_limits(1):
         for setting in settings(options) if options.rules else ():
             data, split, agents, epsilon, records, seed = setting
-            at = case(data, split, agents, records, seed, options.data_dir)
+            try:
+                at = case(data, split, agents, records, seed, options.data_dir)
+            except RequestError as error_of_deal:
+                print(f"left out: {setting}: {error_of_deal}")
+                continue
             found = {words: error(at, rule_of(words), epsilon, seed) for words in options.rules}
             larger = 100.0 * min(float(np.mean(at.y > 0)), float(np.mean(at.y < 0)))
             line = {"setting": setting, "larger": larger, "noise": found[options.rules[0]][1]}

@@ -75,7 +75,6 @@ def _found(table: Table, name: str, schema: Schema, discover: bool) -> Labels:
         raise DataError(
             f"{table.origin}, column {name!r}: {len(values)} label values, {listed(values, 5)}; --task classes is for"
             f" 3 to {MOST_CLASSES}: take --task binary or real, or declare {key} in [data.schema]",
-            reason=f"has {'too many' if len(values) > 2 else 'fewer than 3'} label values for --task classes",
         )
     return Labels(_by_value(table, name, values), values, dependent=(f"the labels of {name!r}",))
 

@@ -11,7 +11,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, get_args
 
 import numpy as np
 
@@ -48,12 +48,14 @@ class Labels(NamedTuple):
         RequestError
             Without the value.
         """
+        if self.task not in get_args(LabelKind):
+            raise RequestError(f"task = {self.task!r}: it must be one of {', '.join(get_args(LabelKind))}")
         if self.task == "binary" and not (np.abs(labels) == 1.0).all():
             raise RequestError("a label is neither -1 nor +1: map the two classes to these")
         if self.task == "classes":
-            if self.classes < 3:
+            if type(self.classes) is not int or self.classes < 3:
                 raise RequestError(
-                    f"classes = {self.classes}: it must be 3 or more; two classes are a binary task"
+                    f"classes = {self.classes!r}: it must be a whole number, 3 or more; two classes are a binary task"
                 )
             if not ((labels == np.floor(labels)) & (labels >= 0.0) & (labels < self.classes)).all():
                 raise RequestError(f"a label is none of 0, 1, ..., {self.classes - 1}: number the classes so")

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from admmnet.solvers.radius import LARGEST_ROW
 from admmnet.types import Vector
 
 Features = Any
@@ -14,8 +15,11 @@ _UNIT = 2.0**-53
 
 
 def row_slack(width: int) -> float:
-    """Relative excess over 1 that rounding may give the norm of a row of ``width`` numbers: max(1e-12, 4 d u)."""
-    return max(1e-12, 4.0 * width * _UNIT)
+    """Relative excess over 1 that rounding may give the norm of a row of ``width`` numbers: max(1e-12, 4 d u).
+
+    Never beyond what every bound allows for, ``LARGEST_ROW``.
+    """
+    return min(max(1e-12, 4.0 * width * _UNIT), LARGEST_ROW - 1.0)
 
 
 def unit_rows(squares: Vector, width: int) -> bool:

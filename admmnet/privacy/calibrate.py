@@ -203,7 +203,7 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
     epsilon, delta, spent = target.epsilon, target.delta, target.spent
     room = most_excess(epsilon, delta) - (0.0 if spent is None else spent.kappa)
     near = excess(coordinates, 1.0 / FINEST_GRID) <= room
-    if spent is None and target.order is None and not near:
+    if (spent is None or not spent.rho) and target.order is None and not near:
         return math.sqrt(2.0 * Target(epsilon, delta).nominal_rho()) * _BELOW
     fresh = discrete_mu(epsilon, delta, most_excess(epsilon, delta)) ** 2
     if target.order is None:

@@ -316,6 +316,14 @@ def _check_discrete(event: DiscreteGaussian) -> None:
         raise RequestError(
             f"discrete-gaussian: grid must be a power of two and at most sigma = {event.sigma!r}, got {event.grid!r}"
         )
+    least = event.grid * math.sqrt(
+        event.dimension
+    )  # rounding alone moves every number by half a step in either world
+    if event.sensitivity < least:
+        raise RequestError(
+            f"discrete-gaussian: sensitivity must be at least grid sqrt(dimension) = {least!r}, got "
+            f"{event.sensitivity!r}"
+        )
     if (event.agents, event.colluders) != (1, 0):
         raise RequestError(
             "discrete-gaussian: noise that several agents add together is not covered: agents must be 1 and "

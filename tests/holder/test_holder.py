@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from itertools import product
 from pathlib import Path
@@ -18,6 +19,7 @@ from admmnet.holder import Holder, SimulatedHolder
 from admmnet.holder.rows import row_slack
 from admmnet.running.plan import Plan
 from admmnet.solvers.losses import get_loss
+from admmnet.solvers.radius import LARGEST_ROW
 from admmnet.transport import Transport
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Matrix, Vector
@@ -179,6 +181,18 @@ def test_a_holder_shows_counts_and_width_alone() -> None:
     public = {name for name in dir(holder) if not name.startswith("_")}
     settings = {"bounded", "classes", "dependent", "task", "unit"}
     assert public == {"counts", "of", "width", *settings}, "nothing hands out what was computed from records"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"task": "reel"}, *({"task": "classes", "classes": K} for K in (3.5, 2, math.inf))]
+)
+def test_tasks_that_there_are_not_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(RequestError, match=r"must be (one of|a whole number)"):
+        Holder(rows(), np.zeros(12), **settings)
+
+
+def test_no_row_is_longer_than_the_bounds_allow_for() -> None:
+    assert row_slack(10**9) <= LARGEST_ROW - 1.0
 
 
 def test_a_holder_has_one_loss() -> None:

@@ -134,6 +134,7 @@ def test_discrete_noise_is_one_agents_on_a_grid_of_two() -> None:
     for changed, words in (
         ({"grid": 1e-9}, "grid must be a power of two"),
         ({"grid": 64.0}, "at most sigma = 63.7"),
+        ({"sensitivity": 1e-12}, "sensitivity must be at least grid sqrt(dimension)"),
         ({"agents": 5, "colluders": 1}, "agents must be 1"),
         ({"colluders": 1}, "colluders 0"),
     ):

@@ -40,6 +40,13 @@ def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.Capture
     assert book.totals.epsilon_proven(1e-4) <= 2.0
 
 
+@pytest.mark.parametrize("epsilon", [11.0, 20.0, 40.0])
+def test_an_account_is_opened_at_any_epsilon(place: Place, epsilon: float) -> None:
+    place.run("first", algorithm="noisy-gd", epsilon=epsilon, rounds=5)
+    spent = audit.read(place.file(), account=True).totals.epsilon_proven(1e-4)
+    assert 0.7 * epsilon < spent <= epsilon
+
+
 def test_an_account_of_an_order_takes_sums(place: Place) -> None:
     place.run("first", epsilon=1.0)
     order = audit.read(place.file(), account=True).header["order"]

@@ -27,6 +27,23 @@ from tests.holder.doors import Book, ask
 from .test_discrete_sums import hockey, part_law
 from .test_noisy_gradient import hostile
 
+
+class Sharp(Softmax):
+    """Softmax at a fifth of the temperature, as another package may derive it: five times the slopes."""
+
+    def derivative(self, u: Matrix, y: Vector) -> Matrix:
+        """Five times as steep."""
+        return np.asarray(5.0 * super().derivative(5.0 * u, y))
+
+    def lipschitz(self, row_norm: float = 1.0) -> float:
+        """Five times as large."""
+        return 5.0 * super().lipschitz(row_norm)
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        """Twenty-five times as large."""
+        return 25.0 * super().curvature_bound(row_norm)
+
+
 K, D = 4, 3
 CASES: dict[str, tuple[Loss, LabelKind]] = {
     "logistic": (Logistic(), "binary"),
@@ -288,3 +305,13 @@ def test_two_adaptive_rounds_by_enumeration() -> None:
             assert exact <= bound
             worst = max(worst, exact / bound)
     assert worst > 0.1, "and not by far"
+
+
+def test_a_loss_derived_from_softmax_is_booked_with_its_own_bound() -> None:
+    loss, here, x = Sharp(), np.zeros(K * D), np.eye(D)[0]
+    gradients = [
+        record_gradient(loss, "classes", here, sign * x, float(y)) for y in range(K) for sign in (-1, 1)
+    ]
+    apart = max(float(np.linalg.norm(one - two)) for one, two in itertools.combinations(gradients, 2))
+    assert apart > 2.0 * math.sqrt(2.0)  # beyond anything that softmax itself does
+    assert apart <= diameter(facts(loss, "classes"), here)

@@ -43,7 +43,7 @@ def diameter(known: Known, here: Vector) -> float:
             f"the {loss.name} loss has gradients of any size, which no noise hides: take huber, or algorithm ssp"
         )
     found = 2.0 * steepest
-    if isinstance(loss, Softmax):
+    if type(loss) is Softmax:  # one derived from it may have other slopes
         theta = here.reshape(known.classes, -1)
         theta = theta - theta.mean(axis=0)  # what all scores have in common changes no probability
         spectral, frobenius = (scale * float(np.linalg.norm(theta, kind)) for kind in (2, "fro"))

@@ -210,7 +210,7 @@ def gradient_rounding(known: Known, norm: float) -> float:
         raise RequestError(
             f"the {loss.name} loss has kinks, at which rounding decides a gradient: take a smooth one"
         )
-    own = 2.0 * known.classes + 16.0 if known.task == "classes" else 8.0 * G
+    own = max(8.0 * G, 2.0 * known.classes + 16.0 if known.task == "classes" else 0.0)
     return 1.01 * _U * n * _R * (_R * c * d * norm + (n + 2) * G + own) + 1e-150 * n
 
 

@@ -71,6 +71,10 @@ def _adult(match: re.Match[str]) -> str:
     return match[0] if data_folder() else "--data census"
 
 
+def _digits(match: re.Match[str]) -> str:
+    return f"{match[0]} --rounds 2" if data_folder() else f"--data census{match[1]}"
+
+
 def _folder(match: re.Match[str]) -> str:
     folder = data_folder()
     return f"--data-dir {shlex.quote(str(folder))}" if folder else ""
@@ -95,7 +99,9 @@ CHANGES = (
     ),
     Change("", r"--data NAME\|FILE", _to("--data census"), "a data set that is always there"),
     Change("", r"--data adult\b", _adult, "the real set where there is one, else one that is built in"),
-    Change("", r"--data-dir \.\./shared/data", _folder, "where the real sets are here"),
+    Change("", r"--data mnist\b(?!:)(.*)", _digits, "two rounds of the real set where there is one"),
+    Change("", r"--data-dir (DIR|\.\./shared/data)", _folder, "where the real sets are here"),
+    Change("docs/defaults.md", r"seq 100 119", _to("seq 100 101"), "two seeds of twenty"),
     Change(
         "",
         r"(admmnet compare .*)",

@@ -247,7 +247,7 @@ def carried_out(folder: Path, step: Step) -> Ended:
         return with_partners(folder, command)
     if "--resume runs/long" in command:
         (folder / "runs" / "long").rename(folder / "runs" / "whole")
-        unfinished(folder / "runs" / "whole", folder / "runs" / "long", rounds=11, agents=5)
+        unfinished(folder / "runs" / "whole", folder / "runs" / "long", rounds=39, agents=5)
     return run_words(folder, "bash", "-euo", "pipefail", "-c", command)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import networkx as nx
 import numpy as np
@@ -43,6 +44,28 @@ class Tree:
         """Agents in the tree but its root, ascending."""
         inside = np.array(self.agents)
         return np.asarray(inside[inside != self.root])
+
+    @cached_property
+    def _walk(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Agents as a walk meets them that finishes every branch, the places they have there, the sizes of branches."""
+        places, sizes = np.full(len(self.parent), -1), (self.depth >= 0).astype(np.int64)
+        order = self.below[np.argsort(self.depth[self.below], kind="stable")]
+        for i in order[::-1]:
+            sizes[self.parent[i]] += sizes[i]
+        places[self.root] = 0
+        free = np.ones(len(self.parent), dtype=np.int64)
+        for i in order:
+            above = self.parent[i]
+            places[i] = free[above]
+            free[above], free[i] = free[above] + sizes[i], places[i] + 1
+        met = np.empty(len(self.agents), dtype=np.int64)
+        met[places[list(self.agents)]] = self.agents
+        return met, places, sizes
+
+    def branch(self, agent: int) -> NDArray[np.int64]:
+        """Agents at and below one in the tree, in no order."""
+        met, places, sizes = self._walk
+        return met[places[agent] : places[agent] + sizes[agent]]
 
     def upward(self, speaking: Sequence[int]) -> NDArray[np.bool_]:
         """Whether numbers go up from an agent, shape (N,): where it or somebody below it speaks."""

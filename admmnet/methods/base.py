@@ -308,6 +308,11 @@ class Method:
         return self.facts.size
 
     @cached_property
+    def sum_size(self) -> int:
+        """Numbers of a vector that its agents sum, the same in all rounds; of the verb ``reduce``."""
+        return self.size
+
+    @cached_property
     def loss(self) -> Loss:
         """Loss of the run."""
         return get_loss(self.settings.loss, self.settings.loss_width)
@@ -362,7 +367,7 @@ class Method:
     def propose(self, agent: Agent, round: int) -> Asking[NDArray[Any] | None]:
         """Return what the agent says in a round, None for silence; ``yield Ask(...)`` asks its records.
 
-        With the verb ``reduce`` that is an int64 vector, of one length at all agents in a round.
+        With the verb ``reduce`` that is an int64 vector of ``sum_size`` numbers.
         """
         raise NotImplementedError
 

@@ -50,6 +50,11 @@ class SumMethod(Method):
         """What an agent is asked at a public point, with sensitivity over noise at most ``ratio``."""
         raise NotImplementedError
 
+    @cached_property
+    def sum_size(self) -> int:
+        """Numbers of what an agent is asked."""
+        return self.unit().dimension(self.known(1))
+
     @property
     def records(self) -> int:
         """Records of all agents, each by its owner's word."""

@@ -107,10 +107,11 @@ class Node:
 
     def _integers(self, vector: NDArray[Any]) -> Integers:
         """Part of a sum, of a type in which it is exact."""
-        if vector.dtype != np.int64 or vector.ndim != 1 or not vector.size:
+        size = self.method.sum_size
+        if vector.dtype != np.int64 or vector.shape != (size,) or not vector.size:
             raise RunError(
                 f"{self.method.name} gives an array of {vector.dtype} of shape {vector.shape} to be summed: propose "
-                "must return a vector of int64 with at least one number, or None"
+                f"must return None, or a vector of int64 with as many numbers as its sum_size says, {size}, at least 1"
             )
         return vector
 

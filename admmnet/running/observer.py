@@ -60,9 +60,9 @@ class Observer:
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
-        self.theta = np.zeros((0, 0))
-        self.theta = self._kept(np.stack([node.theta for node in nodes]), self.theta)
-        self._all = np.empty((0, 8))
+        theta = np.stack([node.theta for node in nodes])
+        self.theta = self._kept(theta, np.zeros((len(data.counts), theta.shape[1])))
+        self._all = np.full((len(self.theta), 8), np.nan)
         self.rows, self.network = self._all[:, :6], np.empty(6)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
         if faults is not None and faults.delays is not None:
@@ -107,6 +107,11 @@ class Observer:
             places = [self._place[node.id] for node in block]
             mine[places] = self._measured(block, consensus, error)
         rows = self._all = self._kept(mine, self._all)
+        for i in self._transport.lost:
+            if np.isnan(rows[i, 1]):  # lost before its first figures: its records have said nothing yet
+                own = self.theta[i]
+                rows[i, :3] = test_errors(self._data, own[None])[0], 0, 0
+                rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
         self.rows = rows[:, :6]
         self.network = np.array(
             [
@@ -180,9 +185,10 @@ class Observer:
         self.network[3] = self._average(rows[:, 3])
 
     def _average(self, losses: Vector) -> float:
-        """Mean over all training records of the agents' mean losses."""
-        counts = np.array([self._data.counts[i] for i in range(len(losses))], dtype=float)
-        return float(losses @ counts / counts.sum())
+        """Mean over all training records of the agents' mean losses, as far as these are known."""
+        known = np.flatnonzero(~np.isnan(losses))
+        counts = np.array([self._data.counts[int(i)] for i in known], dtype=float)
+        return float(losses[known] @ counts / counts.sum())
 
     def close(self) -> None:
         """Close metrics.csv."""

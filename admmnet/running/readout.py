@@ -84,7 +84,7 @@ def average(
         for node in nodes
     }
     trees = cache(partial(spanning_tree, graph))
-    total = transport.reduce(parts, trees, round)
+    total = transport.reduce(parts, trees, round, 2 * nodes[0].method.size)
     tree = trees(frozenset(transport.lost))
     numbers = np.zeros(len(graph), dtype=np.int64)
     if total is None or tree is None:

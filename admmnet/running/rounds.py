@@ -70,7 +70,8 @@ class Rounds:
 
     def _sum(self, round: int) -> None:
         trees = self._trees.at(round)
-        total = self._transport.reduce({node.id: node.outgoing for node in self._nodes}, trees, round)
+        outgoing = {node.id: node.outgoing for node in self._nodes}
+        total = self._transport.reduce(outgoing, trees, round, self._method.sum_size)
         tree = trees(frozenset(self._transport.lost))
         self.summed = (None, 0)
         if total is not None and tree is not None:

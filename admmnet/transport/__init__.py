@@ -75,23 +75,27 @@ class Transport(Protocol):
             Round, the same everywhere.
         """
 
-    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+    def reduce(
+        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
+    ) -> Total | None:
         """Sum vectors of integers over all agents, modulo 2^64, along the edges of a tree: up to its root, and down.
 
         Parameters
         ----------
         outgoing : mapping
-            Every agent of this process to an int64 vector, of one length at all agents, or None; who is left out
-            gives None.
+            Every agent of this process to an int64 vector, or None; who is left out gives None.
         trees : callable
             Tree of the round, the same everywhere, where the given agents are lost.
         round : int
             Round, the same everywhere.
+        size : int
+            Length of the vectors, the same everywhere, at least 1.
 
         Returns
         -------
         Total or None
-            The same at every process that goes on; None of a void round, and where nobody gives a vector.
+            The same at every process that goes on; None of a void round, and where nobody gives a vector: in a total
+            there is somebody.
 
         Raises
         ------

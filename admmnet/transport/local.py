@@ -6,7 +6,6 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.errors import RunError
 from admmnet.transport import Inbox, Outgoing, Transport, Trees
 from admmnet.transport.layout import Hosting
 
@@ -45,17 +44,17 @@ class LocalTransport(Hosting):
         """See ``Transport.exchange``."""
         return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None})
 
-    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+    def reduce(
+        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
+    ) -> Total | None:
         """See ``Transport.reduce``: sums modulo 2^64 are the same in any order, so no tree need be walked."""
-        from admmnet.transport.sweep import Partial, Unfit  # here: the command line starts faster
+        from admmnet.transport.sweep import Partial, check  # here: the command line starts faster
 
         tree = trees(frozenset())
         if tree is None:
             return None
-        try:
-            return Partial.of(tree.agents, outgoing).whole(tree).total(len(tree.parent))
-        except Unfit as unfit:
-            raise RunError(str(unfit)) from None
+        check(outgoing, size)
+        return Partial.of(tree.agents, outgoing).whole(tree).total(len(tree.parent))
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

@@ -19,7 +19,7 @@ from mpi4py import MPI
 from admmnet.errors import RunError
 from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
 from admmnet.transport.layout import Hosting
-from admmnet.transport.sweep import Partial, Piece, Unfit
+from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
 
 SPINS = 20
@@ -127,37 +127,39 @@ class MPITransport(Hosting):
         vectors = np.split(buffer, np.cumsum(coming)[:-1])
         return {j: vector for j, vector in zip(senders, vectors, strict=True) if vector.size}
 
-    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+    def reduce(
+        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
+    ) -> Total | None:
         """See ``Transport.reduce``; a message bears the number of the agent at the lower end of its edge."""
         tree = trees(frozenset())
         if tree is None:
             return None
+        check(outgoing, size)
         sweep, sent, agents = self._sweep(tree), [], len(tree.parent)
         found = Partial()
         for piece in sweep.pieces:
-            found = self._sum(piece, outgoing, agents)
+            found = Partial.of(piece.agents, outgoing)
+            for rank, top in piece.below:
+                found.join(self._read(f"agent {top}", (rank, top), size, tree.branch(top)))
             if piece.above is not None:
                 sent.append(self._comm.Isend(found.words, piece.above, piece.top))
         if sweep.giver is None:
             found = found.whole(tree)  # the last piece is the root's
         else:
-            found = Partial.read(_Coming(self._comm, sweep.giver, sweep.pieces[-1].top).take(), agents)
+            place = sweep.giver, sweep.pieces[-1].top
+            found = self._read(f"process {sweep.giver}", place, size, np.arange(agents))
         words = found.words
         sent += [self._comm.Isend(words, taker, top) for taker, top in sweep.takers]
         for request in sent:
             wait(request)
         return found.total(agents)
 
-    def _sum(self, piece: Piece, outgoing: Mapping[int, Integers | None], agents: int) -> Partial:
-        who = ""
+    def _read(self, who: str, place: tuple[int, int], size: int, agents: Integers) -> Partial:
+        """Sum over some agents that comes from a rank under a tag."""
         try:
-            found = Partial.of(piece.agents, outgoing)
-            for rank, top in piece.below:
-                who = f"agent {top} gives "
-                found.join(Partial.read(_Coming(self._comm, rank, top).take(), agents))
+            return Partial.read(_Coming(self._comm, *place).take(), size, agents)
         except Unfit as unfit:
-            raise RunError(f"{who}{unfit}") from None
-        return found
+            raise RunError(f"{who} gives {unfit}") from None
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from admmnet.errors import RunError
 from admmnet.graph.tree import Tree
 from admmnet.types import Integers, Total
 
@@ -102,25 +103,20 @@ class Partial:
 
     @classmethod
     def of(cls, agents: Iterable[int], outgoing: Mapping[int, Integers | None]) -> Partial:
-        """Sum over some agents of this process; Unfit where their vectors differ in length."""
+        """Sum over some agents of this process, of vectors that passed ``check``."""
         found = cls()
         for i in agents:
             vector = outgoing.get(i)
             if vector is None:
                 found.silent.append(i)
             else:
-                try:
-                    found.add(vector)
-                except Unfit as unfit:
-                    raise Unfit(f"agent {i} gives {unfit}") from None
+                found.add(vector)
         return found
 
     def add(self, vector: Integers) -> None:
-        """Take in a vector; Unfit if its length is not that of the sum."""
+        """Take in a vector."""
         if self.value is None:
             self.value = vector.astype(np.int64, copy=True)
-        elif vector.shape != self.value.shape:
-            raise Unfit(lengths(vector.size, self.value.size))
         else:
             self.value += vector  # arrays of integers wrap around
 
@@ -137,14 +133,21 @@ class Partial:
         return silent if self.value is None else np.concatenate([silent, self.value])
 
     @classmethod
-    def read(cls, words: Integers, agents: int) -> Partial:
-        """Undo ``words`` in a network of so many agents; Unfit if they are no such message."""
+    def read(cls, words: Integers, size: int, agents: Integers) -> Partial:
+        """Undo ``words`` of a sum of vectors of one length over some agents; Unfit if they are no such message.
+
+        What passes here passes at every process that it is handed on to, so nobody is blamed for another's words.
+        """
         count = int(words[0]) if words.size else -1
         silent = words[1 : 1 + count] if 0 <= count < words.size else None
-        if silent is None or (np.diff(silent) <= 0).any() or not ((silent >= 0) & (silent < agents)).all():
+        if silent is None or (np.diff(silent) <= 0).any() or not np.isin(silent, agents).all():
             raise Unfit("a sum whose list of silent agents cannot be")
-        value = words[1 + count :]
-        return cls(value.copy() if value.size else None, silent.tolist())
+        value, nobody = words[1 + count :], count == len(agents)
+        if nobody and value.size:
+            raise Unfit("a sum in which nobody speaks, and numbers")
+        if not nobody and value.size != size:
+            raise Unfit(lengths(value.size, size))
+        return cls(None if nobody else value.copy(), silent.tolist())
 
     def whole(self, tree: Tree) -> Partial:
         """Return the total as it goes down: with all who are not in it, also those outside the tree."""
@@ -157,6 +160,13 @@ class Partial:
             return None
         absent = set(self.silent)
         return Total(self.value, tuple(i for i in range(agents) if i not in absent))
+
+
+def check(outgoing: Mapping[int, Integers | None], size: int) -> None:
+    """Refuse vectors of this process that have another length; RunError."""
+    for i, vector in outgoing.items():
+        if vector is not None and vector.size != size:
+            raise RunError(f"agent {i} gives {lengths(vector.size, size)}")
 
 
 def lengths(found: int, expected: int) -> str:

@@ -37,6 +37,16 @@ def test_a_tree_spans_its_graph_breadth_first_from_near_the_centre(spec: str) ->
     assert tree.children.tolist() == [found.degree(i) - (i != tree.root) for i in sorted(graph)]
 
 
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_branch_is_all_that_hangs_on_an_agent(spec: str) -> None:
+    graph = load_topology(spec, seed=4)
+    tree = spanning_tree(nx.disjoint_union(graph, nx.empty_graph(1)), {len(graph)})
+    assert tree is not None
+    downwards = nx.DiGraph([(int(tree.parent[i]), i) for i in tree.agents if i != tree.root])
+    for i in tree.agents:
+        assert sorted(tree.branch(i)) == sorted({i} | nx.descendants(downwards, i))
+
+
 def test_the_order_in_which_edges_are_given_makes_no_difference() -> None:
     graph = load_topology("erdos-renyi:25:0.2", seed=1)
     stream = np.random.default_rng(0)

@@ -53,6 +53,25 @@ def test_sums_go_on_without_a_lost_agent_and_are_one(
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
+def test_an_agent_may_be_lost_before_its_first_figures(tmp_path: Path) -> None:
+    """Its test error is that of the zero vector; losses of the network are means over the records of the others."""
+    ended = faulty("kill:2:0", tmp_path / "run", *TREE, "--topology", "path:3", *CONTINUE)
+    assert (ended.code, ended.messages) == (0, []), ended.err
+    folder = read_run(tmp_path / "run")
+    assert folder.summary is not None
+    *others, gone = folder.summary["per_agent"]
+    assert (gone["lost_at"], gone["releases"]) == (0, 0)
+    rows = np.genfromtxt(tmp_path / "run" / "metrics.csv", delimiter=",", names=True)
+    network, first, second, lost = rows[-4:]
+    assert np.isnan(lost["train_loss"])
+    assert 0.0 < lost["test_error"] == gone["test_error"] < 1.0
+    counts = [entry["records"] for entry in others]
+    mean = np.average([first["train_loss"], second["train_loss"]], weights=counts)
+    assert network["train_loss"] == pytest.approx(mean) == folder.summary["train_loss"]
+    assert network["objective"] == pytest.approx(first["objective"] + second["objective"])
+    assert run_command_line(["report", str(tmp_path / "run"), "-o", str(tmp_path / "report.html")]) == 0
+
+
 def figures_of(folder: Path) -> dict[tuple[int, int], list[str]]:
     """Test error, norm of the gap to the consensus and loss of every agent's model, by round and agent."""
     lines = [line.split(",") for line in (folder / "metrics.csv").read_text().splitlines()]

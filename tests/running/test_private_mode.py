@@ -121,11 +121,11 @@ def watch_transport() -> list[float]:
         return exchange(self, outgoing, round)
 
     def reducing(
-        self: LocalTransport, outgoing: Mapping[int, Integers | None], trees: Trees, round: int
+        self: LocalTransport, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
     ) -> Total | None:
         for vector in outgoing.values():
             moved.extend([] if vector is None else vector.astype(float).tolist())
-        return reduce(self, outgoing, trees, round)
+        return reduce(self, outgoing, trees, round, size)
 
     def collecting(self: LocalTransport, rows: Matrix) -> Matrix:
         moved.extend(rows.ravel().tolist())

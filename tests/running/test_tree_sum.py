@@ -9,11 +9,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from admmnet.errors import RunError
 from admmnet.graph.tree import spanning_tree
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.transport.local import LocalTransport
 from tests.interrupted_runs import Place, assert_same, write_people
 from tests.people_runs import summary_of
+from tests.tree_sum import TreeSum
 
 TREE = {"algorithm": "tests.tree_sum:TreeSum"}
 
@@ -68,13 +70,13 @@ def test_charges_are_on_the_disk_before_anything_is_summed(
 ) -> None:
     real, rounds = LocalTransport.reduce, list[int]()
 
-    def watched(self: LocalTransport, outgoing: Any, trees: Any, round: int) -> Any:
+    def watched(self: LocalTransport, outgoing: Any, trees: Any, round: int, size: int) -> Any:
         files = sorted((place.folder / "run" / "ledger").iterdir())
         assert len(files) == len(outgoing) == 4
         for file in files:
             assert file.read_text().count('"event"') == round + 1
         rounds.append(round)
-        return real(self, outgoing, trees, round)
+        return real(self, outgoing, trees, round, size)
 
     monkeypatch.setattr(LocalTransport, "reduce", watched)
     place.whole("run", **TREE, seed=None)
@@ -117,6 +119,14 @@ def test_a_round_whose_graph_falls_apart_is_void(place: Place) -> None:
     rows = rows_of(folder)
     network = rows[rows["agent"] == -1]
     assert network["bytes_sent"][1] == network["bytes_sent"][3] < network["bytes_sent"][4]
+
+
+def test_a_vector_of_another_length_than_the_method_says_is_refused(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TreeSum, "sum_size", 3)
+    with pytest.raises(RunError, match=r"tree-sum gives .* of shape \(4,\) .* sum_size says, 3"):
+        place.whole("run", **TREE)
 
 
 def test_a_refused_agent_is_left_out_of_the_sum(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

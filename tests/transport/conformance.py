@@ -261,7 +261,7 @@ def sum_rounds(
         outgoing = {i: part_of(round, i, size) if speak(round, i) else None for i in transport.agents}
         before = {i: None if vector is None else vector.tobytes() for i, vector in outgoing.items()}
         tree = trees(round)
-        total = transport.reduce(outgoing, lambda lost, tree=tree: None if lost else tree, round)  # type: ignore[misc]
+        total = transport.reduce(outgoing, lambda lost, tree=tree: None if lost else tree, round, size)  # type: ignore[misc]
         speaking = [i for i in sorted(graph) if speak(round, i)]
         if tree is None or not speaking:
             assert total is None
@@ -321,7 +321,8 @@ def sums_and_exchanges_take_turns(world: World) -> None:
     for round in range(30):
         for _ in range((round * 5 + world.rank * 11) % 9):  # processes run ahead of each other by turns
             ballast = ballast @ ballast / 60.0
-        total = transport.reduce({i: part_of(round, i) for i in transport.agents}, lambda lost: tree, round)
+        outgoing = {i: part_of(round, i) for i in transport.agents}
+        total = transport.reduce(outgoing, lambda lost: tree, round, 5)
         assert total is not None
         assert total.value.tolist() == exact_total(part_of(round, i) for i in graph)
         exchange_rounds(transport, graph, lambda t, i, round=round: spoken_at(round, i), 1)  # type: ignore[misc]
@@ -335,7 +336,8 @@ def long_sums(world: World) -> None:
     transport, tree = world.connect(graph), spanning_tree(graph)
     for round in range(2):
         vectors = {i: np.full(60_000 + round, 2**62 + i, dtype=np.int64) for i in graph}
-        total = transport.reduce({i: vectors[i] for i in transport.agents}, lambda lost: tree, round)
+        outgoing = {i: vectors[i] for i in transport.agents}
+        total = transport.reduce(outgoing, lambda lost: tree, round, 60_000 + round)
         assert total is not None
         assert set(total.value.tolist()) == set(exact_total(v[:1] for v in vectors.values()))
         assert total.value.size == 60_000 + round

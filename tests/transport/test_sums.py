@@ -56,6 +56,7 @@ class Process:
         self.killed = self.ended = self.finished = False
         self.error: BaseException | None = None
         self.totals: list[Total | None] = []
+        self.reasons: list[str] = []
         self.gone: dict[int, int] = {}
         self.watchers.append(lambda process, round: self.gone.update({process: round}))
         owners = [(i,) for i in sorted(network.graph)]
@@ -72,7 +73,7 @@ class Process:
             for round in range(ROUNDS):
                 self._pause(None)  # computing: frames are not looked at
                 part = {self.rank: vector(self.rank, round) if (self.rank + round) % 7 else None}
-                self.totals.append(self.sums.reduce(part, partial(self.network.tree, round)))
+                self.totals.append(self.sums.reduce(part, partial(self.network.tree, round), 3))
             self.finished = True
             self.wait(lambda: {p.rank for p in self.network.processes if not p.finished} - self.lost.keys())
         except Killed:
@@ -104,6 +105,7 @@ class Process:
     def lose(self, process: int, reason: str) -> None:
         if process in self.lost:
             return
+        self.reasons += [reason] * (process != self.rank)
         for peer in self.around:
             self.send(peer, Kind.OBITUARY, origin=process)
         if process == self.rank:
@@ -134,17 +136,11 @@ def vector(agent: int, round: int) -> Integers:
 
 
 class Recorded(Process):
-    """Keeps why it gave up others; ``spoil`` changes what it sends itself."""
+    """What it sends is changed by ``spoil``."""
 
     def __init__(self, network: Network, rank: int) -> None:
         super().__init__(network, rank)
-        self.reasons: list[str] = []
         self.spoil: Callable[[Kind, Integers], Integers] = lambda kind, words: words
-
-    def lose(self, process: int, reason: str) -> None:
-        if process not in self.lost and process != self.rank:
-            self.reasons.append(reason)
-        super().lose(process, reason)
 
     def send(self, peer: int, kind: Kind, **fields: Any) -> None:
         if kind in (Kind.UP, Kind.DOWN):
@@ -243,6 +239,7 @@ class Network:
 
 def check(network: Network) -> int:
     """Check what those have that went on; return how many sums lack somebody."""
+    assert not [why for process in network.processes for why in process.reasons if "sent" in why]
     survivors = [process for process in network.processes if process.finished and not process.killed]
     living = nx.Graph(network.graph.subgraph([process.rank for process in survivors]))
     # where one neighbour has given up the other, as where a cable is cut, each part goes on by itself
@@ -320,28 +317,57 @@ IMPOSSIBLE: dict[str, Callable[[Integers], Any]] = {
     "a stranger is silent": lambda words: [words[0], 1, 5, *words[2:]],
     "a negative agent": lambda words: [words[0], 1, -(2**63), *words[2:]],
     "twice silent": lambda words: [words[0], 2, 1, 1, *words[2:]],
+    "all silent, and numbers": lambda words: [words[0], 3, 0, 1, 2, *words[-3:]],
+    "some speak, and no numbers": lambda words: [words[0], 0],
 }
+
+
+def path_of(size: int, liar: int) -> tuple[list[Recorded], Recorded]:
+    """Processes on a path, one of which will lie."""
+    network = Network(0)
+    network.graph, network.left = nx.path_graph(size), 0
+    network.graphs = [network.graph] * ROUNDS
+    network.under_way = {(i, j): deque() for i, j in network.graph.to_directed().edges}
+    processes = [Recorded(network, rank) for rank in range(size)]
+    network.processes = list(processes)
+    return processes, processes[liar]
 
 
 @pytest.mark.parametrize("kind", [Kind.UP, Kind.DOWN])
 @pytest.mark.parametrize("how", IMPOSSIBLE)
 def test_who_sends_what_is_no_sum_is_lost_and_named(how: str, kind: Kind) -> None:
     """A leaf's part, or the total of the root: on a path of three the others go on without."""
-    network = Network(0)
-    network.graph, network.left = nx.path_graph(3), 0
-    network.graphs = [network.graph] * ROUNDS
-    network.under_way = {(i, j): deque() for i, j in network.graph.to_directed().edges}
-    processes = [Recorded(network, rank) for rank in range(3)]
-    network.processes = list(processes)
-    liar = processes[0 if kind is Kind.UP else 1]
+    processes, liar = path_of(3, 0 if kind is Kind.UP else 1)
     liar.spoil = lambda at, words: IMPOSSIBLE[how](words) if at is kind and len(liar.totals) == 2 else words
-    network.run()
+    liar.network.run()
     assert liar.killed
     blamed = [reason for process in processes for reason in process.reasons if "sent" in reason]
     assert blamed
-    told = "numbers in place of 3" if how in ("longer", "shorter") else "list of silent agents cannot be"
+    lengths = ("longer", "shorter", "some speak, and no numbers")
+    told = "numbers in place of 3" if how in lengths else "list of silent agents cannot be"
+    if how == "all silent, and numbers" and kind is Kind.DOWN:
+        told = "a sum in which nobody speaks, and numbers"
     assert all(f"{'agent' if kind is Kind.UP else 'process'} {liar.rank} sent" in reason for reason in blamed)
     assert any(told in reason for reason in blamed), blamed
+
+
+FRAMING: dict[str, Callable[[Integers], Any]] = {
+    "a silent agent of another branch": lambda words: [words[0], 1, 0, *words[2:]],
+    "its parent is silent": lambda words: [words[0], 1, 3, *words[2:]],
+    "another length, through who is silent": lambda words: [words[0], 0, 7],
+}
+
+
+@pytest.mark.parametrize("how", FRAMING)
+def test_who_hands_on_a_lie_is_not_blamed_for_it(how: str) -> None:
+    """The end of a path of five lies in the round in which its parent, agent 3, is silent; it finds out and stays."""
+    processes, liar = path_of(5, 4)
+    liar.spoil = lambda at, words: FRAMING[how](words) if at is Kind.UP and len(liar.totals) == 4 else words
+    liar.network.run()
+    assert [process.killed for process in processes] == [False, False, False, False, True]
+    blamed = [reason for process in processes for reason in process.reasons if "sent" in reason]
+    assert len(blamed) == 1
+    assert blamed[0].startswith("agent 4 sent")
 
 
 def test_vectors_of_two_lengths_in_one_process_are_refused() -> None:
@@ -351,7 +377,7 @@ def test_vectors_of_two_lengths_in_one_process_are_refused() -> None:
     with pytest.raises(
         RunError, match=r"agent 1 gives 4 numbers in place of 3: it does not run the same model"
     ):
-        transport.reduce(parts, lambda lost: spanning_tree(graph, lost), 0)
+        transport.reduce(parts, lambda lost: spanning_tree(graph, lost), 0, 3)
 
 
 @settings(max_examples=200, deadline=None)
@@ -359,10 +385,12 @@ def test_vectors_of_two_lengths_in_one_process_are_refused() -> None:
 def test_any_numbers_are_a_sum_or_refused(values: list[int], agents: int) -> None:
     words = np.array(values, dtype=np.int64)
     try:
-        found = Partial.read(words, agents)
+        found = Partial.read(words, 3, np.arange(agents))
     except Unfit:
         return
     assert found.words.tolist() == values
     total = found.total(agents)
     assert (total is None) == (found.value is None)
-    assert total is None or set(total.agents) == set(range(agents)) - set(found.silent)
+    speaking = set(range(agents)) - set(found.silent)
+    assert (total is None) == (not speaking)
+    assert total is None or (set(total.agents) == speaking and total.value.shape == (3,))

@@ -18,7 +18,7 @@ import numpy as np
 from admmnet.errors import RunError
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport import Trees
-from admmnet.transport.sweep import Partial, Sweep, Unfit, lengths
+from admmnet.transport.sweep import Partial, Sweep, Unfit, check
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.wire import Kind, integers, payload_of_integers
 from admmnet.types import Integers, Total
@@ -53,19 +53,16 @@ class Sums:
     ) -> None:
         self._member, self._channel, self._sweep = member, channel, sweep
         self._around, self._graph, self._lost = around, graph, lost
-        self._turn, self._length = 0, 0
+        self._everybody = np.arange(len(graph))
+        self._turn, self._size = 0, 0
         self._done: Done | None = None
         member.watchers.append(lambda process, round: self._give(self._around))
 
-    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees) -> Total | None:
+    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, size: int) -> Total | None:
         """See ``Transport.reduce``. A void round is a sum in which nobody speaks, so that all know of it."""
         member, turn = self._member, self._turn
-        self._turn += 1
-        try:
-            own = Partial.of((i for i, vector in outgoing.items() if vector is not None), outgoing)
-        except Unfit as unfit:
-            raise RunError(str(unfit)) from None
-        self._length = 0 if own.value is None else own.value.size
+        check(outgoing, size)
+        self._turn, self._size = turn + 1, size
         ups = member.mailbox.begin(("up", self._channel), turn)
         downs = member.mailbox.begin(("down", self._channel), turn)
         begun, found = len(member.lost), None
@@ -115,7 +112,7 @@ class Sums:
                 member.wait(partial(missing, place))
                 if over():
                     return None
-                if not self._join(found, place, ups):
+                if not self._join(found, place, tree, ups):
                     return None
             if piece.above is not None:
                 payload = _message(attempt, found)
@@ -130,10 +127,11 @@ class Sums:
         told = self._told(downs)
         return None if told is None else (told[0], told[1], takers)
 
-    def _join(self, found: Partial, place: tuple[int, int], ups: Box) -> bool:
-        """Take in the sum of a piece elsewhere; its process is lost if that is none."""
+    def _join(self, found: Partial, place: tuple[int, int], tree: Tree, ups: Box) -> bool:
+        """Take in the sum of a branch from elsewhere; its process is lost if it is none, or not of that branch."""
+        words = integers(ups[place] or b"")[1:]
         try:
-            found.join(Partial.read(integers(ups[place] or b"")[1:], len(self._graph)))
+            found.join(Partial.read(words, self._size, tree.branch(place[1])))
         except Unfit as unfit:
             self._member.lose(place[0], f"agent {place[1]} sent {unfit}")
             return False
@@ -144,9 +142,7 @@ class Sums:
         for place in sorted(downs):
             words = integers(downs[place] or b"")
             try:
-                found = Partial.read(words[1:], len(self._graph))
-                if self._length and found.value is not None and found.value.size != self._length:
-                    raise Unfit(lengths(found.value.size, self._length))
+                found = Partial.read(words[1:], self._size, self._everybody)
                 return int(words[0]), found, self._around
             except Unfit as unfit:
                 del downs[place]

@@ -124,10 +124,12 @@ class ZmqTransport(Hosting):
             vectors | {place[1]: numbers(sent) for place in expected if (sent := box.get(place)) is not None}
         )
 
-    def reduce(self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int) -> Total | None:
+    def reduce(
+        self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
+    ) -> Total | None:
         """See ``Transport.reduce``; where agents are lost on the way, all that go on have the same total."""
         self._member.round = round
-        return self._sums.reduce(outgoing, trees)
+        return self._sums.reduce(outgoing, trees, size)
 
     def reject(self, agent: int, fault: str) -> None:
         """See ``Transport.reject``: a neighbour's process is lost, and ``on_loss`` decides what that means."""

@@ -49,3 +49,27 @@ def test_a_rank_that_fails_ends_all(
         return
     assert not (tmp_path / "run" / "summary.json").exists()
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+
+
+LIE = """
+import sys
+import numpy as np
+from admmnet.cli import run_command_line
+from admmnet.transport import open_world
+from admmnet.transport.sweep import Partial
+words = Partial.words.fget
+if open_world("mpi").rank == int(sys.argv[1]):
+    Partial.words = property(lambda self: np.append(words(self), 7))
+sys.exit(run_command_line(["run", *sys.argv[2:]]))
+"""
+
+
+@pytest.mark.parametrize(("rank", "who"), [(2, "agent 2"), (1, "process 1")])
+def test_a_rank_whose_sums_are_none_is_named(rank: int, who: str, tmp_path: Path) -> None:
+    """A leaf's part, or the total of the root, has a number too many."""
+    words = "--algorithm tests.tree_sum:TreeSum --topology path:3 --seed 0 --rounds 2 --quiet -o"
+    ended = mpirun(3, "-c", LIE, str(rank), *words.split(), str(tmp_path / "run"), deadline=QUICK)
+    assert ended.code == 3
+    assert f"admmnet: {who} gives " in ended.err
+    assert "it does not run the same model" in ended.err
+    assert "internal error" not in ended.err

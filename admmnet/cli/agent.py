@@ -81,12 +81,15 @@ def agent(
     _check_plain(network, plain=plain)
     try:
         world = open_agent(network, number, settings, secret_file, parent)
-        progress = Progress(shown=not quiet and not as_json and sys.stderr.isatty())
+        told = not quiet and not as_json
+        progress = Progress(shown=told and sys.stderr.isatty(), advising=told)
         with progress:
             result = run(
                 settings,
                 world=world,
-                on_start=progress.start if report is None else lambda plan: _send(report, {"start": True}),
+                on_start=progress.start
+                if report is None
+                else lambda plan: _send(report, {"start": True, "advice": plan.advice}),
                 on_round=progress.advance
                 if report is None
                 else lambda round, error: _send(report, {"round": round, "error": error}),
@@ -98,7 +101,7 @@ def agent(
         if report is not None and isinstance(error, RunEnded):
             sys.exit(error.exit_code)  # the starter hears why from its source
         raise
-    tell(result, quiet=quiet, as_json=as_json)
+    tell(result, quiet=quiet, as_json=as_json, told=progress.told)
 
 
 def agent_settings(config: str | None, flags: Mapping[str, Any], network: Network) -> RunConfig:

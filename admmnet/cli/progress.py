@@ -1,7 +1,8 @@
-"""One progress bar, on rank 0, where standard error is a terminal."""
+"""What is said before a run, and one progress bar, on rank 0, where standard error is a terminal."""
 
 from __future__ import annotations
 
+import sys
 from math import isnan
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,13 +14,18 @@ if TYPE_CHECKING:
 class Progress:
     """Bar over rounds with the consensus' test error beside it; nothing at all unless shown."""
 
-    def __init__(self, *, shown: bool) -> None:
-        self._shown = shown
+    def __init__(self, *, shown: bool, advising: bool = False) -> None:
+        self._shown, self._advising = shown, advising
+        self.told: tuple[str, ...] = ()
         self._bar: Any = None
         self._task: Any = None
 
     def start(self, plan: Plan) -> None:
-        """Show the bar."""
+        """Say what is worth knowing before the run, and show the bar."""
+        if self._advising:
+            self.told = plan.advice
+            for note in self.told:
+                print(f"note: {note}", file=sys.stderr, flush=True)
         if not self._shown:
             return
         from rich.console import Console

@@ -33,6 +33,7 @@ def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debu
     from admmnet.running.loop import run as run_settings
 
     quiet = quiet or world.rank > 0
-    with Progress(shown=not quiet and not as_json and sys.stderr.isatty()) as bar:
+    told = not quiet and not as_json
+    with Progress(shown=told and sys.stderr.isatty(), advising=told) as bar:
         result = run_settings(settings, world=world, on_start=bar.start, on_round=bar.advance, debug=debug)
-    tell(result, quiet=quiet, as_json=as_json)
+    tell(result, quiet=quiet, as_json=as_json, told=bar.told)

@@ -172,8 +172,8 @@ def output_flags(function: Callable[..., None]) -> Callable[..., None]:
     return click.option("--quiet", is_flag=True, help="print nothing but errors")(as_json(debug(function)))
 
 
-def tell(result: RunResult, *, quiet: bool, as_json: bool) -> None:
-    """Print a finished run."""
+def tell(result: RunResult, *, quiet: bool, as_json: bool, told: Collection[str] = ()) -> None:
+    """Print a finished run, less the notes that were told before it."""
     if quiet:
         return
     if as_json:
@@ -181,7 +181,7 @@ def tell(result: RunResult, *, quiet: bool, as_json: bool) -> None:
         return
     from admmnet.cli.tables import print_run
 
-    print_run(result.summary, result.folder)
+    print_run(result.summary, result.folder, told)
 
 
 def given_in(flags: Mapping[str, Any]) -> dict[str, Any]:

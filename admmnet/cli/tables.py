@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import ROUND_CEILING, Context
 from io import StringIO
 from pathlib import Path
@@ -26,7 +26,7 @@ FEW = 40
 
 def console() -> Console:
     """Console on standard output; wide enough for a table when it is no terminal."""
-    return Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 120, highlight=False, emoji=False)
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -64,16 +64,17 @@ def table(title: str, *columns: str) -> Table:
     return grid
 
 
-def print_run(summary: Mapping[str, Any], folder: Path) -> None:
-    """Print the closing table of a run or a baseline, and where everything lies; notes to standard error."""
+def print_run(summary: Mapping[str, Any], folder: Path, told: Collection[str] = ()) -> None:
+    """Print the closing table of a run or a baseline, and where everything lies; further notes to standard error."""
     _tell_run(console(), summary, folder)
     for note in summary["notes"]:
-        print(f"note: {note}", file=sys.stderr)
+        if note not in told:
+            print(f"note: {note}", file=sys.stderr)
 
 
 def run_text(summary: Mapping[str, Any], folder: Path) -> str:
     """Return the closing table as text, notes included."""
-    out = Console(file=StringIO(), width=120, highlight=False)
+    out = Console(file=StringIO(), width=120, highlight=False, emoji=False)
     _tell_run(out, summary, folder)
     assert isinstance(out.file, StringIO)
     return "".join([out.file.getvalue(), *(f"note: {note}\n" for note in summary["notes"])])

@@ -166,8 +166,8 @@ class ConsensusMethod(Method):
     def average_noise(self) -> float:
         """Noise in the agents' average gradient if each spent its budget on one release, over G: eq. (64)."""
         agents = self.averaged()
-        alone = math.hypot(*(self.noise_norm(i, 1) for i in agents)) / len(agents)
-        return alone / self.loss.lipschitz()
+        alone = math.hypot(*(self.noise_norm(i, 1) for i in agents))
+        return alone / sum(self.weight(i) for i in agents) / self.loss.lipschitz()
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Say before the run where so few records at this budget cannot be expected to beat the larger class."""

@@ -36,7 +36,7 @@ class MomentSettings(MethodSettings):
         "auto",
         "algorithm",
         "ridge of ssp over the norm of its noise; auto: 0.75",
-        within="[0, 1e+09]",
+        within="(0, 1e+09]",
         tunable=True,
     )
 
@@ -108,7 +108,9 @@ class SSP(SumMethod):
         first, second = moments(total.value, self.grid, width, self.size // width)
         budgets = sum(1.0 / (2.0 * self.facts.nominal[i]) for i in total.agents)
         noise = SENSITIVITY * math.sqrt(budgets * width)
-        least = float(self.settings.ridge) * noise + float(self.settings.regularisation) * self.records
+        least = float(self.settings.ridge) * noise + float(self.settings.regularisation) * sum(
+            self.facts.counts[i] for i in total.agents
+        )
         values, vectors = np.linalg.eigh(second)
         solved = (first @ vectors / (np.maximum(values, 0.0) + least)) @ vectors.T
         found: Vector = solved.ravel()

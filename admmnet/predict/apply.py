@@ -205,7 +205,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         "error": {
             "consensus": consensus,
             "mean": float(np.mean(errors)),
-            "std": float(np.std(errors)),
+            "std": float(np.std(errors)) if len(set(errors)) > 1 else 0.0,
         },
         "majority_error": None if task == "real" else constant_figure(task, y),
         "log_loss": None,

@@ -88,7 +88,7 @@ def ylabel(name: str, runs: Sequence[Series], *, several: bool) -> str:
         (metric,) = metrics
         return {"error": "test error in %", None: "test error"}.get(metric, "mean squared test error")
     if name == "loss":
-        return "training loss in nats" if metrics == {"error"} else "training loss"
+        return "training loss"
     if several:
         return "median gap (2-norm)" if name == "gap" else "largest epsilon spent"
     part = "" if runs[0].part is None else f" (agent {runs[0].part})"

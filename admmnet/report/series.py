@@ -46,7 +46,7 @@ def _tells(entry: Mapping[str, Any]) -> bool:
 
 def _joined(at: object, releases: object) -> str:
     if type(at) is int:
-        return f"joined in round {at}" if at else "core"
+        return f"from round {at}" if at else "core"
     return "relay" if releases else "listened"
 
 
@@ -61,7 +61,7 @@ class Figures:
     releases, bytes_sent : ndarray
         So far; bytes of payload.
     train_loss, objective, consensus_gap : ndarray or None
-        Loss in nats, objective, 2-norm of the distance from the consensus; None in private runs.
+        Mean loss, objective, 2-norm of the distance from the consensus; None in private runs.
     virtual_seconds : ndarray or None
         Of the virtual clock, None without one.
     """

@@ -62,6 +62,8 @@ class Plan:
         What is simulated.
     notes : tuple of str
         To be shown once.
+    advice : tuple of str
+        Those of them that are worth knowing before the run: the method's.
     """
 
     config: RunConfig
@@ -73,6 +75,7 @@ class Plan:
     accounts: Mapping[int, AccountFile]
     faults: FaultModel | None
     notes: tuple[str, ...]
+    advice: tuple[str, ...] = ()
 
     @property
     def loss(self) -> Loss:
@@ -139,10 +142,11 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     hosts = len({str(name) for name in world.gather(platform.node()) if name is not None})
     drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
     drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone
-    notes = (*_notes(config, data), *method.notes(drowned), *_host_notes(hosts))
+    advice = method.notes(drowned)
+    notes = (*_notes(config, data), *advice, *_host_notes(hosts))
     if faults is not None:
         notes += tuple(faults.notes())
-    return Plan(config, graph, data, holders, method, agents, accounts, faults, notes)
+    return Plan(config, graph, data, holders, method, agents, accounts, faults, notes, advice)
 
 
 class Public(NamedTuple):
@@ -235,8 +239,8 @@ def _only_gaussian(method: Method, agent: int, target: Target, account: AccountF
     if other:
         raise RequestError(
             f"the account {account.path} was opened by a plan of Gaussian noise alone and adds up mu^2, which "
-            f"{', '.join(other)} of {method.settings.algorithm!r} has none of: name another folder with --account, or "
-            "take an algorithm whose noise is Gaussian (noisy-gd, ssp)"
+            f"{', '.join(other)} of {method.settings.algorithm!r} has none of: name another folder with --account, "
+            "whose epsilon comes on top of this one's, or take an algorithm whose noise is Gaussian (noisy-gd, ssp)"
         )
 
 

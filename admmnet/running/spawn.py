@@ -50,6 +50,7 @@ class Started:
 
     config: RunConfig
     graph: nx.Graph
+    advice: tuple[str, ...]
 
     @property
     def rounds(self) -> int:
@@ -88,9 +89,9 @@ def run_spawned(
         config = replace(config, out=str(default_folder(config.algorithm)))
     folder = Path(str(config.out if config.resume is None else config.resume))
 
-    def start() -> None:
+    def start(advice: Sequence[str]) -> None:
         if on_start is not None:
-            on_start(Started(load_config(folder / "config.toml"), graph))
+            on_start(Started(load_config(folder / "config.toml"), graph, tuple(advice)))
 
     with _private_folder() as private:
         starter = Starter(_commands(config, graph, private, debug=debug), config, start, on_round)
@@ -167,7 +168,7 @@ class Starter:
     """One an agent; ``--parent`` and ``--report`` are added."""
     config: RunConfig
     """Deadlines, and what a loss means."""
-    start: Callable[[], None]
+    start: Callable[[Sequence[str]], None]
     """Called when the first agent starts its first round."""
     on_round: Callable[[int, float], None] | None
     """Called once a round, when the first agent has it behind it."""
@@ -234,7 +235,7 @@ class Starter:
 
     def _end(self, number: int, selector: selectors.BaseSelector, reports: int) -> None:
         """Pass a signal on to every agent and wait; whoever has not ended by the deadline is killed."""
-        self.start, self.on_round = (lambda: None), None
+        self.start, self.on_round = (lambda advice: None), None
         self._signal(number)
         self._deadline, self._terminated = time.monotonic() + self.config.shutdown_deadline, True
         try:
@@ -279,7 +280,7 @@ class Starter:
             event = json.loads(line)
             if "start" in event and not self._started:
                 self._started = True
-                self.start()
+                self.start(event.get("advice", ()))
             elif "round" in event and event["round"] > self._round:
                 self._round = event["round"]
                 if self.on_round is not None:

@@ -115,7 +115,7 @@ def summarise(
         "metric": "error" if data.target is None else "mean-squared-error",
         "test_error": {
             "mean": finite(float(errors.mean())),
-            "std": finite(float(errors.std())),
+            "std": finite(float(errors.std()) if (errors != errors[0]).any() else 0.0),
             "consensus": finite(float(observer.network[0])),
             **{name: finite(value) for name, value in further.items()},
             "records": TEST_RECORDS if len(data.y_test) else None,

@@ -11,9 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from admmnet.cli import run_command_line
+from admmnet import read_run
+from admmnet.cli import run_command_line, tables
+from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
+from admmnet.running.plan import Plan
 
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
 
@@ -321,3 +324,34 @@ def test_a_made_topology_is_run(people: str, tmp_path: Path, admmnet: Admmnet) -
     )
     assert summary["agents"] == 3
     assert summary["topology"] == path
+
+
+def test_advice_comes_before_the_run_and_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before: list[str] = []
+    start = Progress.start
+
+    def watched(self: Progress, plan: Plan) -> None:
+        start(self, plan)
+        before.append(capsys.readouterr().err)
+
+    monkeypatch.setattr(Progress, "start", watched)
+    few = ("--agents", "20", "--epsilon", "0.05", "--rounds", "1", "--test-fraction", "0.98", "--seed", "0")
+    assert run_command_line(("run", *few, "-o", str(tmp_path / "run"))) == 0
+    assert before[0].count("noise is expected to drown") == 1
+    after = capsys.readouterr()
+    assert "drown" not in after.err + after.out
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    assert sum("drown" in note for note in summary["notes"]) == 1
+
+
+def test_names_with_colons_are_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("--topology", "ring:100", "--rounds", "1", "--algorithm", "admm", "--seed", "0")
+    assert run_command_line(("run", *words, "-o", str(tmp_path / "run"))) == 0
+    assert "ring:100, 1 rounds" in capsys.readouterr().out
+    # :100: is the name of one
+    table = tables.run_text(
+        read_run(tmp_path / "run").summary | {"topology": "erdos-renyi:100:0.5"}, tmp_path
+    )
+    assert "erdos-renyi:100:0.5" in table

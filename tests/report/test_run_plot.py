@@ -107,7 +107,7 @@ def test_several_runs_are_drawn_legibly(width: Any, folders: dict[str, Path]) ->
     figure = plot_run(*(folders[kind] for kind in kinds), width=width)
     assert cut_or_overlapping(figure) == []
     words = {words for words, _ in boxes(figure)}
-    assert {"test error in %", "training loss in nats", "median gap (2-norm)"} <= words
+    assert {"test error in %", "training loss", "median gap (2-norm)"} <= words
 
 
 def test_the_check_sees_overlaps_and_cut_words(folders: dict[str, Path]) -> None:

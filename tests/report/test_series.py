@@ -117,7 +117,7 @@ def test_who_is_core_who_joined_and_who_only_listened(tmp_path: Path) -> None:
     for run in found.values():
         assert run.summary is not None
         words.append(joining({entry["agent"]: entry for entry in run.summary["per_agent"]}))
-    at, passed, heard = "joined in round 1", "relay", "listened"
+    at, passed, heard = "from round 1", "relay", "listened"
     assert words[0] == dict(enumerate([heard, "core", passed, "core", passed, passed, "core", heard]))
     assert words[1] == dict(enumerate([at, "core", at, "core", at, at, "core", at]))
     assert joining({0: {"joined_at": 0}, 1: {"joined_at": 0}}) == joining({0: {}}) == {}

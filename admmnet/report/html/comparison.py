@@ -66,7 +66,7 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
         ("Error of the average", [_error(run, "consensus") for run in runs]),
         ("Error of single agents, mean", [_error(run, "mean") for run in runs]),
         ("The same, standard deviation", [_error(run, "std") for run in runs]),
-        ("Training loss (nats)", [figure(real(run.said("train_loss"))) for run in runs]),
+        ("Training loss", [figure(real(run.said("train_loss"))) for run in runs]),
         ("Bytes sent", [_bytes(run) for run in runs]),
         ("Wall time (s)", [figure(real(run.said("seconds", "total"))) for run in runs]),
     ]

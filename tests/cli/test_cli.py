@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from admmnet import read_run
 from admmnet.cli import run_command_line, tables
 from admmnet.cli.progress import Progress
 from admmnet.config.run_config import own_settings
@@ -350,8 +349,6 @@ def test_names_with_colons_are_no_pictures(tmp_path: Path, capsys: pytest.Captur
     words = ("--topology", "ring:100", "--rounds", "1", "--algorithm", "admm", "--seed", "0")
     assert run_command_line(("run", *words, "-o", str(tmp_path / "run"))) == 0
     assert "ring:100, 1 rounds" in capsys.readouterr().out
-    # :100: is the name of one
-    table = tables.run_text(
-        read_run(tmp_path / "run").summary | {"topology": "erdos-renyi:100:0.5"}, tmp_path
-    )
+    summary = json.loads((tmp_path / "run/summary.json").read_text())  # :100: is the name of one
+    table = tables.run_text(summary | {"topology": "erdos-renyi:100:0.5"}, tmp_path)
     assert "erdos-renyi:100:0.5" in table

@@ -60,10 +60,15 @@ OTHERS: dict[str, tuple[Mechanism, int]] = {
 }
 
 
+def short_of(name: str) -> float:
+    """How far a plan may stay below its promise: discrete noise leaves a share of delta to kappa, (P11)."""
+    return 1e-4 if name in ("gradient-sums", "moments") else 1e-6
+
+
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_gaussian_events_show_a_good_part_of_what_is_proven(name: str) -> None:
     found = audited(*GAUSSIAN[name])
-    assert found.proven == pytest.approx(4.0, rel=1e-4)
+    assert found.proven == pytest.approx(4.0, rel=short_of(name))
     assert found.lower_gaussian is not None
     assert found.holds, found
     assert found.lower_gaussian > (0.15 if TIMES == 1 else 0.6) * found.proven
@@ -93,7 +98,7 @@ def _halve(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_half_the_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _halve(monkeypatch)
     found = audited(*GAUSSIAN[name])
-    assert found.proven == pytest.approx(4.0, rel=1e-4)  # the ledger knows nothing of it
+    assert found.proven == pytest.approx(4.0, rel=short_of(name))  # the ledger knows nothing of it
     assert not found.holds, found
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -80,11 +78,9 @@ def test_what_is_not_connected_has_no_tree() -> None:
     assert (alone.root, alone.agents) == (0, (0,))
 
 
-def test_a_hundred_thousand_agents_take_seconds() -> None:
-    graph = nx.random_regular_graph(4, 100_000, seed=1)
-    begin = time.perf_counter()
-    tree = spanning_tree(graph)
-    assert time.perf_counter() - begin < 10.0
+@pytest.mark.timeout(60)  # half a second on an idle core; hours if it were quadratic
+def test_a_hundred_thousand_agents_have_a_flat_tree() -> None:
+    tree = spanning_tree(nx.random_regular_graph(4, 100_000, seed=1))
     assert tree is not None
     assert len(tree.agents) == 100_000
     assert tree.depth.max() < 20

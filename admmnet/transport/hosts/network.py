@@ -37,6 +37,8 @@ class Peer:
     """Where its neighbours reach it: ``tcp://HOST:PORT`` or ``ipc://PATH``."""
     public_key: str | None = None
     """Z85, 40 letters; None without CURVE."""
+    identity: str | None = None
+    """Public half of its signing key; None in networks of older versions."""
 
     @property
     def exposed(self) -> bool:

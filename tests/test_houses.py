@@ -12,7 +12,18 @@ import pytest
 PACKAGE = Path(__file__).resolve().parents[1] / "admmnet"
 FOUNDATION = {"errors", "types", "rng", "version", "settings", "registry"}
 ORDER = (
-    *("identity", "solvers", "privacy", "graph", "data", "holder", "methods", "transport", "faults", "config"),
+    *(
+        "identity",
+        "solvers",
+        "privacy",
+        "graph",
+        "data",
+        "holder",
+        "methods",
+        "transport",
+        "faults",
+        "config",
+    ),
     *("running", "estimators", "auditing", "predict", "report", "experiments", "papers", "cli"),
 )
 """Lowest first, as docs/contributing.md lists them."""

@@ -16,6 +16,7 @@ from admmnet.transport.zmq.wire import (
     HEADER,
     LIMIT,
     REASONS,
+    SPEAKING,
     BadFrame,
     Frame,
     Kind,
@@ -73,6 +74,7 @@ def frames(draw: st.DrawFn) -> Frame:
         sequence=draw(st.integers(0, 2**64 - 1)),
         acknowledged=draw(st.integers(0, 2**64 - 1)),
         payload=payload,
+        words=draw(st.binary(max_size=80)) if kind in SPEAKING else b"",
     )
 
 
@@ -92,7 +94,7 @@ def refused(data: bytes) -> str | None:
 def test_round_trip_is_bit_for_bit(frame: Frame) -> None:
     data = encode(frame)
     assert decode(data) == frame
-    assert len(data) == HEADER + len(frame.payload)
+    assert len(data) == HEADER + len(frame.payload) + len(frame.words)
     if frame.kind in WITH_NUMBERS:
         arrived = numbers(decode(data).payload)
         assert arrived.dtype == np.float64
@@ -163,6 +165,7 @@ def patched(place: int, value: bytes, data: bytes = DATA) -> bytes:
     return sealed(data[:place] + value + data[place + len(value) :])
 
 
+SIGNED = encode(FRAME._replace(words=b"signed"))
 SILENCE = encode(Frame(Kind.SILENCE, LINK, 3))
 LENGTH = HEADER - 8
 
@@ -177,13 +180,16 @@ LENGTH = HEADER - 8
         (patched(LENGTH, struct.pack("<I", 16)), "trailing"),
         (patched(LENGTH, struct.pack("<I", 2**32 - 1)), "oversized"),
         (patched(0, b"HTTP"), "magic"),
-        (patched(4, b"\x02"), "version"),
+        (patched(4, b"\x01"), "version"),
         (patched(5, b"\x00"), "kind"),
         (patched(5, b"\x63"), "kind"),
         (patched(6, b"\x02"), "dtype"),
         (patched(6, b"\x07"), "dtype"),
         (patched(7, b"\x01"), "reserved"),
-        (patched(26, b"\x01"), "reserved"),
+        (patched(26, b"\x01"), "truncated"),
+        (patched(26, b"\x05", SIGNED), "trailing"),
+        (patched(26, b"\x0e\x00", SIGNED), "truncated"),
+        (sealed(patched(26, b"\x01", encode(Frame(Kind.BYE, LINK, 3))) + b"\0"), "words"),
         (DATA[:-1] + b"\x01", "checksum"),
         (sealed(patched(LENGTH, struct.pack("<I", 23))[:-1]), "payload"),
         (sealed(patched(LENGTH, struct.pack("<I", 8), SILENCE) + bytes(8)), "payload"),
@@ -208,7 +214,15 @@ def test_deep_json_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [{"round": 2**31}, {"channel": 2**16}, {"sender": -1}, {"origin": 2**32}, {"sequence": -1}]
+    "bad",
+    [
+        {"round": 2**31},
+        {"channel": 2**16},
+        {"sender": -1},
+        {"origin": 2**32},
+        {"sequence": -1},
+        {"words": bytes(2**16)},
+    ],
 )
 def test_fields_out_of_range_are_not_sent(bad: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="no frame can carry this"):

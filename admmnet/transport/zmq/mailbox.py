@@ -20,6 +20,8 @@ MOST = 50_000
 
 Topic = tuple[str, int]
 """What turns are counted of: ("round", "up", "down" or "collect", channel), or ("gather", 0)."""
+Box = dict[tuple[int, int], Frame]
+"""Frames of one turn, by (sender, origin); the sender of what travels from neighbour to neighbour is -1."""
 
 _TOPICS = {Kind.VECTOR: "round", Kind.SILENCE: "round", Kind.ROWS: "collect", Kind.SHARE: "gather"}
 _TOPICS |= {Kind.UP: "up", Kind.DOWN: "down"}
@@ -63,7 +65,7 @@ class Mailbox:
         self.counts = {str(verdict): 0 for verdict in COUNTED}
         self._first: dict[Topic, int] = {}  # the oldest turn of a topic that is not over
         self._begun: dict[Topic, int] = {}
-        self._boxes: dict[tuple[Topic, int], dict[tuple[int, int], bytes | None]] = {}
+        self._boxes: dict[tuple[Topic, int], Box] = {}
         # of every topic and sender: turn to the number of frames kept
         self._turns: dict[tuple[Topic, int], dict[int, int]] = {}
         self._kept = dict.fromkeys(identities, 0)
@@ -115,20 +117,19 @@ class Mailbox:
         # what travels has come from its origin, whoever passed it on
         key = (-1 if travels else peer, frame.origin)
         if key in box and frame.kind is Kind.UP:  # of a later attempt at the same sum
-            box[key] = frame.payload
+            box[key] = frame
             return Verdict.EARLY if self._begun.get(topic) != turn else Verdict.NOW
         if key in box:
             return Verdict.KNOWN if travels else Verdict.DUPLICATE
-        box[key] = None if frame.kind is Kind.SILENCE else frame.payload
+        box[key] = frame
         turns[turn] = turns.get(turn, 0) + 1
         self._kept[peer] += 1
         return Verdict.NOW if self._begun.get(topic) == turn else Verdict.EARLY
 
-    def begin(self, topic: Topic, turn: int) -> dict[tuple[int, int], bytes | None]:
+    def begin(self, topic: Topic, turn: int) -> Box:
         """Wait for a turn from now on, later than every turn before it.
 
-        What is returned fills with what comes: (sender, origin) to payload, None for silence. The sender of what
-        travels from neighbour to neighbour is -1.
+        What is returned fills with what comes.
         """
         self._advance(topic, turn)
         self._begun[topic] = turn

@@ -131,7 +131,7 @@ class Membership(Session):
         others = set(range(self.size)) - {self.rank}
         self.wait(lambda: {q for q in others if (-1, q) not in box and q not in self.lost})
         self.mailbox.finish(topic, turn)
-        return {q: box.get((-1, q)) for q in others}
+        return {q: box[-1, q].payload if (-1, q) in box else None for q in others}
 
     def _serve(self, seconds: float) -> None:
         self.take(seconds)

@@ -102,7 +102,7 @@ class Session(ABC):
     def pass_on(self, frame: Frame) -> None:
         """Send to all other neighbours what one has sent."""
         place = {"channel": frame.channel, "origin": frame.origin, "round": frame.round}
-        self.spread(frame.kind, besides=frame.sender, **place, payload=frame.payload)
+        self.spread(frame.kind, besides=frame.sender, **place, payload=frame.payload, words=frame.words)
 
     def greet(self, peer: int) -> None:
         """Introduce this process to a neighbour."""

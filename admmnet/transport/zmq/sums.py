@@ -19,11 +19,10 @@ from admmnet.errors import RunError
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport import Trees
 from admmnet.transport.sweep import Partial, Sweep, Unfit, check
+from admmnet.transport.zmq.mailbox import Box
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.wire import Kind, integers, payload_of_integers
 from admmnet.types import Integers, Total
-
-Box = dict[tuple[int, int], bytes | None]
 
 
 @dataclass
@@ -104,7 +103,7 @@ class Sums:
             return bool(downs) or len(member.lost) != attempt
 
         def missing(place: tuple[int, int]) -> set[int]:
-            return set() if over() or _is_of(ups.get(place), attempt) else {place[0]}
+            return set() if over() or (place in ups and _is_of(ups[place].payload, attempt)) else {place[0]}
 
         for piece in sweep.pieces:
             found = Partial.of(piece.agents, outgoing)
@@ -129,7 +128,7 @@ class Sums:
 
     def _join(self, found: Partial, place: tuple[int, int], tree: Tree, ups: Box) -> bool:
         """Take in the sum of a branch from elsewhere; its process is lost if it is none, or not of that branch."""
-        words = integers(ups[place] or b"")[1:]
+        words = integers(ups[place].payload)[1:]
         try:
             found.join(Partial.read(words, self._size, tree.branch(place[1])))
         except Unfit as unfit:
@@ -140,7 +139,7 @@ class Sums:
     def _told(self, downs: Box) -> tuple[int, Partial, Sequence[int]] | None:
         """Total that another process has; the process is lost if it is none."""
         for place in sorted(downs):
-            words = integers(downs[place] or b"")
+            words = integers(downs[place].payload)
             try:
                 found = Partial.read(words[1:], self._size, self._everybody)
                 return int(words[0]), found, self._around
@@ -176,6 +175,6 @@ def _message(attempt: int, found: Partial) -> bytes:
     return payload_of_integers(np.concatenate([[attempt], found.words]))
 
 
-def _is_of(payload: bytes | None, attempt: int) -> bool:
+def _is_of(payload: bytes, attempt: int) -> bool:
     """Whether a message has come that belongs to an attempt, or is none at all."""
-    return payload is not None and (len(payload) < 8 or int(integers(payload[:8])[0]) == attempt)
+    return len(payload) < 8 or int(integers(payload[:8])[0]) == attempt

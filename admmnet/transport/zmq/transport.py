@@ -120,9 +120,9 @@ class ZmqTransport(Hosting):
         expected, lost = [(q, j) for q, agents in self._from.items() for j in agents], member.lost
         member.wait(lambda: {q for q, j in expected if (q, j) not in box and q not in lost})
         member.mailbox.finish(topic, turn)
-        return self._deliver(
-            vectors | {place[1]: numbers(sent) for place in expected if (sent := box.get(place)) is not None}
-        )
+        sent = {j: box[q, j] for q, j in expected if (q, j) in box}
+        spoken = {j: numbers(frame.payload) for j, frame in sent.items() if frame.kind is Kind.VECTOR}
+        return self._deliver(vectors | spoken)
 
     def reduce(
         self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int

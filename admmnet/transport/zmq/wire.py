@@ -1,4 +1,4 @@
-"""Frames between processes: a fixed header and a payload of raw float64 or int64 or JSON (docs/hosts.md, "Wire").
+"""Frames between processes: a header, a payload of raw float64 or int64 or JSON, words (docs/hosts.md, "Wire").
 
 Pure: bytes in, values out. Nothing is unpickled, and whatever arrives, ``decode`` returns a frame or raises
 ``BadFrame`` with a named reason.
@@ -16,13 +16,14 @@ import numpy as np
 
 from admmnet.types import Integers, Vector
 
-MAGIC, VERSION = b"ADMM", 1
+MAGIC, VERSION = b"ADMM", 2
 LIMIT = 2**28
 """Largest frame in bytes: 33 million numbers."""
 NO_LINK = bytes(16)
 """Link id of HELLO, the only frame before both ends know each other's nonce."""
 
-# magic, version, kind, dtype, 0, link, channel, 0, sender, origin, round, sequence, acknowledged, length, checksum
+# magic, version, kind, dtype, 0, link, channel, length of words, sender, origin, round, sequence, acknowledged,
+# length of payload, checksum
 _FIELDS = struct.Struct("<4sBBBB16sHHIIiQQI")
 _CHECKSUM = struct.Struct("<I")
 HEADER = _FIELDS.size + _CHECKSUM.size
@@ -55,9 +56,11 @@ _DTYPE = (
     | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.OBITUARY, Kind.ABORT), JSON)
 )
 _KINDS = {int(kind): kind for kind in Kind}
+SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT)
+"""Kinds with words: whose origin signs what it says."""
 REASONS = (
     *("truncated", "magic", "version", "oversized", "trailing"),
-    *("checksum", "kind", "dtype", "reserved", "payload"),
+    *("checksum", "kind", "dtype", "reserved", "payload", "words"),
 )
 """Why bytes are refused, in the order of the tests."""
 
@@ -90,17 +93,20 @@ class Frame(NamedTuple):
     """Sequence up to which the sender has received the receiver's frames."""
     payload: bytes = b""
     """Float64 or int64 in little-endian order, or UTF-8 JSON, or nothing, as the kind says."""
+    words: bytes = b""
+    """Signature of the origin of a SHARE, ROWS, OBITUARY or ABORT, receipt of a VECTOR or SILENCE; below 2^16 bytes."""
 
 
 def encode(frame: Frame) -> bytes:
     """Bytes of a frame; a field out of range is a ValueError, callers check what comes from outside."""
-    place = (frame.link, frame.channel, 0, frame.sender, frame.origin, frame.round)
+    place = (frame.link, frame.channel, len(frame.words), frame.sender, frame.origin, frame.round)
     end = (frame.sequence, frame.acknowledged, len(frame.payload))
     try:
         head = _FIELDS.pack(MAGIC, VERSION, frame.kind, _DTYPE[frame.kind], 0, *place, *end)
     except struct.error as error:
         raise ValueError(f"no frame can carry this: {error}") from None
-    return b"".join((head, _CHECKSUM.pack(zlib.crc32(frame.payload, zlib.crc32(head))), frame.payload))
+    body = frame.payload + frame.words
+    return b"".join((head, _CHECKSUM.pack(zlib.crc32(body, zlib.crc32(head))), body))
 
 
 def decode(data: bytes, limit: int = LIMIT) -> Frame:
@@ -114,32 +120,36 @@ def decode(data: bytes, limit: int = LIMIT) -> Frame:
     if len(data) < HEADER:
         raise BadFrame("truncated")
     fields = _FIELDS.unpack_from(data)
-    magic, version, kind, dtype, zero, link, channel, zeros, sender, origin = fields[:10]
+    magic, version, kind, dtype, zero, link, channel, spoken, sender, origin = fields[:10]
     round, sequence, acknowledged, length = fields[10:]
     if magic != MAGIC:
         raise BadFrame("magic")
     if version != VERSION:  # another version may lay out the rest differently
         raise BadFrame("version")
-    if len(data) > limit or HEADER + length > limit:
+    end = HEADER + length
+    whole = end + spoken
+    if len(data) > limit or whole > limit:
         raise BadFrame("oversized")
-    if len(data) != HEADER + length:
-        raise BadFrame("truncated" if len(data) < HEADER + length else "trailing")
-    payload = data[HEADER:]
+    if len(data) != whole:
+        raise BadFrame("truncated" if len(data) < whole else "trailing")
     (checksum,) = _CHECKSUM.unpack_from(data, _FIELDS.size)
-    if zlib.crc32(payload, zlib.crc32(data[: _FIELDS.size])) != checksum:
+    if zlib.crc32(data[HEADER:], zlib.crc32(data[: _FIELDS.size])) != checksum:
         raise BadFrame("checksum")
     known = _KINDS.get(kind)
     if known is None:
         raise BadFrame("kind")
     if dtype != _DTYPE[known]:
         raise BadFrame("dtype")
-    if zero or zeros:
+    if zero:
         raise BadFrame("reserved")
     if dtype in (FLOAT64, INT64) and length % 8:
         raise BadFrame("payload")
     if (dtype == NOTHING and length) or (dtype == JSON and not length):
         raise BadFrame("payload")
-    return Frame(known, link, sender, channel, origin, round, sequence, acknowledged, payload)
+    if spoken and known not in SPEAKING:
+        raise BadFrame("words")
+    place = (sender, channel, origin, round, sequence, acknowledged)
+    return Frame(known, link, *place, payload=data[HEADER:end], words=data[end:])
 
 
 def numbers(payload: bytes) -> Vector:

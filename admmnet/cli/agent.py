@@ -26,6 +26,8 @@ from admmnet.errors import RequestError, RunError
 from admmnet.graph.specs import is_random
 
 if TYPE_CHECKING:
+    from admmnet.identity.keys import Identity
+    from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.hosts.network import Network
     from admmnet.transport.zmq.transport import ZmqWorld
 
@@ -65,6 +67,7 @@ def agent(
     from admmnet.cli.progress import Progress
     from admmnet.running.folder import default_folder, part_name
     from admmnet.running.loop import run
+    from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
 
     network = read_network(network_file)
@@ -77,7 +80,7 @@ def agent(
         private, seconds = Path(network_file).parent, settings.shutdown_deadline
         threading.Thread(target=_mourn, args=(parent, private, seconds), daemon=True).start()
     check_mode(settings)
-    secret_file = _secret(network, network_file, number, secret)
+    secret_file = secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
     _check_plain(network, plain=plain)
     try:
         world = open_agent(network, number, settings, secret_file, parent)
@@ -155,17 +158,12 @@ def _resumed(given: Mapping[str, Any], network: Network) -> RunConfig:
 
 
 def open_agent(
-    network: Network, number: int, settings: RunConfig, secret: Path | None, parent: int | None
+    network: Network, number: int, settings: RunConfig, secret: Path, parent: int | None
 ) -> ZmqWorld:
     """Connect an agent to its neighbours."""
     from admmnet.running.handshake import public_settings
-    from admmnet.transport.hosts.keys import read_keys
 
-    keys = None if secret is None else read_keys(secret, number)
-    if keys is not None and keys.public != network.peers[number].public_key:
-        raise RequestError(
-            f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
-        )
+    keys, identity = own_secrets(network, number, secret)
     from admmnet.running.faults import schedule_of
     from admmnet.transport.zmq.membership import Membership
     from admmnet.transport.zmq.sockets import Deadlines
@@ -180,6 +178,7 @@ def open_agent(
             settings, schedule=None if schedule is None else schedule.digest, digests=parent is None
         ),
         keys=keys,
+        identity=identity,
         deadlines=Deadlines(
             connect=settings.connect_deadline,
             heartbeat=settings.heartbeat_deadline,
@@ -191,6 +190,26 @@ def open_agent(
         shared_folder=parent is not None,
     )
     return ZmqWorld(member)
+
+
+def own_secrets(network: Network, number: int, secret: Path) -> tuple[Keys | None, Identity]:
+    """Secrets of an agent from its key file; those whose public halves the network file does not list are refused."""
+    from admmnet.transport.hosts.keys import read_secrets
+    from admmnet.transport.hosts.network import UPGRADE
+
+    secrets, listed = read_secrets(secret, number), network.peers[number]
+    if secrets.identity is None:
+        raise RequestError(f"{secret} has no table [identity], as in older versions: {UPGRADE}")
+    if secrets.keys is None and network.curve:
+        raise RequestError(
+            f"{secret} has no table [key], which curve = true needs: append this file to the old one"
+        )
+    public = None if secrets.keys is None else secrets.keys.public
+    if (network.curve and public != listed.public_key) or secrets.identity.public != listed.identity:
+        raise RequestError(
+            f"{secret} is not the key that the network file lists for agent {number}: one of them is of another network"
+        )
+    return secrets.keys if network.curve else None, secrets.identity
 
 
 def _check_plain(network: Network, *, plain: bool) -> None:
@@ -206,16 +225,6 @@ def _check_plain(network: Network, *, plain: bool) -> None:
         f"admmnet: warning: --plain: messages go over the network ({where}) without encryption or authentication",
         file=sys.stderr,
     )
-
-
-def _secret(network: Network, network_file: str, number: int, secret: str | None) -> Path | None:
-    from admmnet.transport.hosts.keys import secret_path
-
-    if not network.curve:
-        if secret is not None:
-            raise RequestError("--secret would not be used: the network file has curve = false")
-        return None
-    return secret_path(Path(network_file).parent, number) if secret is None else Path(secret)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

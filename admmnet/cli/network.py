@@ -1,9 +1,11 @@
-"""admmnet network init."""
+"""admmnet network init | rotate | revoke."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,8 @@ import click
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    from admmnet.transport.hosts.keys import Keys
-    from admmnet.transport.hosts.network import Network
+    from admmnet.transport.hosts.keys import Secrets
+    from admmnet.transport.hosts.network import Network, Peer
 
 FIRST_PORT = 5570
 _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]+))?")
@@ -21,7 +23,7 @@ _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0
 
 @click.group(no_args_is_help=False)
 def network() -> None:
-    """Make the network file and the keys of agents on several hosts (docs/hosts.md)."""
+    """Make the network file and the keys of agents on several hosts (docs/hosts.md, docs/members.md)."""
 
 
 @network.command()
@@ -46,26 +48,121 @@ def network() -> None:
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="seed of a random graph (default: 0)"
 )
-@click.option("--plain", is_flag=True, help="no keys: whoever watches the network reads and forges messages")
+@click.option("--plain", is_flag=True, help="no CURVE keys: whoever watches the network reads messages")
 def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: bool) -> None:
-    """Write DIR/network.toml and one key pair an agent for the graph TOPOLOGY (file or spec).
+    """Write DIR/network.toml and one key file an agent for the graph TOPOLOGY (file or spec).
 
     Line i of the hosts file is the host of agent i; lines may repeat.
     """
     from admmnet.graph import load_topology
     from admmnet.graph.specs import check_seed
-    from admmnet.transport.hosts.keys import Keys
     from admmnet.transport.hosts.network import Peer, make_network
 
     check_seed("--seed", topology, seed)
     graph = load_topology(topology, seed=seed)
     addresses = addresses_of(hosts, len(graph), port)
-    keys = [] if plain else [Keys.fresh() for _ in addresses]
-    peers = [Peer(i, address, None if plain else keys[i].public) for i, address in enumerate(addresses)]
+    made = [renewed(Peer(i, address), curve=not plain) for i, address in enumerate(addresses)]
+    peers, secrets = [peer for peer, _ in made], {i: secrets for i, (_, secrets) in enumerate(made)}
     name = Path(topology).name if Path(topology).exists() else topology
-    made = make_network(name, graph.edges(), peers, curve=not plain, topology_seed=seed, source=str(hosts))
-    write_folder(made, keys, out)
-    _tell(made, out)
+    network = make_network(name, graph.edges(), peers, curve=not plain, topology_seed=seed, source=str(hosts))
+    write_folder(network, secrets, out)
+    _tell(network, out)
+
+
+_FILE = click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+_AGENTS = click.option(
+    "--agent",
+    "agents",
+    type=click.IntRange(min=0),
+    multiple=True,
+    metavar="I",
+    help="this agent; may be repeated",
+)
+_OUT = click.option(
+    "--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write"
+)
+
+
+@network.command()
+@_FILE
+@_AGENTS
+@click.option("--keep-curve", is_flag=True, help="new signing keys alone; the CURVE keys stay")
+@_OUT
+def rotate(file: Path, agents: tuple[int, ...], keep_curve: bool, out: Path) -> None:
+    """Write DIR/network.toml with new keys for all agents, or some, of the network FILE; between runs.
+
+    Their signing keys of before stay listed as former ones, so that earlier run folders still verify.
+    """
+    from admmnet.transport.hosts.network import read_network
+
+    _renew(read_network(file, older=True), file, agents, out, lost=False, keep_curve=keep_curve)
+
+
+@network.command()
+@_FILE
+@_AGENTS
+@_OUT
+def revoke(file: Path, agents: tuple[int, ...], out: Path) -> None:
+    """As rotate, for agents whose secrets others may have: what their keys have signed proves nothing any more.
+
+    Earlier run folders still verify, and `admmnet ledger verify --network` says whose keys in them were revoked.
+    """
+    from admmnet.transport.hosts.network import read_network
+
+    if not agents:
+        raise RequestError("name the agents whose keys others may have: --agent I, which may be repeated")
+    _renew(read_network(file), file, agents, out, lost=True)
+
+
+def renewed(peer: Peer, *, curve: bool) -> tuple[Peer, Secrets]:
+    """An agent with new keys, and its secrets; without ``curve`` the CURVE key stays as it is."""
+    from admmnet.identity.keys import Identity
+    from admmnet.transport.hosts.keys import Keys, Secrets
+
+    keys, identity = Keys.fresh() if curve else None, Identity.fresh()
+    key = peer.public_key if keys is None else keys.public
+    return replace(peer, public_key=key, identity=identity.public), Secrets(keys, identity)
+
+
+def _renew(
+    network: Network, file: Path, agents: Sequence[int], out: Path, *, lost: bool, keep_curve: bool = False
+) -> None:
+    """Write a network again, with new keys for some agents (none named: all); those of before are listed."""
+    from admmnet.transport.hosts.network import make_network
+
+    secrets: dict[int, Secrets]
+    count = len(network.peers)
+    if agents and max(agents) >= count:
+        raise RequestError(f"--agent {max(agents)}: {file} has the agents 0 to {count - 1}")
+    chosen = sorted(set(agents)) or list(range(count))
+    peers, secrets = list(network.peers), {}
+    for i in chosen:
+        old = peers[i]
+        before = () if old.identity is None else (old.identity,)
+        lists = (
+            replace(old, revoked=old.revoked + before) if lost else replace(old, former=old.former + before)
+        )
+        peers[i], secrets[i] = renewed(lists, curve=network.curve and not keep_curve)
+    made = make_network(
+        network.topology,
+        network.edges,
+        peers,
+        curve=network.curve,
+        topology_seed=network.topology_seed,
+        source=str(file),
+    )
+    write_folder(made, secrets, out)
+    print(
+        f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents; those of before are "
+        + ("revoked" if lost else "former")
+    )
+    print("next, when no run is under way:")
+    print("  copy network.toml to every host: who still has the old one is refused")
+    if network.curve and keep_curve:
+        print("  append each new key file to its agent's own: cat new.secret.toml >> agent-00I.secret.toml")
+        print("  (from an own [identity] of before in it, take that table out first)")
+    else:
+        print("  replace the key files of these agents on their hosts; delete them here then")
 
 
 def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
@@ -108,41 +205,39 @@ def _parse(hosts: Path, number: int, line: str) -> tuple[str, int | None]:
     return match["host"], int(match["port"]) if match["port"] else None
 
 
-def write_folder(network: Network, keys: list[Keys], out: Path) -> None:
-    """Write network.toml and the key files into a new or empty folder: keys are never replaced."""
-    from admmnet.transport.hosts.keys import secret_path, write_keys
+def write_folder(network: Network, secrets: Mapping[int, Secrets], out: Path) -> None:
+    """Write network.toml and key files into a new or empty folder: keys are never replaced."""
+    from admmnet.transport.hosts.keys import secret_path, write_secrets
     from admmnet.transport.hosts.network import write_network
 
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise RequestError(f"the folder {out} is not empty: name another one with --out")
-        if keys:
-            (out / "keys").mkdir(mode=0o700)
+        (out / "keys").mkdir(mode=0o700)
     except OSError as error:
         raise RequestError(f"cannot make the folder {out}: {error.strerror}") from None
     write_network(network, out / "network.toml")
-    for agent, pair in enumerate(keys):
-        write_keys(secret_path(out, agent), agent, pair)
+    for agent, own in secrets.items():
+        write_secrets(secret_path(out, agent), agent, own)
 
 
 def _tell(network: Network, out: Path) -> None:
     from admmnet.transport.hosts.keys import secret_path
 
-    curve, width = network.curve, max(len(peer.address) for peer in network.peers)
+    width = max(len(peer.address) for peer in network.peers)
     print(f"{out / 'network.toml'}: {len(network.peers)} agents, {len(network.edges)} edges")
-    print(f"  agent  {'address':<{width}}  neighbours{'' if not network.curve else '  secret key'}")
+    print(f"  agent  {'address':<{width}}  neighbours  key file")
     for peer in network.peers:
         around = ",".join(map(str, network.neighbours(peer.agent)))
-        key = str(secret_path(out, peer.agent)) if network.curve else ""
-        print(f"  {peer.agent:<5}  {peer.address:<{width}}  {around:<10}  {key}".rstrip())
+        print(f"  {peer.agent:<5}  {peer.address:<{width}}  {around:<10}  {secret_path(out, peer.agent)}")
     print("next:")
-    secrets = ", and to each host its own agents' secret keys" if curve else ""
-    print(f"  copy network.toml to every host{secrets}")
-    if curve:
-        print("  never copy the others' secrets; delete them here when they are where they belong")
-    secret = " --secret agent-00I.secret.toml" if network.curve else ""
-    print(f"  on the host of agent I: admmnet agent --id I --network network.toml{secret} --data ... -o DIR")
+    print("  copy network.toml to every host, and to each host its own agents' key files")
+    print("  never copy the others' key files; delete them here when they are where they belong")
+    print(
+        "  on the host of agent I: admmnet agent --id I --network network.toml --secret agent-00I.secret.toml "
+        "--data ... -o DIR"
+    )
     if network.exposed:
         print(
             f"admmnet: warning: --plain: agent {network.exposed[0].agent} ({network.exposed[0].address}) and others "

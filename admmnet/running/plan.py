@@ -319,11 +319,28 @@ def rehearse(
 
 
 def _counts(world: World, owners: Sequence[Sequence[int]], holders: Holders) -> dict[int, int]:
-    """n_i of all agents, each by its owner's word; of this process's agents as their holders count them."""
+    """n_i of all agents, each by its owner's word; of this process's agents as their holders count them.
+
+    Weights and sums use them: nobody is believed to hold more than the network file allows it.
+    """
     mine = {i: holder.counts[member] for i, (holder, member) in holders.items()}
-    return gather_owned(
+    counts = gather_owned(
         world, owners, mine, lambda i, n: type(n) is int and 1 <= n <= MOST_RECORDS, "number of records"
     )
+    peers = () if world.network is None else world.network.peers
+
+    def allowed() -> None:
+        for peer, agents in zip(peers, owners, strict=True):
+            said = sum(counts[i] for i in agents)
+            if peer.records is not None and said > peer.records:
+                raise RequestError(
+                    f"agent {agents[0]} says that it holds {said} records, more than the {peer.records} that the "
+                    f"network file allows it: raise records of agent {agents[0]} there, at every host, or leave it out"
+                )
+
+    if peers:
+        run_on_all(world, allowed)
+    return counts
 
 
 def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:

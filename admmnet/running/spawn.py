@@ -128,9 +128,15 @@ def _terminating() -> Iterator[None]:
 
 def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool) -> list[list[str]]:
     """Command line of every agent; what it needs to read lies in the private folder."""
+    from admmnet.identity.keys import Identity
+    from admmnet.transport.hosts.keys import Secrets, secret_path, write_secrets
     from admmnet.transport.hosts.network import Peer, make_network, write_network
 
-    peers = [Peer(i, f"ipc://{private / f'agent-{i}'}") for i in graph]
+    identities = {i: Identity.fresh() for i in graph}
+    secret_path(private, 0).parent.mkdir(mode=0o700)
+    for i, identity in identities.items():
+        write_secrets(secret_path(private, i), i, Secrets(None, identity))
+    peers = [Peer(i, f"ipc://{private / f'agent-{i}'}", identity=own.public) for i, own in identities.items()]
     topology, seed = config.topology or "schedule", config.topology_seed or 0
     network = make_network(topology, graph.edges(), peers, curve=False, topology_seed=seed)
     write_network(network, private / "network.toml")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from admmnet.graph.tree import Tree
+    from admmnet.identity.keys import Identity
+    from admmnet.transport.hosts.network import Network
     from admmnet.transport.layout import Layout
     from admmnet.types import Integers, Matrix, Total, Vector
 
@@ -42,6 +44,14 @@ class World(Protocol):
     """Whether all processes write one run folder; else each has a folder of its own."""
     graph: nx.Graph | None
     """The network that the processes were started for, where they know of one."""
+
+    @property
+    def network(self) -> Network | None:
+        """Its network file, which lists a signing key a process."""
+
+    @property
+    def identity(self) -> Identity | None:
+        """Signing key of this process, as that file lists it."""
 
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
+    from admmnet.identity.keys import Identity
+    from admmnet.transport.hosts.network import Network
     from admmnet.types import Integers, Matrix, Total
 
 
@@ -23,6 +25,8 @@ class LocalWorld:
     rank, size, name = 0, 1, "local"
     shared_folder = True
     graph = None
+    network: Network | None = None
+    identity: Identity | None = None
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value in a list, as JSON would carry it."""

@@ -10,7 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import networkx as nx
 import numpy as np
@@ -21,6 +21,10 @@ from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
 from admmnet.transport.layout import Hosting
 from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
+
+if TYPE_CHECKING:
+    from admmnet.identity.keys import Identity
+    from admmnet.transport.hosts.network import Network
 
 SPINS = 20
 """Tests of a pending operation before the first pause."""
@@ -64,6 +68,8 @@ class MPIWorld:
     name = "mpi"
     shared_folder = True
     graph = None
+    network: Network | None = None
+    identity: Identity | None = None
 
     def __init__(self) -> None:
         self._comm = MPI.COMM_WORLD

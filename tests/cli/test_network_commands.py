@@ -12,12 +12,13 @@ import pytest
 
 from admmnet import RequestError, RunConfig, load_topology
 from admmnet.cli import run_command_line
-from admmnet.cli.agent import agent_settings
+from admmnet.cli.agent import agent_settings, own_secrets
 from admmnet.cli.network import addresses_of
 from admmnet.config.toml import to_toml
+from admmnet.identity.keys import Identity
 from admmnet.running.handshake import public_settings
 from admmnet.settings import settings_in
-from admmnet.transport.hosts.keys import Keys, read_keys, secret_path, write_keys
+from admmnet.transport.hosts.keys import Keys, Secrets, read_secrets, secret_path, write_secrets
 from admmnet.transport.hosts.network import read_network
 from tests.transport.test_network_file import plain
 
@@ -70,6 +71,16 @@ def init(tmp_path: Path, *words: str) -> tuple[int, Path]:
     return run_command_line(["network", "init", *words, "--hosts", str(hosts), "-o", str(out)]), out
 
 
+def publics(out: Path, agents: int) -> tuple[list[str | None], list[str | None]]:
+    """Public keys that belong to the key files in a folder."""
+    files = [read_secrets(secret_path(out, i), i) for i in range(agents)]
+    pairs = [(own.keys, own.identity) for own in files]
+    return (
+        [None if keys is None else keys.public for keys, _ in pairs],
+        [None if identity is None else identity.public for _, identity in pairs],
+    )
+
+
 def test_init_writes_a_network_and_a_key_pair_an_agent(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,8 +91,9 @@ def test_init_writes_a_network_and_a_key_pair_an_agent(
     assert (network.topology, network.curve) == ("path:3", True)
     addresses = ["tcp://alpha:5570", "tcp://beta:5570", "tcp://alpha:5571"]
     assert [peer.address for peer in network.peers] == addresses
-    secrets = [read_keys(secret_path(out, i), i) for i in range(3)]
-    assert [keys.public for keys in secrets] == [peer.public_key for peer in network.peers]
+    keys, signing = publics(out, 3)
+    assert keys == [peer.public_key for peer in network.peers]
+    assert signing == [peer.identity for peer in network.peers]
     assert {path.name for path in out.rglob("*") if path.is_file()} == {
         "network.toml",
         *(f"agent-00{i}.secret.toml" for i in range(3)),
@@ -90,7 +102,9 @@ def test_init_writes_a_network_and_a_key_pair_an_agent(
     shown = capsys.readouterr()
     assert shown.err == ""
     assert all(peer.address in shown.out for peer in network.peers)
-    assert not any(keys.secret in shown.out + (out / "network.toml").read_text() for keys in secrets)
+    for i in range(3):
+        for secret in tomllib.loads(secret_path(out, i).read_text()).values():
+            assert secret["secret"] not in shown.out + (out / "network.toml").read_text()
     # the same folder again would replace keys that others hold
     assert init(tmp_path, "path:3")[0] == 2
     assert "is not empty" in capsys.readouterr().err
@@ -124,7 +138,7 @@ def test_init_without_keys_warns_where_messages_leave_the_machine(
     network = read_network(out / "network.toml")
     assert not network.curve
     assert [peer.agent for peer in network.exposed] == [1]
-    assert not (out / "keys").exists()
+    assert publics(out, 2) == ([None, None], [peer.identity for peer in network.peers])
 
 
 @pytest.mark.parametrize("words", [["path:9"], ["no-such:3"], ["path:1"], ["missing.edges"]])
@@ -132,6 +146,79 @@ def test_init_refuses_what_is_no_network(words: list[str], tmp_path: Path) -> No
     write_hosts(tmp_path, "a", "b", "c")
     assert init(tmp_path, *words)[0] == 2
     assert not (tmp_path / "net").exists()
+
+
+# admmnet network rotate, revoke
+
+
+def change(*words: str) -> int:
+    return run_command_line(["network", *words])
+
+
+def test_new_keys_leave_those_of_before_in_the_list(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_hosts(tmp_path, "alpha", "beta", "gamma")
+    _, out = init(tmp_path, "path:3")
+    first = read_network(out / "network.toml")
+    a, b, c = (str(tmp_path / name) for name in "abc")
+    assert change("rotate", str(out / "network.toml"), "--agent", "1", "-o", a) == 0
+    second = read_network(Path(a) / "network.toml")
+    assert second.peers[1].former == (first.peers[1].identity,)
+    assert second.peers[1].public_key != first.peers[1].public_key
+    assert [second.peers[i] for i in (0, 2)] == [first.peers[i] for i in (0, 2)]
+    assert second.edges == first.edges
+    assert [path.name for path in (Path(a) / "keys").iterdir()] == ["agent-001.secret.toml"]
+    own = read_secrets(secret_path(Path(a), 1), 1)
+    assert own.keys is not None
+    assert own.identity is not None
+    assert (own.keys.public, own.identity.public) == (second.peers[1].public_key, second.peers[1].identity)
+    assert change("revoke", a + "/network.toml", "--agent", "1", "-o", b) == 0
+    third = read_network(Path(b) / "network.toml")
+    assert third.peers[1].former == second.peers[1].former
+    assert third.peers[1].revoked == (second.peers[1].identity,)
+    assert change("rotate", b + "/network.toml", "--keep-curve", "-o", c) == 0
+    fourth = read_network(Path(c) / "network.toml")
+    assert [peer.public_key for peer in fourth.peers] == [peer.public_key for peer in third.peers]
+    assert not {peer.identity for peer in fourth.peers} & {peer.identity for peer in third.peers}
+    assert publics(Path(c), 3) == ([None] * 3, [peer.identity for peer in fourth.peers])
+    assert "when no run is under way" in capsys.readouterr().out
+    for words, message in [
+        (("rotate", a + "/network.toml", "--agent", "3", "-o", "d"), "has the agents 0 to 2"),
+        (("rotate", a + "/network.toml", "-o", b), "is not empty"),
+        (("revoke", a + "/network.toml", "-o", "d"), "name the agents"),
+        (("rotate", a + "/none.toml", "-o", "d"), "there is no network file"),
+    ]:
+        assert change(*words) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_an_older_network_file_is_given_signing_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_hosts(tmp_path, "alpha", "beta")
+    _, out = init(tmp_path, "path:2")
+    before, file = read_network(out / "network.toml"), out / "network.toml"
+    file.write_text(
+        "".join(line for line in file.read_text().splitlines(keepends=True) if "identity" not in line)
+    )
+    old = secret_path(out, 0)
+    content = old.read_text().partition("[identity]")[0]
+    old.write_text(content)
+    assert agent("--id", "0", "--network", str(file)) == 2
+    assert "network rotate --keep-curve" in capsys.readouterr().err
+    new = tmp_path / "new"
+    assert change("rotate", "--keep-curve", str(file), "-o", str(new)) == 0
+    network = read_network(new / "network.toml")
+    assert [peer.public_key for peer in network.peers] == [peer.public_key for peer in before.peers]
+    assert all(peer.former == () for peer in network.peers)
+    with old.open("a") as joined:
+        joined.write(secret_path(new, 0).read_text())
+    keys, identity = own_secrets(network, 0, old)
+    assert keys is not None
+    assert (keys.public, identity.public) == (network.peers[0].public_key, network.peers[0].identity)
+    assert change("rotate", "--agent", "0", str(file), "-o", str(tmp_path / "half")) == 2
+    assert "agent 1 has no identity" in capsys.readouterr().err
 
 
 # admmnet agent, before anything is sent
@@ -187,17 +274,15 @@ def test_the_agent_command_refuses_before_it_opens_a_socket(
     open_ = str(tmp_path / "plain" / "net")
     assert run_command_line(["network", "init", "path:2", "--hosts", hosts, "--plain", "-o", open_]) == 0
     capsys.readouterr()
-    other = str(secret_path(out, 1))
+    other, older = str(secret_path(out, 1)), str(tmp_path / "older.toml")
+    write_secrets(Path(older), 0, Secrets(read_secrets(secret_path(out, 0), 0).keys, None))
     for words, message in [
         (("--id", "0", *network, "--private"), "it needs --no-test and --account DIR"),
         (("--id", "2", *network), "has the agents 0 to 1"),
         (("--id", "0", *network, "--secret", other), "key file of agent 1, not of agent 0"),
         (("--id", "0", *network, "--secret", str(tmp_path / "no")), "cannot read the key file"),
         (("--id", "0", "--network", open_ + "/network.toml"), "accept it with --plain"),
-        (
-            ("--id", "0", "--plain", "--network", open_ + "/network.toml", "--secret", other),
-            "would not be used",
-        ),
+        (("--id", "0", *network, "--secret", older), "has no table [identity], as in older versions"),
         (("--network", open_ + "/network.toml"), "--id"),
         (("--id", "0"), "--network"),
     ]:
@@ -205,10 +290,17 @@ def test_the_agent_command_refuses_before_it_opens_a_socket(
         error = capsys.readouterr().err
         assert message in error
         assert error.count("admmnet: ") == 1
-    fresh = Keys.fresh()
-    write_keys(tmp_path / "fresh.toml", 0, fresh)
-    assert agent("--id", "0", *network, "--secret", str(tmp_path / "fresh.toml")) == 2
-    assert "is not the key that the network file lists" in capsys.readouterr().err
+    own = read_secrets(secret_path(out, 0), 0)
+    for name, mixed in {
+        "curve": Secrets(Keys.fresh(), own.identity),
+        "signing": Secrets(own.keys, Identity.fresh()),
+    }.items():
+        write_secrets(tmp_path / name, 0, mixed)
+        assert agent("--id", "0", *network, "--secret", str(tmp_path / name)) == 2
+        assert "is not the key that the network file lists" in capsys.readouterr().err
+    write_secrets(tmp_path / "alone", 0, Secrets(None, own.identity))
+    assert agent("--id", "0", *network, "--secret", str(tmp_path / "alone")) == 2
+    assert "has no table [key], which curve = true needs" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

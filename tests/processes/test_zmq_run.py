@@ -111,6 +111,19 @@ def test_agents_with_different_settings_refuse_each_other(tmp_path: Path) -> Non
         assert not (tmp_path / str(i)).exists()
 
 
+def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path: Path) -> None:
+    network = network_of(tmp_path, 2)
+    file = Path(network[1])
+    head, first, second = file.read_text().split("[[agents]]\n")
+    file.write_text("[[agents]]\n".join([head, "records = 100000\n" + first, "records = 10\n" + second]))
+    ends = start_all([["--id", str(i), *network, *SEEDED, "-o", str(tmp_path / str(i))] for i in range(2)])
+    for code, error in ends:
+        assert code == 2, error
+        assert "agent 1 says that it holds" in error
+        assert "more than the 10 that the network file allows it" in error
+    assert not (tmp_path / "0").exists()
+
+
 def test_every_host_goes_on_from_its_own_checkpoint(tmp_path: Path) -> None:
     network, local = network_of(tmp_path, 2), local_run(tmp_path, 2)
     quick = (*network, *SEEDED, "--checkpoint-every", "1", "--heartbeat-deadline", "2")

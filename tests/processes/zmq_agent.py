@@ -9,12 +9,14 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from admmnet.errors import AdmmnetError
+from admmnet.identity.keys import Identity
 from admmnet.transport import Transport
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer
@@ -34,18 +36,20 @@ def open_world(spec: dict[str, Any], rank: int) -> ZmqWorld:
     own = spec["own"].get(str(rank), {})
     public = [key and key["public"] for key in spec["keys"]]
     addresses = spec["addresses"] | own.get("addresses", {})
-    peers = tuple(Peer(i, addresses[str(i)], public[i]) for i in range(len(addresses)))
+    identities = [Identity(**pair) for pair in spec["identities"]]
+    peers = tuple(Peer(i, addresses[str(i)], public[i], identities[i].public) for i in range(len(addresses)))
     edges = tuple((i, j) for i, j in own.get("edges", spec["edges"]))
     keys = own.get("keys", spec["keys"][rank])
     if keys is not None and keys["public"] != public[rank]:  # an intruder says that it is agent `rank`
         peers = tuple(
-            Peer(p.agent, p.address, keys["public"] if p.agent == rank else p.public_key) for p in peers
+            replace(p, public_key=keys["public"] if p.agent == rank else p.public_key) for p in peers
         )
     member = Membership(
         Network("test", edges, peers, curve=keys is not None),
         rank,
         settings={"seed": 0} | own.get("settings", {}),
         keys=None if keys is None else Keys(**keys),
+        identity=identities[rank],
         deadlines=Deadlines(**spec["deadlines"]),
         on_loss=spec["on_loss"],
         parent=own.get("parent"),

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.keys import Keys
 from tests.processes.launch import ROOT
 
@@ -91,6 +92,7 @@ class Crew:
         self.spec: dict[str, Any] = {
             "addresses": {str(i): address for i, address in enumerate(addresses)},
             "keys": self.keys,
+            "identities": [asdict(Identity.fresh()) for _ in range(size)],
             "edges": edges,
             "deadlines": QUICK,
             "on_loss": "stop",

@@ -17,6 +17,8 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.graph import load_topology
 from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.identity.keys import verify
+from admmnet.running.identities import agree
 from admmnet.transport import Inbox, Transport, World, open_world
 from admmnet.types import Integers, Vector
 
@@ -344,6 +346,22 @@ def long_sums(world: World) -> None:
     transport.close()
 
 
+def members_agree_on_keys_and_on_the_name_of_the_run(world: World) -> None:
+    owners = world.connect(load_topology("star:7")).layout.owners
+    first, second = agree(world, owners), agree(world, owners)
+    assert first.run != second.run
+    assert sorted(first.keys) == list(range(7))
+    assert first.source == ("network" if world.name == "zmq" else "run")
+    assert (
+        world.gather([first.run, first.keys])
+        == [[first.run, {str(i): k for i, k in first.keys.items()}]] * world.size
+    )
+    for i, identity in first.own.items():
+        assert verify(first.keys[i], identity.sign(b"words"), b"words")
+    assert sorted(first.own) == list(owners[world.rank])
+    assert len(set(first.keys.values())) == (world.size if world.name == "zmq" else 7)
+
+
 CHECKS: tuple[Callable[[World], None], ...] = (
     neighbours_are_heard_bit_for_bit,
     rounds_do_not_mix,
@@ -364,6 +382,7 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     sums_over_blocks_that_lie_anywhere,
     sums_and_exchanges_take_turns,
     long_sums,
+    members_agree_on_keys_and_on_the_name_of_the_run,
     more_processes_than_agents_are_refused,
 )
 

@@ -23,7 +23,8 @@ class FakeWorld:
 
     def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
         self.rank = rank
-        self.name, self.shared_folder, self.graph = "mpi", True, None
+        self.name, self.shared_folder = "mpi", True
+        self.graph = self.network = self.identity = None
         self._others = [None] if others is None else others
         self.size = 1 + len(self._others)
         self.aborted: int | None = None

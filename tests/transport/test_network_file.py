@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admmnet import RequestError, load_topology
-from admmnet.transport.hosts.keys import Z85, Keys, check_key, read_keys, write_keys
+from admmnet.identity.keys import Identity
+from admmnet.transport.hosts.keys import Z85, Keys, Secrets, check_key, read_secrets, write_secrets
 from admmnet.transport.hosts.network import (
     Network,
     Peer,
@@ -24,15 +26,17 @@ from admmnet.transport.hosts.network import (
 )
 
 PUBLIC = [Keys.fresh().public for _ in range(4)]
+SIGNING = [Identity.fresh().public for _ in range(4)]
 
 
 def plain(agents: int = 3, topology: str = "path:3") -> Network:
-    peers = [Peer(i, f"tcp://127.0.0.1:{5570 + i}") for i in range(agents)]
+    peers = [Peer(i, f"tcp://127.0.0.1:{5570 + i}", identity=SIGNING[i]) for i in range(agents)]
     return make_network(topology, load_topology(topology).edges(), peers, curve=False)
 
 
 def with_keys() -> Network:
-    peers = [Peer(i, f"tcp://node-{i}.example:5570", PUBLIC[i]) for i in (2, 0, 1)]
+    peers = [Peer(i, f"tcp://node-{i}.example:5570", PUBLIC[i], SIGNING[i]) for i in (2, 0, 1)]
+    peers[0] = replace(peers[0], records=500, former=(SIGNING[3],), revoked=("0" * 64, "1" * 64))
     return make_network("star.edges", [[2, 0], [0, 1]], peers, curve=True, topology_seed=7)
 
 
@@ -60,7 +64,7 @@ def test_order_and_comments_do_not_matter(tmp_path: Path) -> None:
     assert read_network(tmp_path / "network.toml") == network
 
 
-GOOD = """
+GOOD = f"""
 [network]
 topology = "path:2"
 curve = true
@@ -69,13 +73,15 @@ edges = [[0, 1]]
 [[agents]]
 agent = 0
 address = "tcp://a:5570"
-public_key = "{}"
+public_key = "{PUBLIC[0]}"
+identity = "{SIGNING[0]}"
 
 [[agents]]
 agent = 1
 address = "tcp://b:5570"
-public_key = "{}"
-""".format(*PUBLIC[:2])
+public_key = "{PUBLIC[1]}"
+identity = "{SIGNING[1]}"
+"""
 
 FAULTS = {
     "no toml": ("[network]", "[network", "is not a TOML file"),
@@ -96,6 +102,37 @@ FAULTS = {
     "no key": (f'public_key = "{PUBLIC[1]}"', "", "agent 1 has no public_key"),
     "short key": (PUBLIC[1], PUBLIC[1][:-1], "is no key"),
     "key too large": (PUBLIC[1], "#" * 40, "is no key"),
+    "no identity": (f'identity = "{SIGNING[1]}"', "", "agent 1 has no identity, and others have"),
+    "same identity": (SIGNING[1], SIGNING[0], "agents 0 and 1 have the same signing key"),
+    "short identity": (SIGNING[1], SIGNING[1][:-1], "is no signing key: it must be 64 hexadecimal digits"),
+    "identity of a kind": (f'"{SIGNING[1]}"', "[3]", "is no signing key"),
+    "still a former one": (
+        "agent = 1\n",
+        f'agent = 1\nformer = ["{SIGNING[1]}"]\n',
+        "its identity is listed among",
+    ),
+    "was revoked": (
+        "agent = 1\n",
+        f'agent = 1\nrevoked = ["{SIGNING[1]}"]\n',
+        "its identity is listed among",
+    ),
+    "another's former": (
+        "agent = 1\n",
+        f'agent = 1\nformer = ["{SIGNING[0]}"]\n',
+        "have the same signing key",
+    ),
+    "no list": ("agent = 1\n", "agent = 1\nformer = 3\n", "must be lists"),
+    "no former key": (
+        "agent = 1\n",
+        "agent = 1\nformer = [[]]\n",
+        "former or revoked '[]' is no signing key",
+    ),
+    "no records": (
+        "agent = 1\n",
+        "agent = 1\nrecords = 0\n",
+        "records = 0 must be a whole number, at least 1",
+    ),
+    "half a record": ("agent = 1\n", "agent = 1\nrecords = 1.5\n", "records = 1.5 must be"),
     "key without curve": ("curve = true", "curve = false", "would not be used"),
     "ipc": ("tcp://b:5570", "ipc:///run/b", "curve = true is for tcp"),
     "self-loop": ("[[0, 1]]", "[[0, 1], [1, 1]]", "self-loop 1-1"),
@@ -121,6 +158,14 @@ def test_a_wrong_network_file_is_refused(fault: str, tmp_path: Path) -> None:
         read_network(path)
     assert message in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_a_network_file_of_an_older_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "network.toml"
+    path.write_text("".join(line for line in GOOD.splitlines(keepends=True) if "identity" not in line))
+    with pytest.raises(RequestError, match="without signing keys: `admmnet network rotate --keep-curve FILE"):
+        read_network(path)
+    assert [peer.identity for peer in read_network(path, older=True).peers] == [None, None]
 
 
 def test_a_missing_network_file(tmp_path: Path) -> None:
@@ -189,44 +234,73 @@ def test_what_is_no_key(key: Any) -> None:
 # key files
 
 
+def fresh() -> Secrets:
+    return Secrets(Keys.fresh(), Identity.fresh())
+
+
 def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
-    path, keys = tmp_path / "a.toml", Keys.fresh()
-    write_keys(path, 3, keys)
+    path, secrets = tmp_path / "a.toml", fresh()
+    assert secrets.keys is not None
+    assert secrets.identity is not None
+    write_secrets(path, 3, secrets)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert read_keys(path, 3) == keys
-    assert keys.secret not in repr(keys)
-    assert zmq.curve_public(keys.secret.encode()).decode() == keys.public
+    assert read_secrets(path, 3) == secrets
+    assert secrets.keys.secret not in repr(secrets)
+    assert secrets.identity.secret not in repr(secrets)
+    assert zmq.curve_public(secrets.keys.secret.encode()).decode() == secrets.keys.public
     with pytest.raises(RequestError, match="cannot write the key file"):
-        write_keys(path, 3, Keys.fresh())
-    assert read_keys(path, 3) == keys
+        write_secrets(path, 3, fresh())
+    assert read_secrets(path, 3) == secrets
+
+
+def test_a_key_file_may_be_made_of_two(tmp_path: Path) -> None:
+    secrets = fresh()
+    write_secrets(tmp_path / "old", 3, Secrets(secrets.keys, None))
+    assert read_secrets(tmp_path / "old", 3) == Secrets(secrets.keys, None)
+    write_secrets(tmp_path / "new", 3, Secrets(None, secrets.identity))
+    assert read_secrets(tmp_path / "new", 3) == Secrets(None, secrets.identity)
+    with (tmp_path / "old").open("a") as file:
+        file.write((tmp_path / "new").read_text())
+    assert read_secrets(tmp_path / "old", 3) == secrets
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644, 0o610])
 def test_a_key_file_open_to_others_is_refused(mode: int, tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
-    write_keys(path, 3, Keys.fresh())
+    write_secrets(path, 3, fresh())
     path.chmod(mode)
     with pytest.raises(RequestError, match=rf"open to other users \(mode {mode:04o}\): chmod 600"):
-        read_keys(path, 3)
+        read_secrets(path, 3)
     path.chmod(0o400)
-    read_keys(path, 3)
+    read_secrets(path, 3)
 
 
 def test_wrong_key_files(tmp_path: Path) -> None:
-    keys, other = Keys.fresh(), Keys.fresh()
-    write_keys(tmp_path / "good", 3, keys)
+    one, two = fresh(), fresh()
+    assert one.keys and two.keys and one.identity and two.identity  # noqa: PT018
+    write_secrets(tmp_path / "good", 3, one)
     with pytest.raises(RequestError, match="key file of agent 3, not of agent 4"):
-        read_keys(tmp_path / "good", 4)
-    write_keys(tmp_path / "mixed", 3, Keys(keys.public, other.secret))
-    with pytest.raises(RequestError, match="does not belong to the secret") as caught:
-        read_keys(tmp_path / "mixed", 3)
-    assert other.secret not in str(caught.value)
+        read_secrets(tmp_path / "good", 4)
+    for name, mixed in {
+        "curve": Secrets(Keys(one.keys.public, two.keys.secret), one.identity),
+        "signing": Secrets(one.keys, Identity(one.identity.public, two.identity.secret)),
+    }.items():
+        write_secrets(tmp_path / name, 3, mixed)
+        with pytest.raises(RequestError, match="does not belong to the secret") as caught:
+            read_secrets(tmp_path / name, 3)
+        assert two.keys.secret not in str(caught.value)
+        assert two.identity.secret not in str(caught.value)
     with pytest.raises(RequestError, match="cannot read the key file"):
-        read_keys(tmp_path / "none", 3)
-    write_keys(tmp_path / "cut", 3, keys)
-    text = (tmp_path / "cut").read_text()
-    for content in (text[:-10], text.replace("[key]", "[keys]"), text.replace(keys.secret, keys.secret[1:])):
+        read_secrets(tmp_path / "none", 3)
+    write_secrets(tmp_path / "cut", 3, one)
+    text, (curve, signing) = (tmp_path / "cut").read_text(), (one.keys.secret, one.identity.secret)
+    for content in (
+        *("", text[:-10], text.replace("[key]", "[keys]"), text.replace("[identity]", "[others]")),
+        *(text.replace(curve, curve[1:]), text.replace(signing, signing[1:])),
+        *(text.replace(f'"{signing}"', "3"), "key = 3\n", "identity = 3\n"),
+    ):
         (tmp_path / "cut").write_text(content)
         with pytest.raises(RequestError) as caught:
-            read_keys(tmp_path / "cut", 3)
-        assert keys.secret[1:-10] not in str(caught.value)
+            read_secrets(tmp_path / "cut", 3)
+        assert curve[1:-10] not in str(caught.value)
+        assert signing[1:-10] not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Key pairs of agents for CURVE, and the files that hold them (docs/hosts.md)."""
+"""Secrets of agents, for CURVE and for signing, and the files that hold them (docs/hosts.md, docs/members.md)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
+from admmnet.identity.keys import Identity, check_identity
 
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 """Alphabet of ZeroMQ's RFC 32: five letters for four bytes."""
@@ -32,6 +33,15 @@ class Keys:
         return cls(public.decode(), secret.decode())
 
 
+@dataclass(frozen=True)
+class Secrets:
+    """What an agent alone knows; what it signs with is None in key files of older versions."""
+
+    keys: Keys | None
+    """None in networks without CURVE."""
+    identity: Identity | None
+
+
 def check_key(key: object, where: str) -> str:
     """Return a Z85 key of 32 bytes; if it is none, the error names `where` but not the key."""
     if isinstance(key, str) and len(key) == 40 and set(key) <= set(Z85):
@@ -50,27 +60,27 @@ def secret_path(folder: Path, agent: int) -> Path:
     return folder / "keys" / f"agent-{agent:03d}.secret.toml"
 
 
-def write_keys(path: Path, agent: int, keys: Keys) -> None:
+def write_secrets(path: Path, agent: int, secrets: Secrets) -> None:
     """Write a key file that its owner alone can read; an existing one is never replaced."""
-    content = (
-        f"# Key pair of agent {agent}. Keep this file on the host of agent {agent} alone, readable by its user alone.\n"
-        f"[key]\nagent = {agent}\npublic = {as_toml(keys.public)}\nsecret = {as_toml(keys.secret)}\n"
+    tables = "".join(
+        f"[{name}]\nagent = {agent}\npublic = {as_toml(pair.public)}\nsecret = {as_toml(pair.secret)}\n"
+        for name, pair in (("key", secrets.keys), ("identity", secrets.identity))
+        if pair is not None
     )
+    head = f"# Keys of agent {agent}. Keep this file on the host of agent {agent} alone, readable by its user alone.\n"
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
+            file.write(head + tables)
     except OSError as error:
         raise RequestError(f"cannot write the key file {path}: {error.strerror}") from None
 
 
-def read_keys(path: str | os.PathLike[str], agent: int) -> Keys:
-    """Key pair of an agent from its key file.
+def read_secrets(path: str | os.PathLike[str], agent: int) -> Secrets:
+    """Secrets of an agent from its key file.
 
     One that is missing, open to other users, of another agent, or whose keys do not belong together is refused.
     """
-    import zmq
-
     source = Path(path)
     try:
         mode = stat.S_IMODE(source.stat().st_mode)
@@ -79,20 +89,43 @@ def read_keys(path: str | os.PathLike[str], agent: int) -> Keys:
     if mode & 0o077:
         raise RequestError(
             f"the key file {source} is open to other users (mode {mode:04o}): chmod 600 {source}; "
-            "if somebody may have read it, make new keys"
+            "if somebody may have read it, make new keys: admmnet network revoke"
         )
-    key = read_toml(source, "key file").get("key")
-    if not isinstance(key, dict) or set(key) != {"agent", "public", "secret"}:
-        raise RequestError(f"{source}: a key file has a table [key] with agent, public and secret")
-    if key["agent"] != agent:
-        raise RequestError(f"{source} is the key file of agent {key['agent']!r}, not of agent {agent}")
-    keys = Keys(
-        check_key(key["public"], f"{source}: public"),
-        check_key(key["secret"], f"{source}: secret"),
+    tables = read_toml(source, "key file")
+    if not tables or not set(tables) <= {"key", "identity"}:
+        raise RequestError(f"{source}: a key file has the tables [key] and [identity], or one of them")
+    return Secrets(
+        _curve_pair(source, tables["key"], agent) if "key" in tables else None,
+        _signing_pair(source, tables["identity"], agent) if "identity" in tables else None,
     )
+
+
+def _curve_pair(source: Path, table: object, agent: int) -> Keys:
+    import zmq
+
+    public, secret = _pair(source, "key", table, agent)
+    keys = Keys(check_key(public, f"{source}: public"), check_key(secret, f"{source}: secret"))
     if zmq.curve_public(keys.secret.encode()).decode() != keys.public:
         raise RequestError(f"{source}: the public key does not belong to the secret one")
     return keys
+
+
+def _signing_pair(source: Path, table: object, agent: int) -> Identity:
+    public, secret = _pair(source, "identity", table, agent)
+    if not isinstance(secret, str):
+        raise RequestError(f"{source}: [identity] secret must be text")
+    identity = Identity.of(secret, f"{source}: [identity] secret")
+    if identity.public != check_identity(public, f"{source}: [identity] public"):
+        raise RequestError(f"{source}: the public half of [identity] does not belong to the secret one")
+    return identity
+
+
+def _pair(source: Path, name: str, table: object, agent: int) -> tuple[object, object]:
+    if not isinstance(table, dict) or set(table) != {"agent", "public", "secret"}:
+        raise RequestError(f"{source}: the table [{name}] of a key file has agent, public and secret")
+    if table["agent"] != agent or isinstance(table["agent"], bool):
+        raise RequestError(f"{source} is the key file of agent {table['agent']!r}, not of agent {agent}")
+    return table["public"], table["secret"]
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Where the agents of a network are: network.toml, and one key pair an agent (docs/hosts.md).
 
-The network file is public and the same everywhere: the graph, every agent's address and public key. A secret key
-lies in a file of its own, on its agent's host alone.
+The network file is public and the same everywhere: the graph, every agent's address and public keys, those of
+before, too. Secret keys lie in a file of their own, on their agent's host alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, printable
+from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
 
 if TYPE_CHECKING:
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
 
 _TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
+UPGRADE = (
+    "`admmnet network rotate --keep-curve FILE -o DIR` gives signing keys to all and keeps the CURVE keys"
+)
+"""What to do with a network file of an older version."""
 _TABLES = ("network", "agents")
 _NETWORK_KEYS = ("topology", "topology_seed", "curve", "edges")
-_AGENT_KEYS = ("agent", "address", "public_key")
+_AGENT_KEYS = ("agent", "address", "public_key", "identity", "records", "former", "revoked")
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,12 @@ class Peer:
     """Z85, 40 letters; None without CURVE."""
     identity: str | None = None
     """Public half of its signing key; None in networks of older versions."""
+    records: int | None = None
+    """Most records that it is believed to hold; None for any number."""
+    former: tuple[str, ...] = ()
+    """Signing keys that it had before: what they have signed still counts."""
+    revoked: tuple[str, ...] = ()
+    """Signing keys that others may have had: what they have signed proves nothing by itself."""
 
     @property
     def exposed(self) -> bool:
@@ -158,11 +169,15 @@ def make_network(
             raise collector.fault(f"agent {peer.agent} is listed twice under [[agents]]")
         known.add(collector.agent(peer.agent))
         _check_peer(peer, curve, source)
-        for what, value in (("address", peer.address), ("public_key", peer.public_key)):
+        signing = [("signing key", key) for key in (peer.identity, *peer.former, *peer.revoked)]
+        for what, value in (("address", peer.address), ("public_key", peer.public_key), *signing):
             if value is not None and seen.setdefault(value, peer.agent) != peer.agent:
                 raise collector.fault(
                     f"agents {seen[value]} and {peer.agent} have the same {what}: {value}; give each its own"
                 )
+    without = [peer.agent for peer in listed if peer.identity is None]
+    if without and len(without) < len(listed):
+        raise collector.fault(f"agent {without[0]} has no identity, and others have: {UPGRADE}")
     for edge in edges:
         if len(edge) != 2:
             raise collector.fault(f"edges: expected two agents such as [0, 1], got {list(edge)}")
@@ -180,6 +195,14 @@ def make_network(
 def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     where = f"{source}: agent {peer.agent}"
     check_address(peer.address, f"{where}: address")
+    if peer.identity is not None:
+        check_identity(peer.identity, f"{where}: identity {printable(str(peer.identity), 80)!r}")
+        if peer.identity in (*peer.former, *peer.revoked):
+            raise RequestError(
+                f"{where}: its identity is listed among the former or revoked ones: make new keys"
+            )
+    for key in (*peer.former, *peer.revoked):
+        check_identity(key, f"{where}: former or revoked {printable(str(key), 80)!r}")
     if not curve:
         if peer.public_key is not None:
             raise RequestError(
@@ -193,8 +216,11 @@ def _check_peer(peer: Peer, curve: bool, source: str) -> None:
     check_key(peer.public_key, f"{where}: public_key {peer.public_key!r}")
 
 
-def read_network(path: str | os.PathLike[str]) -> Network:
-    """Network in a TOML file; keys, addresses, agents and edges are all checked."""
+def read_network(path: str | os.PathLike[str], *, older: bool = False) -> Network:
+    """Network in a TOML file; keys, addresses, agents and edges are all checked.
+
+    One of an older version, without signing keys, is refused unless ``older`` ones will do.
+    """
     source = os.fspath(path)
     tables = read_toml(Path(path), "network file")
     _known(source, "", tables, _TABLES)
@@ -213,7 +239,10 @@ def read_network(path: str | os.PathLike[str]) -> Network:
     if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise RequestError(f"{source}: [network] topology_seed = {seed!r} must be a whole number, at least 0")
     peers = [_peer(source, place, entry) for place, entry in enumerate(agents)]
-    return make_network(topology, edges, peers, curve=curve, topology_seed=seed, source=source)
+    made = make_network(topology, edges, peers, curve=curve, topology_seed=seed, source=source)
+    if not older and any(peer.identity is None for peer in made.peers):
+        raise RequestError(f"{source} is of an older version, without signing keys: {UPGRADE}")
+    return made
 
 
 def _peer(source: str, place: int, entry: object) -> Peer:
@@ -227,7 +256,15 @@ def _peer(source: str, place: int, entry: object) -> Peer:
         )
     if address is None:
         raise RequestError(f"{source}: agent {agent} has no address")
-    return Peer(agent, address, key)
+    records, lists = entry.get("records"), [entry.get(name, []) for name in ("former", "revoked")]
+    if records is not None and (type(records) is not int or records < 1):
+        raise RequestError(
+            f"{source}: agent {agent}: records = {records!r} must be a whole number, at least 1"
+        )
+    if not all(isinstance(keys, list) for keys in lists):
+        raise RequestError(f"{source}: agent {agent}: former and revoked must be lists of signing keys")
+    former, revoked = map(tuple, lists)
+    return Peer(agent, address, key, entry.get("identity"), records, former, revoked)
 
 
 def _known(source: str, where: str, table: Mapping[str, Any], keys: Sequence[str]) -> None:
@@ -249,8 +286,13 @@ def write_network(network: Network, path: str | os.PathLike[str]) -> None:
         "edges = [\n" + "".join(f"    {row},\n" for row in rows) + "]\n"
     ]
     for peer in network.peers:
-        key = "" if peer.public_key is None else f"public_key = {as_toml(peer.public_key)}\n"
-        parts.append(f"[[agents]]\nagent = {peer.agent}\naddress = {as_toml(peer.address)}\n{key}")
+        lines = [f"agent = {peer.agent}", f"address = {as_toml(peer.address)}"]
+        lines += [] if peer.public_key is None else [f"public_key = {as_toml(peer.public_key)}"]
+        lines += [] if peer.identity is None else [f"identity = {as_toml(peer.identity)}"]
+        lines += [] if peer.records is None else [f"records = {peer.records}"]
+        for name, keys in (("former", peer.former), ("revoked", peer.revoked)):
+            lines += [f"{name} = [{', '.join(map(as_toml, keys))}]"] if keys else []
+        parts.append("[[agents]]\n" + "\n".join(lines) + "\n")
     try:
         Path(path).write_text("\n".join(parts), encoding="utf-8", newline="\n")
     except OSError as error:

@@ -74,7 +74,7 @@ def facts(network: Network) -> str:
 
     Addresses need not be: a host may be known by another address behind a gate.
     """
-    peers = [[peer.agent, peer.public_key] for peer in network.peers]
+    peers = [[peer.agent, peer.public_key, peer.identity, peer.records] for peer in network.peers]
     content = repr([network.topology, network.curve, sorted(network.edges), peers])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 

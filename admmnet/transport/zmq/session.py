@@ -13,6 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from admmnet.errors import RequestError
+from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
@@ -32,7 +33,8 @@ class Session(ABC):
 
     ``settings`` are public JSON values that must be the same at every process; ``fault`` is what a neighbour has
     otherwise than this one. ``parent`` is a pipe's file descriptor, whose end of file means that the starter has died.
-    ``keys`` are None where the network is without CURVE; keys that are not those of the network file are refused.
+    ``keys`` are None where the network is without CURVE. Keys and ``identity``, which signs what travels beyond a hop,
+    are refused where they are not those of the network file.
     """
 
     def __init__(
@@ -42,16 +44,18 @@ class Session(ABC):
         *,
         settings: Mapping[str, Any],
         keys: Keys | None,
+        identity: Identity,
         deadlines: Deadlines,
         parent: int | None = None,
     ) -> None:
         own = network.peers[rank]
-        if network.curve != (keys is not None) or (keys is not None and keys.public != own.public_key):
+        right = (keys is None or keys.public == own.public_key) and identity.public == own.identity
+        if network.curve != (keys is not None) or not right:
             raise RequestError(
                 f"agent {own.agent}: its key file and the network file, curve = {str(network.curve).lower()}, do not "
                 "belong together; copy network file and key of one `admmnet network init`"
             )
-        self.network, self.rank, self.deadlines = network, rank, deadlines
+        self.network, self.rank, self.identity, self.deadlines = network, rank, identity, deadlines
         self.names = {place: f"agent {peer.agent}" for place, peer in enumerate(network.peers)}
         self.peers = {place: network.peers[place] for place in network.neighbours(rank)}
         self.links = {place: Link() for place in self.peers}

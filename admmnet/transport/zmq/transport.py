@@ -36,6 +36,7 @@ class ZmqWorld:
     def __init__(self, member: Membership) -> None:
         self.member, self.shared_folder, self.graph = member, member.shared_folder, member.graph
         self.rank, self.size = member.rank, member.size
+        self.network, self.identity = member.network, member.identity
         self._gathers = self._channels = 0
         atexit.register(self.close)
         member.connect()

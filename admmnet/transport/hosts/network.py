@@ -114,6 +114,24 @@ def host_of(address: str) -> str:
     return address.removeprefix("tcp://").rpartition(":")[0].strip("[]")
 
 
+def numbers_of(own: Peer, neighbours: Iterable[Peer]) -> list[str]:
+    """Numbers of the hosts that neighbours' connections come from, in the family that an agent listens in.
+
+    Empty, so that all may come, where one of them is not known: a name that does not resolve, ipc, another family.
+    """
+    family = socket.AF_INET6 if "[" in own.address else socket.AF_INET
+    numbers: set[str] = set()
+    for peer in neighbours:
+        if peer.address.startswith("ipc://") or "%" in peer.address:
+            return []
+        try:
+            found = socket.getaddrinfo(host_of(peer.address), None, family=family, type=socket.SOCK_STREAM)
+        except OSError:
+            return []
+        numbers |= {str(place[4][0]) for place in found}
+    return sorted(numbers)
+
+
 def is_loopback(host: str) -> bool:
     """Whether what goes to this host stays on this machine."""
     number = _number(host)

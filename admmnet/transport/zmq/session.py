@@ -151,6 +151,8 @@ class Session(ABC):
         elif line is Line.DOWN:
             if link.up:
                 link.up, link.down_since = False, time.monotonic()
+        elif line is Line.FLOODS:
+            self.lose(peer, str(line))
         else:
             link.fault = str(line)
 

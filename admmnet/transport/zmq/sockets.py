@@ -1,29 +1,32 @@
-"""Sockets of one process: where it hears, one line to every neighbour, and the door that asks for keys.
+"""Sockets of one process: where it hears, and one line to every neighbour.
 
 One PULL socket is bound and hears all neighbours; one PUSH socket a neighbour is connected to that neighbour's.
 ZeroMQ's own thread keeps lines alive, notices when one is cut and connects it again. Over tcp both ends show
-their keys (CURVE), and the door lets in nobody but the neighbours.
+their keys (CURVE), and the door lets in nobody but the neighbours. What is larger than ``PART`` travels in parts:
+so nobody can make a process hold more than that before it has shown a key.
 """
 
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import zmq
-from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
 from admmnet.errors import RequestError
 from admmnet.transport.hosts.keys import Keys
-from admmnet.transport.hosts.network import Peer
+from admmnet.transport.hosts.network import Peer, numbers_of
+from admmnet.transport.zmq.door import UNREAD, Door
 from admmnet.transport.zmq.wire import LIMIT
 
 QUEUE = 200_000
 """Frames that may wait in the bound socket. A full queue would stop the heartbeats of the senders' lines."""
+PART = 2**16
+"""Bytes of a message that travel in one piece."""
+_SEAL = 2**10  # more than what ZeroMQ and CURVE put around a piece
 _DOMAIN = b"admmnet"
 _EVENTS = (
     zmq.EVENT_HANDSHAKE_SUCCEEDED
@@ -77,45 +80,11 @@ class Line(StrEnum):
     UP = "up"
     DOWN = "down"
     NOT_ADMITTED = "it does not admit this process's key"
-    NOT_UNDERSTOOD = "its key is not the one in the network file, or it speaks no CURVE"
-
-
-class Door:
-    """Answers ZeroMQ's question whether a key may come in (RFC 27), in a thread that does nothing else.
-
-    A thread, because a neighbour whose line was cut must be let in again while this process computes.
-    """
-
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], admitted: frozenset[str]) -> None:
-        self.turned_away = 0  # how often somebody was not let in
-        self._admitted = admitted
-        self._socket = context.socket(zmq.REP)
-        self._socket.linger = 0
-        self._socket.bind("inproc://zeromq.zap.01")
-        self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
-        self._thread.start()
-
-    def _serve(self) -> None:
-        try:
-            while True:
-                parts = self._socket.recv_multipart()
-                key = self._key(parts)
-                admitted = key in self._admitted
-                self.turned_away += not admitted
-                status = (b"200", b"", key.encode()) if admitted else (b"400", b"no neighbour", b"")
-                self._socket.send_multipart([b"1.0", parts[1] if len(parts) > 1 else b"", *status, b""])
-        except zmq.ContextTerminated:
-            self._socket.close(0)
-
-    @staticmethod
-    def _key(parts: list[bytes]) -> str:
-        if len(parts) != 7 or parts[5] != b"CURVE" or len(parts[6]) != 32:
-            return ""
-        return z85.encode(parts[6]).decode()
-
-    def close(self) -> None:
-        """Wait for the thread, after the context's end."""
-        self._thread.join(1.0)
+    NOT_UNDERSTOOD = (
+        "its key is not the one in the network file, it speaks no CURVE, or it knows no neighbour at this "
+        "host's address"
+    )
+    FLOODS = f"it sent {UNREAD} bytes and more while this process computed"
 
 
 class Sockets:
@@ -135,19 +104,28 @@ class Sockets:
         self.orphaned = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
-        self.door: Door | None = None
-        if keys is not None:  # before anything listens: without a door ZeroMQ lets everybody in
-            self.door = Door(self._context, frozenset(str(peer.public_key) for peer in neighbours.values()))
+        self._heard: dict[
+            int, str | None
+        ] = {}  # key of every line that has said something since all was read
+        self._by_key = {peer.public_key: process for process, peer in neighbours.items()}
         self._pull = self._socket(zmq.PULL, own.address)
         self._pull.rcvhwm = QUEUE
         self._pull.linger = -1  # what a neighbour sent before it left stays here until it is read
-        self._pull.maxmsgsize = LIMIT
+        self._pull.maxmsgsize = PART + _SEAL
+        self._pull.handshake_ivl = _milliseconds(deadlines.answer)
         if keys is not None:
             self._pull.curve_server = True
             self._pull.zap_domain = _DOMAIN
             self._pull.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        for number in numbers_of(own, neighbours.values()):
+            self._pull.setsockopt(zmq.TCP_ACCEPT_FILTER, number.encode())
+        self.door: Door | None = None
         try:
-            self._pull.bind(own.listens_at())
+            where = own.listens_at()
+            if where.startswith("tcp://"):  # before anything listens: without a door ZeroMQ lets everybody in
+                admitted = None if keys is None else frozenset(map(str, self._by_key))
+                self.door = Door(self._context, self._pull, int(where.rpartition(":")[2]), admitted)
+            self._pull.bind(where)
         except zmq.ZMQError as error:
             self.close(0.0)
             raise RequestError(
@@ -192,19 +170,29 @@ class Sockets:
 
     def send(self, process: int, data: bytes) -> None:
         """Hand over a message to a neighbour; ZeroMQ's thread sends it."""
-        self._push[process].send(data, zmq.NOBLOCK)
+        parts = [data[place : place + PART] for place in range(0, len(data), PART)]
+        self._push[process].send_multipart(parts, zmq.NOBLOCK)
 
     def receive(self) -> tuple[bytes, str | None] | None:
         """Message that has arrived and the key it came under; None if there is none."""
         try:
-            message = self._pull.recv(zmq.NOBLOCK, copy=False)
+            part = self._pull.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
+            if self.door is not None and self._heard:
+                self.door.caught_up(self._heard)
+                self._heard = {}
             return None
-        if message.more:  # nobody here sends messages of many parts
+        key = None if self._keys is None else str(part.get("User-Id"))
+        if self.door is not None:
+            self._heard[int(part.get(zmq.SRCFD))] = key
+        data = part.bytes
+        if part.more:
+            parts, size = [data], len(data)
             while self._pull.getsockopt(zmq.RCVMORE):
-                self._pull.recv()
-            return b"", None
-        return message.bytes, None if self._keys is None else str(message.get("User-Id"))
+                parts.append(self._pull.recv())
+                size += len(parts[-1])
+            data = b"".join(parts) if size <= LIMIT else b""
+        return data, key
 
     def wait(self, seconds: float) -> Iterator[tuple[int, Line]]:
         """Wait until something arrives or happens, and return what happened to lines."""
@@ -213,6 +201,10 @@ class Sockets:
                 self.orphaned = not os.read(socket, 1)
             elif socket in self._monitors:
                 yield from self._happened(socket)
+        while self.door is not None and self.door.flooded:
+            process = self._by_key.get(self.door.flooded.pop())
+            if process is not None:
+                yield process, Line.FLOODS
 
     def _happened(self, monitor: zmq.Socket[bytes]) -> Iterator[tuple[int, Line]]:
         while monitor.poll(0):

@@ -17,8 +17,8 @@ import numpy as np
 from admmnet.types import Integers, Vector
 
 MAGIC, VERSION = b"ADMM", 2
-LIMIT = 2**28
-"""Largest frame in bytes: 33 million numbers."""
+LIMIT = 2**26
+"""Largest frame in bytes: 8 million numbers."""
 NO_LINK = bytes(16)
 """Link id of HELLO, the only frame before both ends know each other's nonce."""
 

@@ -89,9 +89,7 @@ def _print_facts(facts: dict[str, Any]) -> None:
     majority = percent(facts["majority_error"])
     print(f"{facts['run']} on {data['name']}{part}: {data['rows']} rows")
     if error["std"]:
-        print(
-            f"  error           {percent(error['consensus'])} of the consensus (the agents' average vector)"
-        )
+        print(f"  error           {percent(error['consensus'])} of the consensus of the agents' vectors")
         print(f"                  {percent(error['mean'])} +- {percent(error['std'])} over agents")
     else:
         print(f"  error           {percent(error['consensus'])} of the model that every agent holds")

@@ -303,6 +303,11 @@ class Method:
         return self.settings.method == "published"
 
     @property
+    def aggregate(self) -> str:
+        """Rule by which vectors of several agents count: ``mean``, ``median`` or ``trimmed:B``."""
+        return "mean"
+
+    @property
     def size(self) -> int:
         """Numbers of a model vector."""
         return self.facts.size

@@ -10,14 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Released
+from admmnet.methods.aggregate import Rule, added, rule_of
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
-from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings
+from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings, trimmed_of
 from admmnet.types import Matrix, Vector
 
 PLAIN_REGULARISATION = 1e-4
@@ -62,15 +65,17 @@ class ConsensusState:
         """Everything starts at zero."""
         return cls(np.zeros(width), np.zeros(width), np.zeros((degree, width)))
 
-    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
+    def linear_term(
+        self, eta: float, proximal: float = 0.0, contact: Contact | None = None, rule: Rule = added
+    ) -> Vector:
         """Linear coefficient of eqs. (3), (16), (35) less the loss, 2 dual - eta sum_j (theta_i + c_ij) - p theta_i.
 
-        c_ij is the neighbour's vector, or the agent's own where the edge is absent.
+        c_ij is the neighbour's vector, or the agent's own where the edge is absent; ``rule`` makes their sum.
         """
         heard = self.heard
         if contact is not None:
             heard = np.where(contact.present[:, None], heard, self.theta)
-        around: Vector = len(heard) * self.theta + heard.sum(axis=0)
+        around: Vector = len(heard) * self.theta + rule(heard)
         linear = 2.0 * self.dual - eta * around
         return linear - proximal * self.theta if proximal else linear
 
@@ -81,10 +86,11 @@ class ConsensusState:
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None = None,
+        rule: Rule = added,
     ) -> None:
         """Take in what was said this round and update the dual, eq. (4); a silent agent keeps its last value."""
         if contact is not None or self.said is not None:
-            self._absorb_in_trouble(neighbours, own, inbox, eta, contact)
+            self._absorb_in_trouble(neighbours, own, inbox, eta, contact, rule)
             return
         degree = len(neighbours)
         if own is not None:
@@ -92,7 +98,7 @@ class ConsensusState:
         for row, j in enumerate(neighbours):
             if j in inbox:
                 self.heard[row] = inbox[j]
-        self.dual = self.dual + 0.5 * eta * (degree * self.theta - self.heard.sum(axis=0))
+        self.dual = self.dual + 0.5 * eta * (degree * self.theta - rule(self.heard))
 
     def _absorb_in_trouble(
         self,
@@ -101,6 +107,7 @@ class ConsensusState:
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None,
+        rule: Rule,
     ) -> None:
         """Eq. (36): the dual moves along edges over which nothing was lost, by vectors that both ends hold."""
         whole = np.ones(len(neighbours), dtype=bool)
@@ -114,7 +121,7 @@ class ConsensusState:
             if hears[row] and j in inbox:
                 self.heard[row] = inbox[j]
         both = arrives & hears
-        self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
+        self.dual = self.dual + 0.5 * eta * rule(self.said[both] - self.heard[both])
 
 
 class ConsensusMethod(Method):
@@ -127,6 +134,22 @@ class ConsensusMethod(Method):
         self.settings = filled(self.settings, regularisation=self.least_regularisation())
         if self.settings.eta == "auto":
             self.settings = filled(self.settings, eta=self.penalty())
+        least, trimmed = min((facts.graph.degree(i), i) for i in facts.graph), trimmed_of(self.aggregate) or 0
+        if least[0] <= 2 * trimmed:
+            raise RequestError(
+                f"aggregate = {self.aggregate!r} needs {2 * trimmed + 1} neighbours of every agent, and agent "
+                f"{least[1]} has {least[0]}: take a graph with more edges such as complete:N, or a lower B"
+            )
+
+    @property
+    def aggregate(self) -> str:
+        """Name of the rule by which neighbours' vectors count."""
+        return str(self.settings.aggregate)
+
+    @cached_property
+    def together(self) -> Rule:
+        """What stands for the sum over neighbours, eqs. (95), (96)."""
+        return rule_of(self.aggregate)
 
     def penalty(self) -> float:
         """Eta where the settings leave it open, eq. (21)."""
@@ -171,12 +194,25 @@ class ConsensusMethod(Method):
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Say before the run where so few records at this budget cannot be expected to beat the larger class."""
+        robust = self._robust_notes()
         if self.published or not self.facts.nominal or (noise := self.average_noise()) <= DROWNED:
-            return ()
+            return robust
         return (
+            *robust,
             f"noise is expected to drown {self.name}: it is {noise:.2g} of what a record can weigh in the average, and "
             f"above {DROWNED:g} a model may be worse than the larger class; noisy-gd needs less of it, or raise "
             "--epsilon",
+        )
+
+    def _robust_notes(self) -> tuple[str, ...]:
+        if self.aggregate == "mean":
+            return ()
+        graph = self.facts.graph
+        open_ = [i for i in sorted(graph) if graph.degree(i) < 3]
+        unsafe = f"; {len(open_)} agents have less than 3 neighbours, of which one can move them at will"
+        return (
+            f"aggregate = {self.aggregate}: duals no longer sum to zero, so the agents end near, not at, the optimum "
+            f"of all, and each keeps a model of its own{unsafe if open_ else ''} (docs/robust.md)",
         )
 
     def wanted_convexity(self, agent: int) -> float:
@@ -199,14 +235,20 @@ class ConsensusMethod(Method):
         """Everything at zero."""
         return ConsensusState.zero(agent.degree, width)
 
-    def linear_term(self, agent: Agent) -> Vector:
-        """Linear coefficient of this round's objective over w_i, besides the loss: eqs. (3), (16), (35), (62)."""
-        state: ConsensusState = agent.state
-        return state.linear_term(agent.plan.eta, agent.plan.proximal, agent.contact) / agent.plan.weight
+    def linear_term(self, agent: Agent, *, eta: float | None = None, proximal: float | None = None) -> Vector:
+        """Linear coefficient of this round's objective over w_i, besides the loss: eqs. (3), (16), (35), (62).
+
+        Penalty and self-term are those of the plan, unless others are given.
+        """
+        state, plan = agent.state, agent.plan
+        eta = plan.eta if eta is None else eta
+        proximal = plan.proximal if proximal is None else proximal
+        whole: Vector = state.linear_term(eta, proximal, agent.contact, self.together)
+        return whole / plan.weight
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Eqs. (4) and (36)."""
-        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact)
+        agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact, self.together)
 
     def model(self, agent: Agent) -> Vector:
         """Last broadcast."""

@@ -225,7 +225,8 @@ class IPPADMM(JoiningADMM):
         threshold = self.settings.gate_threshold
         # where noise drowns the falls it asks about, the gate lets nearly everything pass
         level = Q_MIN - 2.0 * gate.spread if threshold == "auto" else float(threshold)
-        public = agent.state.heard.mean(axis=0), self.settings.gate_radius, gate.gap, level
+        centre = self.together(agent.state.heard) / agent.degree
+        public = centre, self.settings.gate_radius, gate.gap, level
         if gate.sigma is None:
             return HeldFall(*public, gate.epsilon_threshold, gate.epsilon_query)
         return NoisyFall(*public, gate.sigma)

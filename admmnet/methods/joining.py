@@ -17,6 +17,7 @@ import numpy as np
 
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
+from admmnet.methods.aggregate import Rule, added
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask
 from admmnet.methods.consensus import ConsensusState, vector_of
 from admmnet.methods.convexity import missing_convexity, typical_penalty
@@ -114,17 +115,21 @@ class JoiningState(ConsensusState):
         state.said = np.zeros_like(state.heard)
         return state
 
-    def around(self) -> Vector | None:
+    def around(self, rule: Rule = added) -> Vector | None:
         """Mean of the vectors heard of, shape (d,), eq. (82); None before the first."""
         found = self.heard[self.met & self.heard.any(axis=1)]
-        return found.mean(axis=0) if len(found) else None
+        return rule(found) / len(found) if len(found) else None
 
-    def linear_term(self, eta: float, proximal: float = 0.0, contact: Contact | None = None) -> Vector:
+    def linear_term(
+        self, eta: float, proximal: float = 0.0, contact: Contact | None = None, rule: Rule = added
+    ) -> Vector:
         """Eq. (85): of the edges to those who speak."""
         met = self.met
         if contact is not None:
             contact = Contact(*(mask[met] for mask in contact))
-        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(eta, proximal, contact)
+        return ConsensusState(self.theta, self.dual, self.heard[met]).linear_term(
+            eta, proximal, contact, rule
+        )
 
     def absorb(
         self,
@@ -133,6 +138,7 @@ class JoiningState(ConsensusState):
         inbox: Mapping[int, Vector],
         eta: float,
         contact: Contact | None = None,
+        rule: Rule = added,
     ) -> None:
         """Eq. (86): an edge counts once a vector has arrived at either end; who listens keeps a dual of zero."""
         whole = np.ones(len(neighbours), dtype=bool)
@@ -148,7 +154,7 @@ class JoiningState(ConsensusState):
                 self.heard[row] = inbox[j]
         self.met = self.met | came
         both = arrives & hears & self.met & self.told
-        self.dual = self.dual + 0.5 * eta * (self.said[both] - self.heard[both]).sum(axis=0)
+        self.dual = self.dual + 0.5 * eta * rule(self.said[both] - self.heard[both])
 
 
 class JoiningADMM(PPADMM):
@@ -256,7 +262,7 @@ class JoiningADMM(PPADMM):
         """Eq. (85), of a round's objective of convexity m."""
         plan, state = agent.plan, agent.state
         proximal = max(m - plan.regularisation - 2.0 * plan.eta * int(state.met.sum()), 0.0)
-        found: Vector = state.linear_term(plan.eta, proximal, agent.contact)
+        found: Vector = state.linear_term(plan.eta, proximal, agent.contact, self.together)
         return found
 
     def minimiser(self, agent: Agent) -> PerturbedMinimiser:
@@ -270,7 +276,7 @@ class JoiningADMM(PPADMM):
         """Eqs. (81)-(86): a release, a relayed vector, or None for silence."""
         state: JoiningState = agent.state
         if agent.id not in self.core and state.joined is None:
-            centre, noise = state.around(), agent.plan.noise
+            centre, noise = state.around(self.together), agent.plan.noise
             answer = None
             if noise is not None and round in ASKED_IN and centre is not None:
                 question = GradientNorm(centre, noise.gate, self.threshold(agent.id))
@@ -292,7 +298,7 @@ class JoiningADMM(PPADMM):
     def model(self, agent: Agent) -> Vector:
         """Last broadcast; of who only listens, the mean of what it hears."""
         if not self.in_average(agent):
-            found: Vector | None = agent.state.around()
+            found: Vector | None = agent.state.around(self.together)
             if found is not None:
                 return found
         return super().model(agent)

@@ -73,7 +73,7 @@ class MADMM(Rival):
         eta = plan.eta * float(self.settings.growth) ** round
         both = 2.0 * eta * agent.degree / plan.weight
         measurement = GammaMinimiser(
-            agent.state.linear_term(eta, plan.proximal, agent.contact) / plan.weight,
+            self.linear_term(agent, eta=eta),
             agent.convexity + (both - 2.0 * plan.eta * agent.degree / plan.weight),
             self.beta,
             noise.rate,

@@ -91,8 +91,7 @@ class RADMM(Rival):
         state, plan, gamma = agent.state, agent.plan, float(self.settings.gamma)
         if state.gradient is None:
             return None
-        linear = state.linear_term(plan.eta, 0.0, agent.contact) / plan.weight
-        linear = linear + state.gradient - gamma * state.theta
+        linear = self.linear_term(agent, proximal=0.0) + state.gradient - gamma * state.theta
         state.gradient = None  # used once: the agent may be offline in the next round that would make another
         step: Vector = -linear / (2.0 * plan.eta * agent.degree / plan.weight + gamma)
         return step

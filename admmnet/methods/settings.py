@@ -5,6 +5,7 @@ A method's own settings are the fields of its ``Settings``, a frozen dataclass t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -113,6 +114,28 @@ class ConsensusSettings(MethodSettings):
         "gradient norm to which a local problem is solved; auto: 1e-8, 10^-3.5 if published",
         within="(0, 1]",
     )
+    aggregate: str = setting(
+        "mean",
+        "algorithm",
+        "what an agent takes from its neighbours: their mean, or the median or trimmed mean of each coordinate, which "
+        "a few wrong vectors move little; duals then do not sum to zero, and the answer is each agent's own vector",
+        metavar="mean|median|trimmed:B",
+        chosen=True,
+        tunable=True,
+    )
+
+    def check(self) -> None:
+        """Check the aggregate, and what goes with it: an average over all would let a wrong vector in again."""
+        trimmed_of(self.aggregate)
+        if self.aggregate == "mean":
+            return
+        if self.answer == "gossip":
+            raise RequestError(
+                f"answer = 'gossip' averages whatever neighbours say, which aggregate = {self.aggregate!r} is to "
+                "prevent: take answer = 'last' or 'tail'"
+            )
+        if self.answer == "average":
+            object.__setattr__(self, "answer", "tail")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,3 +148,22 @@ class NoisySettings(ConsensusSettings):
         "share of a release's budget for the noise that hides how inexact the solve is; auto: 0.001",
         within="(0, 1)",
     )
+
+
+def trimmed_of(aggregate: str) -> int | None:
+    """B of ``trimmed:B``, 0 of the mean; None of the median, which leaves out all but the middle.
+
+    Raises
+    ------
+    RequestError
+        If it is no such name.
+    """
+    if aggregate in ("mean", "median"):
+        return 0 if aggregate == "mean" else None
+    found = re.fullmatch(r"trimmed:([1-9][0-9]{0,5})", aggregate)
+    if found is None:
+        raise RequestError(
+            f"aggregate = {aggregate!r} is not allowed: it must be mean, median or trimmed:B, where B of at least 1 is "
+            "how many values are left out at each end"
+        )
+    return int(found[1])

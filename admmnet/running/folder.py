@@ -165,18 +165,24 @@ def _earlier(path: Path, start: int) -> list[str]:
     return [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
 
 
-def write_model(path: Path, theta: Matrix, feature_names: Sequence[str], classes: Sequence[str] = ()) -> None:
-    """model.npz: theta (N, d) of released vectors, their mean, and the names of the d features; no pickle.
+def write_model(
+    path: Path,
+    theta: Matrix,
+    feature_names: Sequence[str],
+    classes: Sequence[str] = (),
+    aggregate: str = "mean",
+) -> None:
+    """model.npz: theta (N, d) of released vectors, their mean by ``aggregate``, the d features' names; no pickle.
 
     Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides.
     """
-    from admmnet.running.readout import consensus_of  # here: the command line starts faster
+    from admmnet.methods.aggregate import mean_of  # here: the command line starts faster
 
     arrays: dict[str, Any] = {"feature_names": np.array(feature_names, dtype=np.str_)}
     if classes:
         arrays["classes"] = np.array(classes, dtype=np.str_)
         theta = theta.reshape(len(theta), len(classes), -1)
-    np.savez(path, theta=theta, consensus=consensus_of(theta), **arrays)
+    np.savez(path, theta=theta, consensus=mean_of(theta, aggregate), **arrays)
 
 
 def sha256(path: Path) -> str:

@@ -148,6 +148,7 @@ def _run(
             loss=plan.method.loss,
             simulation=plan.config.simulation,
             shared=plan.method.verb == "reduce",
+            aggregate=plan.method.aggregate,
             faults=plan.faults,
             start=keeper.start,
         )
@@ -190,7 +191,9 @@ def _run(
             if plan.data.encoding is not None:
                 run_folder.write_json(folder / ENCODING, plan.data.encoding)
             names = plan.data.labels if plan.data.task == "classes" else ()
-            run_folder.write_model(folder / "model.npz", theta, plan.data.feature_names, names)
+            run_folder.write_model(
+                folder / "model.npz", theta, plan.data.feature_names, names, plan.method.aggregate
+            )
             run_folder.write_json(folder / "summary.json", summary)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)

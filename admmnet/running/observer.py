@@ -13,9 +13,9 @@ from admmnet.faults.clock import VirtualClock
 from admmnet.faults.model import FaultModel
 from admmnet.graph.tree import Tree
 from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.methods.aggregate import mean_of
 from admmnet.running.folder import MetricsFile
 from admmnet.running.node import Node
-from admmnet.running.readout import consensus_of
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Integers, Matrix, Vector
@@ -27,7 +27,7 @@ class Observer:
     """Collects every agent's figures after a round and writes metrics.csv at one process.
 
     ``start`` is the first round, 0 but in a resumed run; ``faults`` has the delays of a virtual clock. ``shared`` says
-    that all agents that go on hold one model.
+    that all agents that go on hold one model; else their consensus is the mean by ``aggregate``.
 
     Attributes
     ----------
@@ -52,11 +52,13 @@ class Observer:
         loss: Loss,
         simulation: bool,
         shared: bool = False,
+        aggregate: str = "mean",
         start: int = 0,
         faults: FaultModel | None = None,
     ) -> None:
         self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
         self._holders, self._loss, self._shared = holders, loss, shared
+        self._aggregate = aggregate
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
@@ -100,7 +102,7 @@ class Observer:
         """
         self.theta = self._kept(np.stack([node.theta for node in self._nodes]), self.theta)
         living = next(i for i in range(len(self.theta)) if i not in self._transport.lost)
-        consensus = self.theta[living].copy() if self._shared else consensus_of(self.theta)
+        consensus = self.theta[living].copy() if self._shared else self._consensus(self.theta)
         error = float(test_errors(self._data, consensus[None])[0])
         mine = np.zeros((len(self._nodes), 8))
         for block in self._blocks:
@@ -160,7 +162,7 @@ class Observer:
 
         ``sent``, of shape (N,), has the numbers that every agent has sent for them.
         """
-        consensus = consensus_of(theta)
+        consensus = self._consensus(theta)
         mine = np.zeros((len(self._nodes), 4))
         for block in self._blocks:
             places, own = [self._place[node.id] for node in block], theta[[node.id for node in block]]
@@ -183,6 +185,9 @@ class Observer:
         self.network[0] = test_errors(self._data, consensus[None])[0]
         self.network[2] += rows[:, 1].sum()
         self.network[3] = self._average(rows[:, 3])
+
+    def _consensus(self, theta: Matrix) -> Vector:
+        return mean_of(theta, self._aggregate)
 
     def _average(self, losses: Vector) -> float:
         """Mean over all training records of the agents' mean losses, as far as these are known."""

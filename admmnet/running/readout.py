@@ -50,12 +50,6 @@ class TailAverage:
         return self.sum / self.count
 
 
-def consensus_of(theta: Matrix) -> Vector:
-    """Average of the agents' vectors, shape (N, d); of equal ones bit for bit what they are."""
-    first: Vector = theta[0]
-    return first.copy() if (theta == first).all() else np.asarray(theta.mean(axis=0))
-
-
 def average(
     transport: Transport, graph: nx.Graph, nodes: Sequence[Node], round: int
 ) -> tuple[Vector | None, Integers]:

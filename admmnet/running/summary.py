@@ -18,13 +18,13 @@ import numpy as np
 from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.data.figures import further_figures
+from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger.form import finite
 from admmnet.running import folder as run_folder
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
-from admmnet.running.readout import consensus_of
 from admmnet.running.references import references
 from admmnet.transport import Transport
 from admmnet.version import __version__
@@ -93,12 +93,13 @@ def summarise(
     adjacency = agents[0].agent.plan.adjacency
     privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
-    further = further_figures(data, consensus_of(observer.theta))
+    further = further_figures(data, mean_of(observer.theta, method.aggregate))
     return {
         "algorithm": config.algorithm,
         "method": config.method,
         "agents": len(graph),
         "rounds": rounds,
+        "aggregate": method.aggregate,
         "topology": config.topology or config.topology_schedule,
         "transport": transport.world.name,
         "mode": config.mode,

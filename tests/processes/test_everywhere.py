@@ -46,6 +46,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "output pp-admm": {"algorithm": "pp-admm", "release": "output"},
     "held ipp-admm": {"algorithm": "ipp-admm", "gate": "above-threshold", "gate_threshold": 0.01},
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
+    "trimmed pp-admm": {"algorithm": "pp-admm", "aggregate": "trimmed:1", "topology": "complete:5"},
     "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
     **{
         f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **gate, **STORM, **CLOCK, **turns}

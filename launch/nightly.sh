@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # What is too long for every change: the figures of all papers with --quick, timed, attacks and audits of privacy with
-# many trials, the commands of all pages, and killed runs by the hundred.
+# many trials, the commands of all pages, strangers, agents that are disturbed for long, and killed runs by the hundred.
 # launch/nightly.sh [options of `admmnet reproduce`, such as --data-dir DIR]
-# OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs (default 200, 0 for none),
-# AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none).
+# OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs a transport (default 200, 0 for
+# none), AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none),
+# STRANGERS=N for garbage connections to an agent (default 10000), SOAK=MINUTES for five agents that are stopped and cut
+# off for so long (default 30).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_env.sh"
 make_environment mpich,test
 export PATH="$venv/bin:$PATH" OPENBLAS_NUM_THREADS=1
-out=${OUT:-$root/runs/nightly-$(date +%F)} kills=${KILLS:-200} audits=${AUDITS:-10}
+out=${OUT:-$root/runs/nightly-$(date +%F)} kills=${KILLS:-200} strangers=${STRANGERS:-10000} soak=${SOAK:-30} audits=${AUDITS:-10}
 [ ! -e "$out" ] || {
     echo "$out is there already, and what is measured once is not measured again: remove it, or set OUT" >&2
     exit 2
@@ -26,5 +28,7 @@ if [ "$audits" != 0 ]; then
     ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_radius.py
 fi
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
+ADMMNET_STRANGERS=$strangers python -m pytest tests/attacks/test_strangers.py
+[ "$soak" = 0 ] || python -m tests.benchmarks.soak "$soak"
 [ "$kills" = 0 ] && exit
 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

@@ -54,10 +54,14 @@ def start(*command: str, deadline: float = DEADLINE) -> Ended:
     return Ended(process.returncode, out, err)
 
 
+def mpirun_path() -> str:
+    """The launcher beside this Python, or another one."""
+    return shutil.which("mpirun", path=str(Path(sys.executable).parent)) or "mpirun"
+
+
 def mpirun(ranks: int, *words: str, deadline: float = DEADLINE) -> Ended:
     """Run ``python WORDS`` on some ranks."""
-    beside = shutil.which("mpirun", path=str(Path(sys.executable).parent)) or "mpirun"
-    return start(beside, "-n", str(ranks), sys.executable, *words, deadline=deadline)
+    return start(mpirun_path(), "-n", str(ranks), sys.executable, *words, deadline=deadline)
 
 
 def admmnet(ranks: int, *words: str, deadline: float = DEADLINE) -> Ended:

@@ -1,4 +1,7 @@
-"""`admmnet agent` that logs what it sends, in ADMMNET_LOG; ``logged_agent.py run WORDS`` starts such agents."""
+"""Agents that log what they send, in ADMMNET_LOG.
+
+``logged_agent.py run WORDS`` starts `admmnet agent` so, ``logged_agent.py mpi run WORDS`` is one rank of a run.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,43 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from admmnet.__main__ import main
 from admmnet.cli import run_command_line
 from admmnet.running import spawn
 from admmnet.transport import Inbox, Outgoing
+from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.transport import ZmqTransport
 
 
-def log_messages(agent: int, folder: Path) -> None:
+def log_messages(agent: int, folder: Path, transport: type[Hosting]) -> None:
     """Write down what the agent says before any neighbour can hear it, and which process it is."""
     (folder / f"pid-{agent}").write_text(str(os.getpid()))
-    exchange = ZmqTransport.exchange
+    patched: Any = transport
+    exchange = patched.exchange
 
-    def logging(self: ZmqTransport, outgoing: Outgoing, round: int) -> Inbox:
+    def logging(self: Hosting, outgoing: Outgoing, round: int, *more: Any, **others: Any) -> Inbox:
         with (folder / f"sent-{agent}.jsonl").open("a") as file:
             said = outgoing[agent]
             file.write(json.dumps([round, agent, None if said is None else said.tobytes().hex()]) + "\n")
-        return exchange(self, outgoing, round)
+        heard: Inbox = exchange(self, outgoing, round, *more, **others)
+        return heard
 
-    ZmqTransport.exchange = logging  # type: ignore[method-assign]
+    patched.exchange = logging
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "run":
         spawn.MODULE = "tests.processes.logged_agent"
         sys.exit(run_command_line(sys.argv[1:]))
-    log_messages(int(sys.argv[sys.argv.index("--id") + 1]), Path(os.environ["ADMMNET_LOG"]))
+    log = Path(os.environ["ADMMNET_LOG"])
+    if sys.argv[1] == "mpi":
+        from mpi4py import MPI
+
+        from admmnet.transport.mpi import MPITransport
+
+        log_messages(MPI.COMM_WORLD.rank, log, MPITransport)
+        sys.exit(run_command_line(sys.argv[2:]))
+    log_messages(int(sys.argv[sys.argv.index("--id") + 1]), log, ZmqTransport)
     main()

@@ -1,6 +1,6 @@
 """Runs that are killed at random instants and resumed: ledgers verify, and account every message that was received.
 
-``ADMMNET_KILLS=200`` in the environment asks for that many kills; six are the default.
+``ADMMNET_KILLS=200`` in the environment asks for that many kills a transport; without it there are a few.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from admmnet.transport import Inbox, Outgoing, Transport
 from admmnet.transport.local import LocalTransport, LocalWorld
 from tests.people_runs import write_people
 
-from .launch import DEADLINE, FORKS, ROOT, mpirun, start
+from .launch import DEADLINE, FORKS, ROOT, mpirun, mpirun_path, start
 
 pytestmark = pytest.mark.processes
 KILLS = int(os.environ.get("ADMMNET_KILLS", "6"))
@@ -201,14 +201,16 @@ def digests(folder: Path, account: Path) -> dict[str, str]:
 
 
 class Crew:
-    """A run of one process an agent, all of which somebody may kill."""
+    """A run of one process an agent, each of which somebody may kill."""
 
-    def __init__(self, log: Path, *words: str) -> None:
+    def __init__(self, log: Path, transport: str, *words: str) -> None:
         self.log = log
         log.mkdir(exist_ok=True)
         for file in log.glob("pid-*"):
             file.unlink()
         command = [sys.executable, "-m", "tests.processes.logged_agent", "run", *words]
+        if transport == "mpi":
+            command = [mpirun_path(), "-n", str(AGENTS), *command[:3], "mpi", *command[3:]]
         self.process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, "ADMMNET_LOG": str(log)}, stderr=subprocess.PIPE, text=True
         )
@@ -263,8 +265,9 @@ def crew_messages(log: Path) -> list[tuple[int, int, str]]:
 
 @pytest.mark.timeout(120 + 60 * KILLS)
 @pytest.mark.parametrize("seed", [None, 5])
-def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) -> None:
-    """One agent, or the starter, in any round; whoever is left ends, and the run goes on."""
+@pytest.mark.parametrize("transport", ["zmq", "mpi"])
+def test_agents_killed_at_random_instants(transport: str, seed: int | None, tmp_path: Path) -> None:
+    """One agent, or the starter of zmq agents, in any round; whoever is left ends, and the run goes on."""
     write_people(tmp_path / "people.npz", 160, width=3, noise=0.5)
     stream = np.random.default_rng(KILLS)
     expected = None
@@ -272,21 +275,21 @@ def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) 
         run(config(tmp_path, "whole", "pp-admm", seed=seed, epsilon=20.0, account=str(tmp_path / "first")))
         expected = digests(tmp_path / "whole", tmp_path / "first")
     words = f"--topology ring:{AGENTS} --rounds {ROUNDS} --algorithm pp-admm --epsilon 20 --checkpoint-every 2 --quiet"
-    words += " --transport zmq --delta 1e-4 --heartbeat-deadline 3"
+    words += f" --transport {transport} --delta 1e-4{' --heartbeat-deadline 3' * (transport == 'zmq')}"
     words += " --no-test" if seed is None else f" --seed {seed}"
-    kills, resumed, trial, enough = 0, 0, 0, -(-KILLS // 6)
+    kills, resumed, trial, enough = 0, 0, 0, 1 if KILLS <= 6 else KILLS // 2
     while kills < enough:
         trial += 1
         folder, account, log = (tmp_path / f"{name}{trial}" for name in ("run", "account", "log"))
         files = ["--data", str(tmp_path / "people.npz"), "--account", str(account), "--out", str(folder)]
         next_words: list[str] | None = [*words.split(), *files]
         while next_words is not None:
-            crew = Crew(log, *next_words)
+            crew = Crew(log, transport, *next_words)
             victim = int(stream.integers(AGENTS))
             begun, wanted = crew.rounds(victim), int(stream.integers(1, ROUNDS + 5))
             alive = kills < enough and crew.wait(lambda: crew.rounds(victim) - begun >= wanted)  # noqa: B023 (used at once)
             if alive:
-                crew.kill(victim if stream.random() < 0.75 else None)
+                crew.kill(None if transport == "zmq" and stream.random() < 0.25 else victim)
             code = crew.ended()
             books = check_folder(folder)
             if seed is None:
@@ -294,6 +297,7 @@ def test_zmq_agents_killed_at_random_instants(seed: int | None, tmp_path: Path) 
             check_accounts(books, account, "pp-admm")
             if (folder / "summary.json").exists():
                 assert read_run(folder).summary is not None
+                kills += alive  # killed when all was done
                 assert expected in (None, digests(folder, account))
                 break
             assert code != 0

@@ -199,10 +199,10 @@ class Crew:
 
 
 class Proxy:
-    """A line in between that can be cut, and that keeps what went over it, a pair of tapes a connection."""
+    """A line in between that can be cut; if asked to, it keeps what went over it, a pair of tapes a connection."""
 
-    def __init__(self, target: int) -> None:
-        self._target, self._open = target, True
+    def __init__(self, target: int, *, keep: bool = True) -> None:
+        self._target, self._open, self._keep = target, True, keep
         self.tapes: list[tuple[bytearray, bytearray]] = []
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._lock = threading.Lock()
@@ -235,9 +235,10 @@ class Proxy:
     def _pump(self, source: socket.socket, sink: socket.socket, tape: bytearray) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                with self._moved:
-                    tape += data
-                    self._moved.notify_all()
+                if self._keep:
+                    with self._moved:
+                        tape += data
+                        self._moved.notify_all()
                 sink.sendall(data)
         _break(source, sink)
 
@@ -275,8 +276,8 @@ def _break(*ends: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def proxy_to(address: str) -> Iterator[Proxy]:
-    proxy = Proxy(int(address.rpartition(":")[2]))
+def proxy_to(address: str, *, keep: bool = True) -> Iterator[Proxy]:
+    proxy = Proxy(int(address.rpartition(":")[2]), keep=keep)
     try:
         yield proxy
     finally:

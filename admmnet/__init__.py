@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method
-    from admmnet.running.folder import RunFolder, read_run
     from admmnet.running.loop import run
+    from admmnet.running.reading import RunFolder, read_run
     from admmnet.running.result import RunResult
     from admmnet.version import __version__
 
@@ -54,12 +54,12 @@ _HOMES = {
     "NetworkRegressor": "estimators.network",
     "RunConfig": "config.run_config",
     "RunError": "errors",
-    "RunFolder": "running.folder",
+    "RunFolder": "running.reading",
     "RunResult": "running.result",
     "__version__": "version",
     "load_config": "config.toml",
     "load_topology": "graph",
-    "read_run": "running.folder",
+    "read_run": "running.reading",
     "run": "running.loop",
 }
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.report.html import make_report
-from tests.people_runs import summary_of
+from tests.people_runs import put_summary, seal, summary_of
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>{{data}}&\"'\u2028"
 VOID = {"meta", "link", "input"}
@@ -70,7 +70,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change summary.json."""
     summary = summary_of(folder)
     change(summary)
-    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    put_summary(folder, summary)
 
 
 def rechained(folder: Path, agent: int, change: Callable[[dict[str, Any]], object]) -> None:
@@ -122,4 +122,5 @@ def hostile(source: Path, folder: Path) -> Path:
     text = config.read_text(encoding="utf-8")
     assert 'split = "iid"' in text
     config.write_text(text.replace('split = "iid"', f"split = {json.dumps(HOSTILE)}"), encoding="utf-8")
+    seal(folder)
     return folder

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet import RunConfig, run
-from tests.people_runs import summary_of
+from tests.people_runs import put_summary, seal, summary_of
 
 ROUNDS = 6
 
@@ -33,7 +33,7 @@ def _keep_rounds(ledger: Path, rounds: int) -> None:
 def unfinished(source: Path, folder: Path, *, rounds: int, agents: int) -> Path:
     """Copy of a run that died while it wrote the figures of round ``rounds``, whose charges are in the ledgers."""
     shutil.copytree(source, folder)
-    for name in ("summary.json", "model.npz"):
+    for name in ("manifest.json", "summary.json", "model.npz"):
         (folder / name).unlink()
     for ledger in (folder / "ledger").iterdir():
         _keep_rounds(ledger, rounds + 1)
@@ -53,12 +53,13 @@ def with_lost(source: Path, folder: Path, *, agent: int, round: int) -> Path:
     told = ("agent", "records", "degree", "releases", "test_error")
     entry = {key: value if key in told else None for key, value in summary["per_agent"][agent].items()}
     summary["per_agent"][agent] = entry | {"lost_at": round}
-    (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
+    summary["transport"] = "zmq"
     head, *lines = (folder / "metrics.csv").read_text(encoding="utf-8").splitlines()
     rows = [line.split(",") for line in lines]
     (last,) = (row for row in rows if row[:2] == [str(round - 1), str(agent)])
     rows = [[*row[:2], *last[2:]] if int(row[0]) >= round and row[1] == str(agent) else row for row in rows]
     (folder / "metrics.csv").write_text("\n".join([head, *map(",".join, rows)]) + "\n", encoding="utf-8")
+    put_summary(folder, summary)
     return folder
 
 
@@ -69,4 +70,5 @@ def part_of(source: Path, folder: Path, *, agent: int, agents: int) -> Path:
         if ledger.name != f"agent-{agent:03d}.jsonl":
             ledger.unlink()
     (folder / "part.json").write_text(json.dumps({"agent": agent, "agents": agents}), encoding="utf-8")
+    seal(folder)
     return folder

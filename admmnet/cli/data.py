@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from admmnet.data.settings import TASKS
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.files import load_json
 
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
@@ -92,7 +92,7 @@ def _declared(path: Path) -> dict[str, Any]:
         values = read_values(path)
         return {name: values[name] for name in _KEYS if name in values}
     try:
-        return {"schema": json.loads(path.read_bytes())}
+        return {"schema": load_json(path.read_bytes())}
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:

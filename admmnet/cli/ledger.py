@@ -21,7 +21,7 @@ def ledger() -> None:
 
 
 def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
-    from admmnet.running.folder import read_run
+    from admmnet.running.reading import read_run
 
     ledgers = read_run(run).ledgers
     if agent is None:
@@ -76,15 +76,19 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
 @_RUN
 def verify(run: Path) -> None:
     """Recompute every cost, total, link and digest; exit code 1 names the first fault."""
-    from admmnet.running.folder import read_run
+    from admmnet.running.reading import read_run
 
     folder = read_run(run)
     ledgers = folder.ledgers.values()
     open_ = sum(not account.finished for account in ledgers)
     torn = sum(account.torn for account in ledgers)
     state = "the run is finished" if folder.summary is not None else "the run is unfinished (no summary.json)"
+    covered = "; every file is as the run wrote it" if folder.manifest else ""
+    if folder.summary is not None and not folder.manifest:
+        covered = "; no manifest.json, as of older versions: ledgers alone were checked"
     print(
         f"{run}: {len(ledgers)} ledgers, {sum(len(account.events) for account in ledgers)} events hold; {state}"
+        + covered
         + (f"; {open_} without an end line" if open_ else "")
         + (
             f"; {torn} with a last line that was cut off while it was written: it counts for nothing"

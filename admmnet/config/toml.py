@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
 from admmnet.errors import RequestError
+from admmnet.files import load_toml
 from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES, Setting, settings_in
@@ -38,8 +38,7 @@ def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None)
 def read_toml(path: Path) -> dict[str, Any]:
     """Content of a TOML file."""
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        return load_toml(path.read_bytes())
     except OSError as error:
         raise RequestError(f"cannot read the config file {path}: {error.strerror}") from None
     except ValueError as error:

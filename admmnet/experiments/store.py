@@ -16,6 +16,7 @@ from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.experiments.grid import Cell, Grid
 from admmnet.experiments.pool import Call, Failure, Pool, Task
 from admmnet.experiments.tasks import run_cell
+from admmnet.running.manifest import FILES, MANIFEST
 from admmnet.version import __version__
 
 K = TypeVar("K")
@@ -41,7 +42,7 @@ def complete(
     return failed
 
 
-OF_A_RUN = {"config.toml", "encoding.json", "ledger", "metrics.csv", "model.npz", "summary.json"}
+OF_A_RUN = {*FILES, MANIFEST}
 """What a run writes: an unfinished run's folder is removed only if it holds nothing else."""
 
 
@@ -75,7 +76,9 @@ class RunFolders:
 
 def _clear(run: Path) -> None:
     try:
-        strange = sorted(path.name for path in run.iterdir() if path.name not in OF_A_RUN)
+        strange = sorted(
+            path.name for path in run.iterdir() if path.name.removesuffix(".new").lstrip(".") not in OF_A_RUN
+        )
         if strange:
             raise RequestError(
                 f"{run} holds {strange[0]}, which no run writes: move it elsewhere and call again"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from admmnet.config.toml import load_saved
 from admmnet.data import ENCODING, Task, declared_task
 from admmnet.data.schema import parse_schema
 from admmnet.errors import RequestError
+from admmnet.files import load_json
 from admmnet.types import Matrix, Vector
 
 KEYS = ("theta", "consensus", "feature_names")
@@ -131,7 +131,7 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
 
 def _encoding(path: Path) -> dict[str, Any] | None:
     try:
-        table = json.loads(path.read_bytes())
+        table = load_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

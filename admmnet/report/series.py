@@ -14,7 +14,8 @@ from admmnet.config.toml import read_values
 from admmnet.errors import CheckFailed
 from admmnet.faults.model import parse_offline
 from admmnet.privacy.ledger.audit import VerifiedLedger
-from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS, RunFolder, read_run
+from admmnet.running.folder import CLOCK_COLUMNS, PUBLIC_COLUMNS, TRAINING_COLUMNS
+from admmnet.running.reading import RunFolder, read_run
 
 Floats = NDArray[np.float64]
 UNKNOWN, SILENT, SPOKE, USED_UP, REFUSED, OFFLINE, LOST, RELAYED = -1, 0, 1, 2, 3, 4, 5, 6
@@ -164,11 +165,11 @@ class Series:
         return replace(self, network=self.network.at(places), agents=self.agents.at(places), **rows)
 
 
-def read_series(path: str | Path) -> Series:
-    """Read a run folder, finished or not, a baseline's, or one agent's part, and verify its ledgers.
+def read_series(path: str | Path, *, ledgers_alone: bool = False) -> Series:
+    """Read a run folder, finished or not, a baseline's, or one agent's part, and verify it as ``read_run`` does.
 
-    metrics.csv is not covered by any digest: its figures are taken as they stand. The last round of an
-    unfinished run is left out where metrics.csv has not all of it.
+    The figures of metrics.csv are taken as they stand where no manifest covers them. The last round of an unfinished
+    run is left out where metrics.csv has not all of it.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def read_series(path: str | Path) -> Series:
     CheckFailed
         Naming file, line and fault, if a ledger does not hold or metrics.csv is damaged.
     """
-    folder = read_run(Path(path))
+    folder = read_run(Path(path), ledgers_alone=ledgers_alone)
     settings = read_values(folder.path / "config.toml")
     ledgers = tuple(folder.ledgers.values())
     size = len(ledgers) if folder.part is None else folder.part[1]

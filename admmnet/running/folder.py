@@ -5,20 +5,20 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
+import io
 import json
 import re
 import time
-import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
-from admmnet.errors import CheckFailed, RequestError
-from admmnet.privacy.ledger import audit
+from admmnet.errors import RequestError
+from admmnet.files import sync, write_whole
+from admmnet.running.manifest import MANIFEST, make_manifest
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def part_name(algorithm: str, agent: int) -> str:
 
 def write_part(folder: Path, agent: int, agents: int) -> None:
     """Say that a run folder is one agent's own: it holds its ledger and no other."""
-    write_json(folder / PART, {"agent": agent, "agents": agents})
+    write_whole({folder / PART: as_json({"agent": agent, "agents": agents})})
 
 
 def ledger_path(folder: Path, agent: int, agents: int) -> Path:
@@ -131,10 +131,10 @@ class MetricsFile:
     def __init__(self, path: Path, *, training: bool, start: int = 0, clock: bool = False) -> None:
         self._columns = len(PUBLIC_COLUMNS + TRAINING_COLUMNS if training else PUBLIC_COLUMNS)
         kept = _earlier(path, start)
-        draft = path.with_name(f".{path.name}.new")  # a crash here loses no round
         columns = (PUBLIC_COLUMNS + TRAINING_COLUMNS)[: self._columns] + (CLOCK_COLUMNS if clock else ())
-        draft.write_text(",".join(columns) + "\n" + "".join(kept), encoding="utf-8", newline="\n")
-        draft.replace(path)
+        write_whole(
+            {path: (",".join(columns) + "\n" + "".join(kept)).encode()}
+        )  # a crash here loses no round
         self._file: TextIO = path.open("a", encoding="utf-8", newline="\n")
 
     def write(self, round: int, agents: Sequence[int], rows: Matrix, seconds: Vector | None = None) -> None:
@@ -153,7 +153,7 @@ class MetricsFile:
         self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; once is enough."""
         self._file.close()
 
 
@@ -165,13 +165,12 @@ def _earlier(path: Path, start: int) -> list[str]:
     return [line for line in lines if line.endswith("\n") and int(line.split(",", 1)[0]) < start]
 
 
-def write_model(
-    path: Path,
+def model_bytes(
     theta: Matrix,
     feature_names: Sequence[str],
     classes: Sequence[str] = (),
     aggregate: str = "mean",
-) -> None:
+) -> bytes:
     """model.npz: theta (N, d) of released vectors, their mean by ``aggregate``, the d features' names; no pickle.
 
     Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides.
@@ -182,7 +181,27 @@ def write_model(
     if classes:
         arrays["classes"] = np.array(classes, dtype=np.str_)
         theta = theta.reshape(len(theta), len(classes), -1)
-    np.savez(path, theta=theta, consensus=mean_of(theta, aggregate), **arrays)
+    content = io.BytesIO()
+    np.savez(content, theta=theta, consensus=mean_of(theta, aggregate), **arrays)
+    return content.getvalue()
+
+
+def finish(
+    folder: Path, files: Mapping[str, bytes], summary: Mapping[str, Any], lost: Collection[int]
+) -> None:
+    """Write the last files of a run, the manifest of all, and the summary, which says that the run has finished.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses: the run has not finished.
+    """
+    sync(folder / "metrics.csv")
+    last = {"summary.json": as_json(summary)}
+    new = {folder / name: content for name, content in {**files, **last}.items()}
+    manifest = make_manifest(folder, new, lost)
+    end = {folder / MANIFEST: manifest, folder / "summary.json": new.pop(folder / "summary.json")}
+    write_whole(new | end)
 
 
 def sha256(path: Path) -> str:
@@ -190,141 +209,6 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON with one key a line."""
-    path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-
-
-@dataclass(frozen=True)
-class RunFolder:
-    """A run folder read back.
-
-    Attributes
-    ----------
-    path : Path
-    ledgers : dict
-        File to verified ledger, in the order of the agents.
-    summary : dict or None
-        Of a finished run.
-    part : (int, int) or None
-        Agent and number of agents, where the folder is one agent's own.
-    """
-
-    path: Path
-    ledgers: dict[str, audit.VerifiedLedger]
-    summary: dict[str, Any] | None
-    part: tuple[int, int] | None = None
-
-
-def read_run(path: Path) -> RunFolder:
-    """Read a run folder, or one agent's part of it, and verify everything in it.
-
-    Raises
-    ------
-    RequestError
-        If it is no run folder.
-    CheckFailed
-        Naming file, line and fault, if anything does not hold.
-    """
-    files = sorted((path / "ledger").glob("agent-*.jsonl"))
-    if not files:
-        lacks = "it has no ledger/agent-*.jsonl" if path.exists() else "there is nothing of that name"
-        raise RequestError(f"{path} is no run folder: {lacks}; name a folder that a run wrote")
-    part = _read_part(path / PART)
-    summary = _read_summary(path / "summary.json")
-    ledgers = {f"ledger/{file.name}": audit.read(file) for file in files}
-    expected: Sequence[int]
-    expected, agents = (range(len(files)), len(files)) if part is None else ((part[0],), part[1])
-    if len(files) != len(expected):
-        raise CheckFailed(f"{path / PART}: says one agent's ledger, but there are {len(files)}")
-    if part is None and summary is None and not any(account.events for account in ledgers.values()):
-        # the run died while its ledgers were being made, by several processes at once: nothing was sent
-        expected = [int(account.header["agent"]) for account in ledgers.values()]
-        agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
-    for number, (name, account) in zip(expected, ledgers.items(), strict=True):
-        if account.header["agent"] != number or ledger_path(path, number, agents).name != Path(name).name:
-            raise CheckFailed(
-                f"{path / name}: line 1: is the ledger of agent {account.header['agent']}, expected agent {number} "
-                "(a file is missing, misnamed or swapped)"
-            )
-    if summary is not None:
-        _check_digests(path, summary, ledgers, whole=part is None)
-    return RunFolder(path, ledgers, summary, part)
-
-
-def _declared(path: Path) -> int:
-    """Return the number of agents that the settings name, 0 where they do not."""
-    try:
-        return int(tomllib.loads(path.read_text(encoding="utf-8"))["network"]["agents"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
-
-
-def _read_part(path: Path) -> tuple[int, int] | None:
-    if not path.exists():
-        return None
-    part = _read_json(path)
-    keys = ("agent", "agents")
-    if (
-        not isinstance(part, dict)
-        or set(part) != set(keys)
-        or any(type(part[key]) is not int for key in keys)
-    ):
-        raise CheckFailed(f'{path}: is not of the form {{"agent": 3, "agents": 5}}')
-    if not 0 <= part["agent"] < part["agents"]:
-        raise CheckFailed(f"{path}: there is no agent {part['agent']} among {part['agents']}")
-    return part["agent"], part["agents"]
-
-
-def _read_summary(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    summary = _read_json(path)
-    if not isinstance(summary, dict) or not isinstance(summary.get("ledgers"), dict):
-        raise CheckFailed(f"{path}: has no digests of the ledgers")
-    return summary
-
-
-def _check_digests(
-    path: Path, summary: dict[str, Any], ledgers: dict[str, audit.VerifiedLedger], *, whole: bool
-) -> None:
-    """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
-
-    An agent that was lost on the way has no digest there, and its ledger, as a rule, no end.
-    """
-    lost = _lost(summary)
-    missing = {
-        name for name in set(ledgers) - set(summary["ledgers"]) if ledgers[name].header["agent"] not in lost
-    }
-    if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
-        missing |= set(summary["ledgers"]) - set(ledgers)
-    if missing:
-        raise CheckFailed(
-            f"{path / 'summary.json'}: ledgers and digests do not match: {', '.join(sorted(missing))}"
-        )
-    for name, account in ledgers.items():
-        if name not in summary["ledgers"]:
-            continue
-        if sha256(path / name) != summary["ledgers"][name]:
-            raise CheckFailed(f"{path / name}: its sha256 is not the one in summary.json")
-        if not account.finished:
-            raise CheckFailed(f"{path / name}: has no end line though summary.json says the run finished")
-
-
-def _lost(summary: dict[str, Any]) -> set[object]:
-    """Agents that the summary says were lost."""
-    entries = summary.get("per_agent")
-    if not isinstance(entries, list):
-        return set()
-    return {
-        entry.get("agent")
-        for entry in entries
-        if isinstance(entry, dict) and entry.get("lost_at") is not None
-    }
+def as_json(value: Any) -> bytes:
+    """JSON with one key a line."""
+    return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()

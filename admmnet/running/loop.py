@@ -17,6 +17,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import to_toml
 from admmnet.data import ENCODING
 from admmnet.errors import BudgetError, RequestError, RunError
+from admmnet.files import raise_descriptors, remedy, write_whole
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.privacy.ledger.file import Ledger, Place
@@ -26,6 +27,7 @@ from admmnet.running import folder as run_folder
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.loading import Loader, block_of
+from admmnet.running.manifest import MANIFEST
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan, prepare
@@ -92,6 +94,7 @@ def run(
     config = RunConfig(**settings) if config is None else config.changed(**settings)
     world = world or open_world(config.transport)
     install_exception_hook(world)
+    raise_descriptors()
     # more threads a process than one are slower on few cores, and change the last bits
     with end_all_on_error(world, debug=debug, withhold=not config.simulation), threadpool_limits(limits=1):
         try:
@@ -110,10 +113,7 @@ def run(
                 on_round or (lambda round, error: None),
             )
         except OSError as error:
-            where = error.filename or "the run folder"
-            raise RunError(
-                f"cannot write {where}: {error.strerror}; free some space and run again"
-            ) from error
+            raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
 
 
 def _run(
@@ -188,13 +188,14 @@ def _run(
             pooled_figure(plan, transport, loader),
         )
         if is_writer(transport):
-            if plan.data.encoding is not None:
-                run_folder.write_json(folder / ENCODING, plan.data.encoding)
+            observer.close()
             names = plan.data.labels if plan.data.task == "classes" else ()
-            run_folder.write_model(
-                folder / "model.npz", theta, plan.data.feature_names, names, plan.method.aggregate
-            )
-            run_folder.write_json(folder / "summary.json", summary)
+            aggregate = plan.method.aggregate
+            model = run_folder.model_bytes(theta, plan.data.feature_names, names, aggregate)
+            files = {"model.npz": model}
+            if plan.data.encoding is not None:
+                files[ENCODING] = run_folder.as_json(plan.data.encoding)
+            run_folder.finish(folder, files, summary, transport.lost)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)
 
@@ -231,13 +232,14 @@ def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
         if plan.config.resume is None:
             if first:
                 run_folder.create_folder(folder)
-                (folder / "config.toml").write_text(to_toml(plan.config), encoding="utf-8")
+                write_whole({folder / "config.toml": to_toml(plan.config).encode()})
             if not world.shared_folder:
                 run_folder.write_part(folder, world.rank, world.size)
         if first:
             opened.enter_context(run_folder.hold(folder, first=True))
             if (folder / "summary.json").exists():  # finished while this process loaded its records
                 raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+            (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
 
     run_on_all(world, create)
     if not first:

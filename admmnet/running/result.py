@@ -65,7 +65,7 @@ class RunResult:
         CheckFailed
             Naming file, line and fault, if anything does not hold.
         """
-        from admmnet.running.folder import read_run
+        from admmnet.running.reading import read_run
 
         return tuple(read_run(self.folder).ledgers.values())
 

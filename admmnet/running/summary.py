@@ -23,6 +23,7 @@ from admmnet.methods.base import Closing, Method
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger.form import finite
 from admmnet.running import folder as run_folder
+from admmnet.running.manifest import MANIFEST
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.references import references
@@ -134,6 +135,7 @@ def summarise(
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
         **facts,
         "ledgers": said.digests,
+        "manifest": MANIFEST,
         "notes": [*notes, *remarks, *_lost_notes(transport, silent), *group_notes(privacy)],
         "versions": versions_of(),
     }

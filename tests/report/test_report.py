@@ -280,10 +280,10 @@ def test_resumed_ledgers_say_where(private: Path, tmp_path: Path) -> None:
 
 def test_refused_agents_and_accounts(private: Path, tmp_path: Path) -> None:
     folder = copy(private, tmp_path / "run")
-    rewrite(folder, lambda summary: summary["per_agent"][4].update(refused_at=3))
+    rewrite(folder, lambda summary: summary["per_agent"][4].update(refused_at=5))
     found = page(folder)
-    assert "The budget refused: agent 4 in round 3" in found.text
-    assert "budget refused from round 3, ledger verified" in found.text
+    assert "The budget refused: agent 4 in round 5" in found.text
+    assert "budget refused from round 5, ledger verified" in found.text
     account = tmp_path / "account"
     made(tmp_path / "first", account=str(account), rounds=1)
     text = words_of(tmp_path / "first")

@@ -15,6 +15,7 @@ from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, assert_same, write_people
+from tests.people_runs import put_summary
 
 
 @pytest.fixture
@@ -121,5 +122,5 @@ def test_the_older_checkpoint_where_the_newer_is_not_whole(place: Place) -> None
     summary = json.loads((folder / "summary.json").read_text())
     *notes, last = summary["notes"]
     assert last == "the checkpoint of 4 rounds is not whole: the run went on from the one of 2"
-    (folder / "summary.json").write_text(json.dumps({**summary, "notes": notes}))
+    put_summary(folder, {**summary, "notes": notes})
     assert_same(whole, folder)

@@ -12,7 +12,7 @@ import pytest
 
 from admmnet import CheckFailed, read_run
 from admmnet.running.folder import PART, write_part
-from tests.people_runs import AGENTS, ROUNDS, finished_run, summary_of
+from tests.people_runs import AGENTS, ROUNDS, finished_run, put_summary, seal, summary_of
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +121,7 @@ def part(finished: Path, tmp_path: Path) -> Path:
     for i in (0, 1, 3):
         (folder / f"ledger/agent-00{i}.jsonl").unlink()
     write_part(folder, 2, AGENTS)
+    seal(folder)
     return folder
 
 
@@ -130,7 +131,8 @@ def test_a_part_is_read(part: Path) -> None:
     assert list(folder.ledgers) == ["ledger/agent-002.jsonl"]
     assert folder.summary is not None
     assert set(folder.summary["ledgers"]) == {f"ledger/agent-00{i}.jsonl" for i in range(AGENTS)}
-    (part / "summary.json").unlink()
+    for name in ("summary.json", "manifest.json"):
+        (part / name).unlink()
     assert read_run(part).summary is None
 
 
@@ -181,9 +183,9 @@ def lose(folder: Path, agent: int) -> Path:
     summary["per_agent"][agent]["lost_at"] = ROUNDS - 1
     name = f"ledger/agent-00{agent}.jsonl"
     del summary["ledgers"][name]
-    (folder / "summary.json").write_text(json.dumps(summary))
     lines = (folder / name).read_bytes().splitlines(keepends=True)
     (folder / name).write_bytes(b"".join(lines[:-2]))
+    put_summary(folder, {**summary, "transport": "zmq"})
     return folder / name
 
 

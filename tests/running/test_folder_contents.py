@@ -51,7 +51,7 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 def test_files(finished: Path) -> None:
     files = {str(path.relative_to(finished)) for path in finished.rglob("*") if path.is_file()}
-    assert files >= {"config.toml", "summary.json", "metrics.csv", "model.npz"}
+    assert files >= {"config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz"}
     ledgers = {name for name in files if name.startswith("ledger/")}
     assert ledgers == {f"ledger/agent-00{i}.jsonl" for i in range(AGENTS)}
 
@@ -148,7 +148,8 @@ def test_read_run(finished: Path) -> None:
 
 
 def test_an_unfinished_run_holds(copied: Path) -> None:
-    (copied / "summary.json").unlink()
+    for name in ("summary.json", "manifest.json"):
+        (copied / name).unlink()
     ledger = copied / "ledger/agent-001.jsonl"
     ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-1]))
     folder = read_run(copied)
@@ -185,7 +186,8 @@ def test_ledgers_of_a_run_that_died_while_they_were_made(tmp_path: Path) -> None
     result = run(
         RunConfig(algorithm="pp-admm", topology="ring:5", rounds=1, seed=0, out=str(tmp_path / "run"))
     )
-    (result.folder / "summary.json").unlink()
+    for name in ("summary.json", "manifest.json"):
+        (result.folder / name).unlink()
     for file in sorted((result.folder / "ledger").iterdir()):
         file.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")  # the header alone
     (result.folder / "ledger" / "agent-001.jsonl").unlink()

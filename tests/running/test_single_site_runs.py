@@ -45,7 +45,7 @@ KEYS = """
 algorithm method agents rounds topology transport mode seeded data privacy metric test_error train_loss
 per_agent bytes_sent seconds ledgers notes versions
 """
-FILES = {"config.toml", "summary.json", "metrics.csv", "model.npz", "ledger"}
+FILES = {"config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from admmnet.report.html import sections, words
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, join, table, tag
 from admmnet.report.html.words import above, figure
-from admmnet.report.values import at, real, whole
+from admmnet.running.values import at, real, whole
 
 
 def comparison(runs: tuple[RunFacts, ...]) -> Raw:

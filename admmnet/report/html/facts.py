@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger import audit
-from admmnet.report.html.agree import contradictions
 from admmnet.report.series import Series, joining, read_series
-from admmnet.report.values import at, last_total, real, whole
 from admmnet.running import folder as records
+from admmnet.running.agree import contradictions, entries_of
+from admmnet.running.reading import manifest_fault
+from admmnet.running.values import at, last_total, real, whole
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def read_facts(path: Path, name: str) -> RunFacts:
     series: Series | None = None
     summary_file = path / "summary.json"
     try:
-        series = read_series(path)
+        series = read_series(path, ledgers_alone=True)
     except CheckFailed as error:
         faults.append(str(error))
     summary, digest = _summary(summary_file)
@@ -141,17 +142,15 @@ def read_facts(path: Path, name: str) -> RunFacts:
         for file, account in zip(files, verified, strict=True)
     )
     faults += [book.fault for book in books if book.fault is not None and book.fault not in faults]
-    entries, part = _entries(summary), _part(path / records.PART)
+    entries, part = entries_of(summary), _part(path / records.PART)
     agents = _agents(books, entries, part)
     headers = [book.account.header for book in books if book.account is not None]
     if summary is not None:
-        faults += contradictions(
-            summary_file,
-            summary,
-            {book.name: book.account for book in books if book.account is not None},
-            entries,
-            whole=all(book.account is not None for book in books),
-        )
+        accounts = {book.name: book.account for book in books if book.account is not None}
+        faults += contradictions(summary_file, summary, accounts)
+    faults = faults or list(
+        filter(None, [manifest_fault(path, summary)])
+    )  # which any of the faults above explains
     return RunFacts(
         path=path,
         name=name,
@@ -175,15 +174,15 @@ def _summary(path: Path) -> tuple[dict[str, Any] | None, str | None]:
     except OSError:
         return None, None
     try:
-        summary = json.loads(raw)
-    except (ValueError, RecursionError):
+        summary = load_json(raw)
+    except ValueError:
         summary = None
     return (summary if isinstance(summary, dict) else None), records.sha256(path)
 
 
 def _part(path: Path) -> tuple[int, int] | None:
     try:
-        part = json.loads(path.read_bytes())
+        part = load_json(path.read_bytes())
     except (OSError, ValueError):
         return None
     agent, agents = whole(at(part, "agent")), whole(at(part, "agents"))
@@ -192,7 +191,7 @@ def _part(path: Path) -> tuple[int, int] | None:
 
 def _settings(path: Path) -> dict[str, dict[str, Any]] | None:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = load_toml(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -227,14 +226,6 @@ def _resumes(file: Path) -> tuple[tuple[int, int], ...]:
         elif line.startswith(b'{"kind":"resume"'):
             found.append((int(json.loads(line)["round"]), events))
     return tuple(found)
-
-
-def _entries(summary: Mapping[str, Any] | None) -> dict[int, Mapping[str, Any]]:
-    entries = at(summary, "per_agent")
-    if not isinstance(entries, list):
-        return {}
-    numbered = ((whole(at(entry, "agent")), entry) for entry in entries)
-    return {agent: entry for agent, entry in numbered if agent is not None and agent >= 0}
 
 
 def _number(book: Book) -> int | None:

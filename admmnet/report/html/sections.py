@@ -9,7 +9,7 @@ from admmnet.report.html import incidents, words
 from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
 from admmnet.report.html.words import above, figure
-from admmnet.report.values import at, real, whole
+from admmnet.running.values import at, real, whole
 from admmnet.running.yardsticks import WORDS, no_better_than, yardsticks
 
 SHOWN = 20

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from admmnet.config.modes import mode_words
 from admmnet.report.html.facts import RunFacts
-from admmnet.report.values import real, whole
+from admmnet.running.values import real, whole
 
 RELEASED: Mapping[str, str] = {
     "objective-perturbation": "minimiser of an objective with Gaussian noise in it",

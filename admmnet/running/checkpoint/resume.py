@@ -106,7 +106,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _spent(folder: Path) -> str:
-    from admmnet.running.folder import read_run
+    from admmnet.running.reading import read_run
 
     if not any((folder / "ledger").glob("agent-*.jsonl")):
         return "nothing is spent"

@@ -1,0 +1,99 @@
+"""Files that are there whole or not at all, and bounds on what is read from files of others."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from admmnet.errors import RunError
+
+DESCRIPTORS = 65_536
+"""Open files that a process asks for at most; the system may allow fewer."""
+
+
+def write_whole(files: Mapping[Path, bytes]) -> None:
+    """Write files so that each is there whole, and lasts, or is as it was before.
+
+    All are on the disk as drafts before the first gets its name; names are given in order, so that the last one is
+    there only where all are.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses; drafts are removed.
+    """
+    drafts = {path: path.with_name(f".{path.name}.new") for path in files}
+    path = next(iter(drafts))
+    try:
+        for path, content in files.items():
+            drafts[path].unlink(missing_ok=True)
+            with drafts[path].open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, draft in drafts.items():
+            draft.replace(path)
+            sync(path.parent)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {remedy(error)}") from None
+    finally:
+        for draft in drafts.values():
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Make a file, or a new file's name in a folder, last.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {remedy(error)}") from None
+
+
+def remedy(error: OSError) -> str:
+    """What the system said of a file that cannot be written, and what helps."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return f"{error.strerror}; raise ulimit -n, or start more processes"
+    return f"{error.strerror}; free some space and run again"
+
+
+def raise_descriptors() -> None:
+    """Allow this process as many open files as the system lets it have, ``DESCRIPTORS`` at most."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):  # some systems have a lower bound than they say
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def load_json(data: str | bytes) -> Any:
+    """JSON from somebody's file; a ValueError also where it is nested too deep."""
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def load_toml(data: bytes) -> dict[str, Any]:
+    """TOML from somebody's file; a ValueError also where it is nested too deep."""
+    try:
+        return tomllib.loads(data.decode())
+    except RecursionError:
+        raise ValueError("nested too deep") from None

@@ -1,0 +1,105 @@
+"""manifest.json: size and sha256 of every file of a finished run folder (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from admmnet.errors import CheckFailed
+from admmnet.files import load_json
+
+MANIFEST = "manifest.json"
+SCHEMA = 1
+FILES = (
+    *("config.toml", "encoding.json", "metrics.csv", "model.npz", "part.json", "summary.json"),
+    *("ledger", "receipts", "checkpoint"),
+)
+"""What a manifest covers, folders with all that is in them; anything else in a run folder was put there by somebody."""
+
+
+def make_manifest(folder: Path, new: Mapping[Path, bytes], lost: Collection[int]) -> bytes:
+    """Canonical bytes of the manifest of a folder, to which files ``new`` are about to be added.
+
+    Of the files of ``lost`` agents, which may still write, it holds what stands there now: their beginning.
+    """
+    files: dict[str, dict[str, Any]] = {}
+    for path in {*_covered(folder), *new}:
+        content = new[path] if path in new else path.read_bytes()
+        name = path.relative_to(folder).as_posix()
+        files[name] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
+        if path.parent != folder and _agent(path.stem) in lost:
+            files[name]["grows"] = True
+    return _encode(files)
+
+
+def manifest_digest(folder: Path) -> str:
+    """sha256 of the manifest in hexadecimal: of every file of a folder that verifies."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+
+
+def check_manifest(folder: Path) -> None:
+    """Hold every file against the manifest.
+
+    Raises
+    ------
+    CheckFailed
+        Naming the first file that is missing, changed, or not in it.
+    """
+    path = folder / MANIFEST
+    files = _read(path)
+    there = {file.relative_to(folder).as_posix(): file for file in _covered(folder)}
+    for name, entry in files.items():
+        file = there.get(name)
+        if file is None:
+            raise CheckFailed(f"{folder / name}: is missing, {MANIFEST} lists it")
+        if file.is_symlink() or not file.is_file():
+            raise CheckFailed(f"{file}: is no plain file")
+        content = file.read_bytes()
+        size = entry["size"]
+        content = content[:size] if "grows" in entry else content
+        if len(content) != size:
+            raise CheckFailed(f"{file}: has {len(content)} bytes, {size} in {MANIFEST}")
+        if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+            raise CheckFailed(f"{file}: its sha256 is not the one in {MANIFEST}: it was changed")
+    for name in sorted(set(there) - set(files)):
+        raise CheckFailed(f"{folder / name}: is not in {MANIFEST}: it was put there later")
+
+
+def _covered(folder: Path) -> Iterator[Path]:
+    """Every file, link or whatever else there is in the folder that a manifest covers."""
+    for name in FILES:
+        path = folder / name
+        if path.is_dir() and not path.is_symlink():
+            yield from (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
+        elif path.is_symlink() or path.exists():
+            yield path
+
+
+def _agent(stem: str) -> int | None:
+    """Agent whose file has such a name."""
+    number = stem.removeprefix("agent-")
+    return int(number) if number != stem and number.isdecimal() else None
+
+
+def _encode(files: Mapping[str, Any]) -> bytes:
+    value = {"schema": SCHEMA, "files": dict(sorted(files.items()))}
+    return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        data = path.read_bytes()
+        files: dict[str, dict[str, Any]] = load_json(data)["files"]
+        if _encode(files) == data and all(map(_is_entry, files.values())):
+            return files
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise CheckFailed(f"{path}: is not in the form that admmnet writes: it was changed")
+
+
+def _is_entry(entry: Any) -> bool:
+    plain = {"sha256": str, "size": int}
+    return {name: type(value) for name, value in entry.items()} in (plain, {**plain, "grows": bool})

@@ -1,0 +1,178 @@
+"""Reading a run folder again: files as they were written, figures as the ledgers have them (docs/run-folder.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.files import load_json, load_toml
+from admmnet.privacy.ledger import audit
+from admmnet.running.agree import contradictions, entries_of
+from admmnet.running.folder import PART, ledger_path, sha256
+from admmnet.running.manifest import MANIFEST, check_manifest
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run folder read back.
+
+    Attributes
+    ----------
+    path : Path
+    ledgers : dict
+        File to verified ledger, in the order of the agents.
+    summary : dict or None
+        Of a finished run.
+    part : (int, int) or None
+        Agent and number of agents, where the folder is one agent's own.
+    manifest : bool
+        Whether a manifest covers every file: folders of older versions have none.
+    """
+
+    path: Path
+    ledgers: dict[str, audit.VerifiedLedger]
+    summary: dict[str, Any] | None
+    part: tuple[int, int] | None = None
+
+    @property
+    def manifest(self) -> bool:
+        """See above."""
+        return (self.path / MANIFEST).exists()
+
+
+def read_run(path: Path, *, ledgers_alone: bool = False) -> RunFolder:
+    """Read a run folder, or one agent's part of it, and verify everything in it, or its ledgers alone.
+
+    Raises
+    ------
+    RequestError
+        If it is no run folder.
+    CheckFailed
+        Naming file, line and fault, if anything does not hold.
+    """
+    files = sorted((path / "ledger").glob("agent-*.jsonl"))
+    if not files:
+        lacks = "it has no ledger/agent-*.jsonl" if path.exists() else "there is nothing of that name"
+        raise RequestError(f"{path} is no run folder: {lacks}; name a folder that a run wrote")
+    part = _read_part(path / PART)
+    summary = _read_summary(path / "summary.json")
+    ledgers = {f"ledger/{file.name}": audit.read(file) for file in files}
+    expected: Sequence[int]
+    expected, agents = (range(len(files)), len(files)) if part is None else ((part[0],), part[1])
+    if len(files) != len(expected):
+        raise CheckFailed(f"{path / PART}: says one agent's ledger, but there are {len(files)}")
+    if part is None and summary is None and not any(account.events for account in ledgers.values()):
+        # the run died while its ledgers were being made, by several processes at once: nothing was sent
+        expected = [int(account.header["agent"]) for account in ledgers.values()]
+        agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
+    for number, (name, account) in zip(expected, ledgers.items(), strict=True):
+        if account.header["agent"] != number or ledger_path(path, number, agents).name != Path(name).name:
+            raise CheckFailed(
+                f"{path / name}: line 1: is the ledger of agent {account.header['agent']}, expected agent {number} "
+                "(a file is missing, misnamed or swapped)"
+            )
+    if summary is not None:
+        _check_digests(path, summary, ledgers, whole=part is None)
+    if not ledgers_alone:
+        faults = [manifest_fault(path, summary)]
+        if summary is not None and (path / MANIFEST).exists():  # of older versions the digests alone are held
+            faults = [*contradictions(path / "summary.json", summary, ledgers), *faults]
+        for fault in filter(None, faults):
+            raise CheckFailed(fault)
+    return RunFolder(path, ledgers, summary, part)
+
+
+def manifest_fault(path: Path, summary: Mapping[str, Any] | None) -> str | None:
+    """What is wrong with a folder's files by their manifest; nothing of one that never had any."""
+    there = (path / MANIFEST).exists()
+    if summary is None:
+        return (
+            None
+            if not there
+            else (
+                f"{path / 'summary.json'}: is missing, though {MANIFEST} is there: it was removed, or the run died in "
+                "its last moment (--resume goes on, where there is a checkpoint)"
+            )
+        )
+    if not there:
+        named = summary.get("manifest") is not None
+        return f"{path / MANIFEST}: is missing, though summary.json names it" if named else None
+    try:
+        check_manifest(path)
+    except CheckFailed as error:
+        return str(error)
+    return None
+
+
+def _declared(path: Path) -> int:
+    """Return the number of agents that the settings name, 0 where they do not."""
+    try:
+        return int(load_toml(path.read_bytes())["network"]["agents"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return load_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CheckFailed(f"{path}: cannot be read as JSON: {error}") from None
+
+
+def _read_part(path: Path) -> tuple[int, int] | None:
+    if not path.exists():
+        return None
+    part = _read_json(path)
+    keys = ("agent", "agents")
+    if (
+        not isinstance(part, dict)
+        or set(part) != set(keys)
+        or any(type(part[key]) is not int for key in keys)
+    ):
+        raise CheckFailed(f'{path}: is not of the form {{"agent": 3, "agents": 5}}')
+    if not 0 <= part["agent"] < part["agents"]:
+        raise CheckFailed(f"{path}: there is no agent {part['agent']} among {part['agents']}")
+    return part["agent"], part["agents"]
+
+
+def _read_summary(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    summary = _read_json(path)
+    if not isinstance(summary, dict) or not isinstance(summary.get("ledgers"), dict):
+        raise CheckFailed(f"{path}: has no digests of the ledgers")
+    return summary
+
+
+def _check_digests(
+    path: Path, summary: dict[str, Any], ledgers: dict[str, audit.VerifiedLedger], *, whole: bool
+) -> None:
+    """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
+
+    An agent that was lost on the way has no digest there, and its ledger, as a rule, no end.
+    """
+    lost = _lost(summary)
+    missing = {
+        name for name in set(ledgers) - set(summary["ledgers"]) if ledgers[name].header["agent"] not in lost
+    }
+    if whole:  # a part's summary lists the ledgers of the others, which are elsewhere
+        missing |= set(summary["ledgers"]) - set(ledgers)
+    if missing:
+        raise CheckFailed(
+            f"{path / 'summary.json'}: ledgers and digests do not match: {', '.join(sorted(missing))}"
+        )
+    for name, account in ledgers.items():
+        if name not in summary["ledgers"]:
+            continue
+        if sha256(path / name) != summary["ledgers"][name]:
+            raise CheckFailed(f"{path / name}: its sha256 is not the one in summary.json")
+        if not account.finished:
+            raise CheckFailed(f"{path / name}: has no end line though summary.json says the run finished")
+
+
+def _lost(summary: dict[str, Any]) -> set[int]:
+    """Agents that the summary says were lost."""
+    return {agent for agent, entry in entries_of(summary).items() if entry.get("lost_at") is not None}

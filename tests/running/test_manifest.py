@@ -1,0 +1,265 @@
+"""A finished run folder: any single edit of any file of it is found, also by who covers his tracks in part."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import CheckFailed, read_run, run
+from admmnet.cli import run_command_line
+from admmnet.errors import RunError
+from admmnet.files import write_whole
+from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.manifest import MANIFEST, check_manifest, make_manifest, manifest_digest
+from tests.people_runs import put_summary, seal, small, summary_of, write_people
+
+EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
+"""Random edits; the nightly tier makes 5,000."""
+SECRET: dict[str, Any] = {"seed": None, "simulate": True, "checkpoint_every": 1}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a run with every kind of file, receipts included."""
+    place = tmp_path_factory.mktemp("finished")
+    folder = run(small(write_people(place / "people.npz"), place / "run", **SECRET)).folder
+    (folder / "encoding.json").write_text("{}\n")
+    (folder / "receipts").mkdir(exist_ok=True)
+    (folder / "receipts/agent-001.jsonl").write_text('{"round":0}\n')
+    seal(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "run"))
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def test_all_files_are_listed(finished: Path) -> None:
+    manifest = json.loads((finished / MANIFEST).read_bytes())
+    assert sorted([*manifest["files"], MANIFEST]) == files_in(finished)
+    assert {name.split("/")[0] for name in manifest["files"]} >= {"checkpoint", "ledger", "receipts"}
+    assert read_run(finished).manifest
+    assert run_command_line(["ledger", "verify", str(finished)]) == 0
+
+
+def edited(data: bytes, stream: np.random.Generator) -> bytes:
+    """A flipped bit, a cut, a doubled, lost or swapped piece, or something appended."""
+    kind, size = stream.integers(6), len(data)
+    at, other = sorted(stream.integers(size, size=2).tolist())
+    if kind == 0:
+        return data[:at] + bytes([data[at] ^ (1 << int(stream.integers(8)))]) + data[at + 1 :]
+    if kind == 1:
+        return data[:at]
+    if kind == 2:
+        return data[: other + 1] + data[at:]
+    if kind == 3:
+        return data[:at] + data[other + 1 :]
+    if kind == 4:
+        return data + stream.bytes(1 + int(stream.integers(40)))
+    return data[:at] + data[at:other][::-1] + data[other:]
+
+
+def test_every_single_edit_is_found(copied: Path) -> None:
+    """In any file, the manifest itself included."""
+    stream, names = np.random.default_rng(0), files_in(copied)
+    kept = {name: (copied / name).read_bytes() for name in names}
+    missed, made = [], 0
+    while made < EDITS:
+        name = names[made % len(names)]
+        data = edited(kept[name], stream)
+        if data == kept[name]:
+            continue
+        made += 1
+        (copied / name).write_bytes(data)
+        try:
+            read_run(copied)
+            missed.append(name)
+        except CheckFailed:
+            pass
+        (copied / name).write_bytes(kept[name])
+    assert missed == []
+    read_run(copied)
+
+
+def test_removed_renamed_planted_and_linked_files(copied: Path, tmp_path: Path) -> None:
+    names = files_in(copied)
+    for name in names:
+        path, away = copied / name, tmp_path / "away"
+        path.rename(away)
+        with pytest.raises(CheckFailed, match=r"missing|expected agent|names it|do not match"):
+            read_run(copied)
+        path.symlink_to(away)
+        if name != MANIFEST:  # whose bytes alone count
+            with pytest.raises(CheckFailed, match="no plain file"):
+                read_run(copied)
+        path.unlink()
+        away.rename(path)
+    for name in (
+        "part.json",
+        "receipts/agent-000.jsonl",
+        "checkpoint/x",
+        "ledger/.agent-000.jsonl.new",
+        "ledger/a/b",
+    ):
+        path = copied / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes((copied / "ledger/agent-000.jsonl").read_bytes())
+        with pytest.raises(CheckFailed, match=r"put there later|part\.json"):
+            read_run(copied)
+        path.unlink()
+    (copied / "report.html").write_text("somebody's own")
+    assert run_command_line(["ledger", "verify", str(copied)]) == 0
+
+
+def test_a_manifest_has_one_form(copied: Path) -> None:
+    path = copied / MANIFEST
+    value, good = json.loads(path.read_bytes()), path.read_bytes()
+    del value["files"]["model.npz"]
+    for data in (
+        b"",
+        b"[]",
+        b"[" * 5000,
+        json.dumps(value).encode(),
+        good.replace(b'"schema": 1', b'"schema": 2'),
+    ):
+        path.write_bytes(data)
+        with pytest.raises(CheckFailed, match="form that admmnet writes"):
+            check_manifest(copied)
+    path.write_bytes(json.dumps(value, indent=1).encode() + b"\n")
+    with pytest.raises(CheckFailed, match=r"model\.npz: is not in manifest\.json"):
+        read_run(copied)
+    assert len(manifest_digest(copied)) == 64
+
+
+CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "rho": (lambda s: s["per_agent"][1].update(rho=0.0), "agent 1: rho is 0.0, its ledger says"),
+    "epsilon": (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), "agent 1: epsilon_spent is 0.1"),
+    "worst case": (
+        lambda s: s["per_agent"][1].update(epsilon_proven=0.1),
+        "agent 1: epsilon_proven is 0.1, but",
+    ),
+    "null": (lambda s: s["per_agent"][1].update(epsilon_spent=None), "agent 1: epsilon_spent is None"),
+    "releases": (lambda s: s["per_agent"][2].update(releases=2), "releases is 2, metrics.csv says 3"),
+    "refused": (
+        lambda s: s["per_agent"][2].update(refused_at=1),
+        "refused_at is 1, its ledger has a charge of round 2",
+    ),
+    "records": (lambda s: s["per_agent"][2].update(records=1000), "agent 2: records is 1000"),
+    "degree": (lambda s: s["per_agent"][2].update(degree=1), "agent 2: degree is 1"),
+    "no entry": (lambda s: s["per_agent"].pop(2), "agent 2: records is None"),
+    "no entries": (lambda s: s.update(per_agent=None), "agent 0: records is None"),
+    "largest": (
+        lambda s: s["privacy"].update(epsilon_proven=0.5),
+        "privacy.epsilon_proven is 0.5, the largest",
+    ),
+    "largest rho": (lambda s: s["privacy"].update(rho_spent=0.0), "privacy.rho_spent is 0.0, the largest"),
+    "mode": (lambda s: s.update(mode="private"), "mode is 'private', the ledgers say 'simulation'"),
+    "algorithm": (lambda s: s.update(algorithm="admm"), "algorithm is 'admm', the ledgers say 'pp-admm'"),
+    "lost": (
+        lambda s: s["per_agent"][2].update(lost_at=1),
+        "agent 2: lost_at is 1, but its ledger ends whole",
+    ),
+    "lost, zmq": (
+        lambda s: (
+            s["per_agent"][2].update(lost_at=1),
+            s.update(transport="zmq"),
+            s["ledgers"].pop("ledger/agent-002.jsonl"),
+        ),
+        "agent 2: lost_at is 1, but its ledger ends whole",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_summary_is_held_against_the_ledgers_whoever_wrote_the_manifest(name: str, copied: Path) -> None:
+    change, fault = CHANGES[name]
+    summary = summary_of(copied)
+    change(summary)
+    put_summary(copied, summary)
+    with pytest.raises(CheckFailed, match=r"summary\.json") as caught:
+        read_run(copied)
+    assert fault in str(caught.value)
+
+
+def test_of_a_lost_agent_the_beginning_is_covered(copied: Path) -> None:
+    """It may live, and write a charge more, when the others have ended."""
+    path = copied / "receipts/agent-001.jsonl"
+    (copied / MANIFEST).write_bytes(make_manifest(copied, {}, (1,)))
+    with path.open("ab") as file:
+        file.write(b'{"round":1}\n')
+    check_manifest(copied)
+    path.write_bytes(b'{"round":1}\n')
+    with pytest.raises(CheckFailed, match=r"receipts/agent-001\.jsonl: its sha256"):
+        check_manifest(copied)
+
+
+def test_folders_of_older_versions_are_held_to_their_digests(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    summary = summary_of(copied)
+    del summary["manifest"]
+    put_summary(copied, summary)
+    (copied / MANIFEST).unlink()
+    assert not read_run(copied).manifest
+    assert run_command_line(["ledger", "verify", str(copied)]) == 0
+    assert "no manifest.json" in capsys.readouterr().out
+
+
+# the disk fills in the last moment
+
+
+@pytest.mark.parametrize("name", ["model.npz", MANIFEST, "summary.json"])
+@pytest.mark.parametrize("step", ["draft", "name"])
+def test_a_disk_that_fills_at_the_very_end(
+    step: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run has not finished, says so, and goes on once there is space."""
+    people = write_people(tmp_path / "people.npz")
+    config = small(people, tmp_path / "run", **SECRET)
+
+    def full(self: Path, *arguments: Any, **words: Any) -> Any:
+        if self.name == f".{name}.new":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self))
+        return original(self, *arguments, **words)
+
+    with monkeypatch.context() as patch:
+        original: Any = Path.open if step == "draft" else Path.replace
+        patch.setattr(Path, "open" if step == "draft" else "replace", full)
+        with pytest.raises(
+            RunError, match=rf"cannot write .*{name}.*No space left.*free some space"
+        ) as caught:
+            run(config)
+    assert caught.value.exit_code == 3
+    folder = tmp_path / "run"
+    assert not (folder / "summary.json").exists()
+    assert [path.name for path in folder.iterdir() if path.name.endswith(".new")] == []
+    result = run(resumed_config(folder))
+    assert result.folder == folder
+    assert read_run(folder).summary is not None
+
+
+def test_several_files_are_there_whole_or_as_they_were(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "none/two"
+    one.write_bytes(b"before")
+    with pytest.raises(RunError, match="none/two: No such file"):
+        write_whole({one: b"after", two: b"after"})
+    assert one.read_bytes() == b"before"
+    assert files_in(tmp_path) == ["one"]
+    planted = tmp_path / "elsewhere"
+    (tmp_path / ".one.new").symlink_to(planted)
+    write_whole({one: b"after"})
+    assert one.read_bytes() == b"after"
+    assert not planted.exists()

@@ -28,7 +28,7 @@ class Members:
     own: Mapping[int, Identity] = field(repr=False)
     """Keys of this process's agents."""
     source: Literal["network", "run"]
-    """Whether keys are those of a network file, or were made for this start and went over the transport itself."""
+    """Whether keys are those of a network file, or were made for this start by who started it."""
 
 
 def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
@@ -79,4 +79,5 @@ def agree(world: World, owners: Sequence[Sequence[int]]) -> Members:
 
     names = world.gather(run)
     run_on_all(world, same)
-    return Members(run, dict(sorted(keys.items())), own, "run" if listed is None else "network")
+    made = listed is None or world.shared_folder  # by one command, for its own agents
+    return Members(run, dict(sorted(keys.items())), own, "run" if made else "network")

@@ -26,12 +26,14 @@ from admmnet.rng import agent_streams
 from admmnet.running import folder as run_folder
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.identities import agree
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.manifest import MANIFEST
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan, prepare
 from admmnet.running.readout import TailAverage, average, gossip
+from admmnet.running.receipts import Receipts, begin, wanted
 from admmnet.running.references import pooled_figure
 from admmnet.running.result import RunResult
 from admmnet.running.rounds import Rounds
@@ -154,7 +156,10 @@ def _run(
         )
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
-        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport)
+        receipts = _receipts(plan, transport, agents, folder, keeper.start)
+        if receipts is not None:
+            opened.callback(receipts.close)
+        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts)
         alone, done, shown = plan.method.verb == "none", keeper.start, keeper.start
         for round in count(done) if plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)
@@ -164,6 +169,8 @@ def _run(
             if plan.method.measured(round):
                 error, shown = observer.observe(round, rounds.summed), done
                 tail.add(round, observer.theta)
+            if receipts is not None and keeper.due(done):
+                receipts.settle(durable=True)
             keeper.save(done, blocks, tail, observer.clock)
             if shown == done:
                 on_round(round, error)
@@ -171,6 +178,8 @@ def _run(
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
             observer.observe(done - 1, rounds.summed)
+        if receipts is not None:
+            receipts.settle(durable=not plan.config.simulation)
         for agent in agents:
             agent.ledger.finish()
         theta = _answer(plan, transport, observer, tail, agents, done)
@@ -219,6 +228,19 @@ def _answer(
     if answer != "last" and plan.method.verb != "none":
         observer.judge(theta, sent)
     return theta
+
+
+def _receipts(
+    plan: Plan, transport: Transport, agents: list[Node], folder: Path, start: int
+) -> Receipts | None:
+    """Receipts of a start of the run, where it keeps any; agents agree on their keys first."""
+    world = transport.world
+    if plan.method.verb == "none" or not wanted(plan.config, world):
+        return None
+    members = agree(world, transport.layout.owners)
+    begin(members, world, folder, start, len(plan.graph))
+    ledgers = {agent.id: agent.ledger for agent in agents}
+    return Receipts(members, plan.graph, transport, ledgers, folder)
 
 
 def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:

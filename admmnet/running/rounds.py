@@ -17,6 +17,7 @@ from admmnet.transport.edge import exchange
 
 if TYPE_CHECKING:
     from admmnet.methods.base import Method
+    from admmnet.running.receipts import Receipts
 
 
 class Rounds:
@@ -37,9 +38,11 @@ class Rounds:
         faults: FaultModel | None,
         blocks: list[list[Node]],
         transport: Transport,
+        receipts: Receipts | None = None,
     ) -> None:
         self._method, self._faults, self._blocks, self._transport = method, faults, blocks, transport
         self._nodes = [node for block in blocks for node in block]
+        self._receipts = receipts
         self._trees = RoundTrees(graph, faults)
         self.summed: tuple[Tree | None, int] = (None, 0)
         self.seconds = {"solve": 0.0, "exchange": 0.0}
@@ -61,7 +64,10 @@ class Rounds:
             self._sum(round)
         else:
             outgoing = {node.id: node.outgoing for node in self._nodes}
-            inbox = exchange(transport, outgoing, round, self._method.size)
+            words = None if self._receipts is None else self._receipts.signed(round, outgoing)
+            inbox = exchange(transport, outgoing, round, self._method.size, words)
+            if self._receipts is not None:
+                self._receipts.take(round, inbox)
             for node in agents:
                 node.absorb(inbox[node.id])
         self.seconds["solve"] += solved - begin
@@ -72,6 +78,8 @@ class Rounds:
         trees = self._trees.at(round)
         outgoing = {node.id: node.outgoing for node in self._nodes}
         total = self._transport.reduce(outgoing, trees, round, self._method.sum_size)
+        if self._receipts is not None:
+            self._receipts.summed(round, {node.id: node.theta for node in self._nodes}, total)
         tree = trees(frozenset(self._transport.lost))
         self.summed = (None, 0)
         if total is not None and tree is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from admmnet.errors import RequestError
@@ -23,8 +24,23 @@ if TYPE_CHECKING:
 
 Outgoing = Mapping[int, "Vector | None"]
 """Agent to the vector it broadcasts this round; None for silence."""
-Inbox = dict[int, dict[int, "Vector"]]
-"""Agent to {neighbour that broadcast: its vector}."""
+Words = Mapping[int, bytes]
+"""Agent to what it says beside that."""
+
+
+class Inbox(dict[int, dict[int, "Vector"]]):
+    """Agent to {neighbour that broadcast: its vector}; ``words`` likewise, of who sent some, also without a vector."""
+
+    words: Mapping[int, Mapping[int, bytes]]
+
+    def __init__(
+        self,
+        vectors: Mapping[int, dict[int, Vector]] = MappingProxyType({}),
+        words: Mapping[int, Mapping[int, bytes]] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(vectors)
+        self.words = words
+
 
 Trees = Callable[[frozenset[int]], "Tree | None"]
 """Spanning tree of a round where some agents are lost; None where the round is void."""
@@ -74,7 +90,7 @@ class Transport(Protocol):
     lost: dict[int, int]
     """Agents that died or hung, and the round in which they were missed; empty where one loss ends all."""
 
-    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """Send the vectors of this process's agents to their neighbours and return what arrives from these.
 
         Parameters
@@ -83,6 +99,9 @@ class Transport(Protocol):
             Every agent of this process to a float64 vector of shape (d,), or None.
         round : int
             Round, the same everywhere.
+        words : mapping, optional
+            Every agent of this process to bytes, at most 65,535 and at least 1, that travel beside its vector or its
+            silence; given everywhere or nowhere.
         """
 
     def reduce(

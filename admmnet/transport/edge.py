@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from admmnet.solvers.radius import MOST
-from admmnet.transport import Inbox, Outgoing, Transport
+from admmnet.transport import Inbox, Outgoing, Transport, Words
 
 if TYPE_CHECKING:
     from admmnet.types import Vector
 
 
-def exchange(transport: Transport, outgoing: Outgoing, round: int, width: int) -> Inbox:
+def exchange(
+    transport: Transport, outgoing: Outgoing, round: int, width: int, words: Words | None = None
+) -> Inbox:
     """Exchange a round's vectors of ``width`` coordinates; a neighbour that sends anything else is rejected."""
-    inbox = transport.exchange(outgoing, round)
+    inbox = transport.exchange(outgoing, round, words)
     for agent, vectors in inbox.items():
         for j, vector in list(vectors.items()):
             if (fault := fault_of(vector, width)) is not None:

@@ -7,12 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError, RunError
+from admmnet.transport import Inbox
 
 if TYPE_CHECKING:
     import networkx as nx
 
     from admmnet.graph.tree import Tree
-    from admmnet.transport import Inbox, World
+    from admmnet.transport import Words, World
     from admmnet.transport.sweep import Sweep
     from admmnet.types import Vector
 
@@ -123,12 +124,17 @@ class Hosting:
             rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks
         }
 
-    def _deliver(self, vectors: dict[int, Vector]) -> Inbox:
-        """Give every agent of this process copies of its neighbours' vectors."""
-        return {
-            i: {j: vectors[j].copy() for j in around if j in vectors}
-            for i, around in self._neighbours.items()
-        }
+    def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
+        """Give every agent of this process copies of its neighbours' vectors, and their words."""
+        return Inbox(
+            {
+                i: {j: vectors[j].copy() for j in around if j in vectors}
+                for i, around in self._neighbours.items()
+            },
+            {}
+            if words is None
+            else {i: {j: words[j] for j in around if j in words} for i, around in self._neighbours.items()},
+        )
 
     def _sweep(self, tree: Tree) -> Sweep:
         """Part of this process in a sum along a tree, which is worked out once for the tree of many rounds."""

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Inbox, Outgoing, Transport, Trees
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class LocalWorld:
 class LocalTransport(Hosting):
     """Messages handed over in memory; a receiver gets a copy, as it would over a wire."""
 
-    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """See ``Transport.exchange``."""
-        return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None})
+        return self._deliver({i: sent for i, sent in outgoing.items() if sent is not None}, words)
 
     def reduce(
         self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import networkx as nx
 import numpy as np
 from mpi4py import MPI
+from numpy.typing import NDArray
 
 from admmnet.errors import RunError
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, World
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
 from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
@@ -101,7 +102,7 @@ class MPITransport(Hosting):
     """One message a pair of neighbouring ranks and round; agents of one rank hear each other in memory.
 
     A round is two neighbourhood collectives: the length of every vector, 0 for silence, then the vectors. Silence
-    sends no payload.
+    sends no payload. Words are two more.
     """
 
     def __init__(self, world: World, comm: Any, graph: nx.Graph, block: int = 1) -> None:
@@ -109,29 +110,30 @@ class MPITransport(Hosting):
         self._world_comm, ranks = comm, list(self._to)
         self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)
 
-    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """See ``Transport.exchange``."""
         vectors: dict[int, Vector] = {i: sent for i, sent in outgoing.items() if sent is not None}
         if self._to:
-            vectors |= self._exchange_across(outgoing)
-        return self._deliver(vectors)
+            vectors |= self._across({i: vectors.get(i, np.empty(0)) for i in self.agents})
+            if words is not None:
+                spoken = {i: np.frombuffer(words[i], dtype=np.uint8) for i in self.agents}
+                words = {**words, **{j: said.tobytes() for j, said in self._across(spoken).items()}}
+        return self._deliver(vectors, words)
 
-    def _exchange_across(self, outgoing: Outgoing) -> dict[int, Vector]:
-        lengths = [
-            [0 if (v := outgoing[i]) is None else v.size for i in block] for block in self._to.values()
-        ]
+    def _across(self, outgoing: Mapping[int, NDArray[Any]]) -> dict[int, NDArray[Any]]:
+        """Exchange one array an agent, all of one type, with the neighbouring ranks; empty ones do not arrive."""
+        lengths = [[outgoing[i].size for i in block] for block in self._to.values()]
         counts = [len(block) for block in self._from.values()]
         coming = np.empty(sum(counts), dtype=np.int64)
         out = np.array([length for block in lengths for length in block], dtype=np.int64)
         wait(self._comm.Ineighbor_alltoallv((out, list(map(len, lengths))), (coming, counts)))
-        sent = [v for block in self._to.values() for i in block if (v := outgoing[i]) is not None]
-        payload = np.concatenate(sent) if sent else np.empty(0)
+        payload = np.concatenate([outgoing[i] for block in self._to.values() for i in block])
         sizes = [int(part.sum()) for part in np.split(coming, np.cumsum(counts)[:-1])]
-        buffer = np.empty(int(coming.sum()))
+        buffer = np.empty(int(coming.sum()), dtype=payload.dtype)
         wait(self._comm.Ineighbor_alltoallv((payload, list(map(sum, lengths))), (buffer, sizes)))
         senders = [j for block in self._from.values() for j in block]
-        vectors = np.split(buffer, np.cumsum(coming)[:-1])
-        return {j: vector for j, vector in zip(senders, vectors, strict=True) if vector.size}
+        arrays = np.split(buffer, np.cumsum(coming)[:-1])
+        return {j: array for j, array in zip(senders, arrays, strict=True) if array.size}
 
     def reduce(
         self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int

@@ -11,7 +11,7 @@ import numpy as np
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
 from admmnet.running.result import RunResult
-from admmnet.transport import Inbox, Outgoing, Transport
+from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 
@@ -23,10 +23,10 @@ class RecordingTransport(LocalTransport):
         super().__init__(world, graph)
         self._sent = world.sent
 
-    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         assert round == len(self._sent)
         self._sent.append({i: None if v is None else v.copy() for i, v in outgoing.items()})
-        return super().exchange(outgoing, round)
+        return super().exchange(outgoing, round, words)
 
 
 class RecordingWorld(LocalWorld):

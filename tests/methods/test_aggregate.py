@@ -96,11 +96,12 @@ def test_listeners_take_the_median_of_those_that_speak() -> None:
 def lying(exchange: Any) -> Any:
     """Exchange in which agent LIAR says ten thousand everywhere, whatever it found."""
 
-    def told(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+    def told(self: LocalTransport, outgoing: Outgoing, round: int, *words: Any) -> Inbox:
         return exchange(  # type: ignore[no-any-return]
             self,
             {i: v if i != LIAR or v is None else np.full_like(v, 1e4) for i, v in outgoing.items()},
             round,
+            *words,
         )
 
     return told

@@ -153,8 +153,8 @@ class Lying(LocalTransport):
 
     word: Vector
 
-    def exchange(self, outgoing: Any, round: int) -> Inbox:
-        inbox = super().exchange(outgoing, round)
+    def exchange(self, outgoing: Any, round: int, words: Any = None) -> Inbox:
+        inbox = super().exchange(outgoing, round, words)
         if round == 2:
             inbox[1] = {**inbox[1], 0: self.word}
         return inbox

@@ -27,7 +27,7 @@ from admmnet.errors import RequestError
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.running.checkpoint.resume import resumed_config
-from admmnet.transport import Inbox, Outgoing, Transport
+from admmnet.transport import Inbox, Outgoing, Transport, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from tests.people_runs import write_people
 
@@ -57,11 +57,11 @@ class Logging(LocalTransport):
         super().__init__(world, graph, block)
         self._log = world.log
 
-    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         said = [[round, i, v.tobytes().hex()] for i, v in outgoing.items() if v is not None]
         with self._log.open("a") as file:
             file.write("".join(json.dumps(entry) + "\n" for entry in said))
-        return super().exchange(outgoing, round)
+        return super().exchange(outgoing, round, words)
 
 
 class LoggingWorld(LocalWorld):

@@ -103,6 +103,7 @@ def test_a_network_file_lists_the_keys() -> None:
     world = LocalWorld()
     world.network = make_network("path:3", base.edges, peers, curve=False)
     world.identity = identities[0]
+    world.shared_folder = False
     world.network = replace(world.network, peers=world.network.peers[:1])
     members = agree(world, [(0,)])
     assert members.source == "network"

@@ -27,7 +27,7 @@ from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.batch import Steps
 from admmnet.solvers.certificate import AnySolver, Solution
 from admmnet.solvers.newton import LocalSolver
-from admmnet.transport import Inbox, Outgoing, Trees
+from admmnet.transport import Inbox, Outgoing, Trees, Words
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Integers, Matrix, Total, Vector
 from tests.people_runs import write_people
@@ -115,10 +115,10 @@ def watch_transport() -> list[float]:
     exchange, collect, gather = LocalTransport.exchange, LocalTransport.collect, LocalWorld.gather
     reduce = LocalTransport.reduce
 
-    def exchanging(self: LocalTransport, outgoing: Outgoing, round: int) -> Inbox:
+    def exchanging(self: LocalTransport, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         for vector in outgoing.values():
             moved.extend([] if vector is None else vector.tolist())
-        return exchange(self, outgoing, round)
+        return exchange(self, outgoing, round, words)
 
     def reducing(
         self: LocalTransport, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
@@ -319,7 +319,9 @@ def test_nothing_but_what_was_released_is_told(name: str, people: str, tmp_path:
     header = (run.folder / "metrics.csv").read_text().splitlines()[0].split(",")
     assert header == ["round", "agent", "test_error", "releases", "bytes_sent"]
     files = {path.name for path in run.folder.iterdir()}
-    assert files == {"config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger"}
+    assert files == {
+        *("config.toml", "manifest.json", "summary.json", "metrics.csv", "model.npz", "ledger", "receipts"),
+    }
     assert not any(word in run.printed for word in FORBIDDEN)
 
 

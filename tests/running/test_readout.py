@@ -131,7 +131,7 @@ def test_an_agent_mixes_what_it_holds_and_hears_alone() -> None:
         def __init__(self) -> None:
             super().__init__(LocalWorld(), nx.path_graph(3))
 
-        def exchange(self, outgoing: Any, round: int) -> Any:
+        def exchange(self, outgoing: Any, round: int, words: Any = None) -> Any:
             assert set(outgoing) == {0}
             return {0: {1: np.array([4.0])}}
 

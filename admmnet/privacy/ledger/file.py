@@ -28,6 +28,14 @@ class Place(NamedTuple):
     refused_at: int | None = None
 
 
+class Head(NamedTuple):
+    """What a ledger holds by now: digest of its last line, number of its lines, total proven cost."""
+
+    digest: str
+    lines: int
+    rho: float
+
+
 class Ledger(MemoryLedger):
     """Append-only ledger of one agent and the guard of its budget.
 
@@ -126,6 +134,11 @@ class Ledger(MemoryLedger):
             self._account.commit()
         self._file.sync()
         return Place(round, self.events, self._lines, self._file.previous, self.refused_at)
+
+    @property
+    def head(self) -> Head:
+        """What it holds, for receipts."""
+        return Head(self._file.previous, self._lines, self.totals.rho)
 
     @property
     def spent(self) -> Totals:

@@ -132,6 +132,11 @@ class Keeper:
             clock.start, clock.worked = self._network["start"].copy(), self._network["worked"].copy()
             clock.ends = self._network["ends"].tolist()
 
+    def due(self, done: int) -> bool:
+        """Whether a checkpoint is due after ``done`` rounds; the last one has none."""
+        every = self._config.checkpoint_every
+        return every is not None and not done % every and (self._rounds is None or done < self._rounds)
+
     def save(
         self,
         done: int,
@@ -139,15 +144,14 @@ class Keeper:
         tail: TailAverage,
         clock: VirtualClock | None = None,
     ) -> None:
-        """Write a checkpoint after ``done`` rounds, if one is due; the last round has none.
+        """Write a checkpoint after ``done`` rounds, if one is due.
 
         Raises
         ------
         RunError
             If the disk refuses.
         """
-        every = self._config.checkpoint_every
-        if every is None or done % every or (self._rounds is not None and done >= self._rounds):
+        if not self.due(done):
             return
         folder = self._folder / f"{done:06d}"
         folder.mkdir(parents=True, exist_ok=True)

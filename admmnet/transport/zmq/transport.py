@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.transport import Inbox, Outgoing, Transport, Trees
+from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sums import Sums
@@ -102,7 +102,7 @@ class ZmqTransport(Hosting):
     def _mark(self, process: int, round: int) -> None:
         self.lost |= dict.fromkeys(self.layout.owners[process], round)
 
-    def exchange(self, outgoing: Outgoing, round: int) -> Inbox:
+    def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """See ``Transport.exchange``; nothing arrives of lost agents."""
         member, topic, turn = self._member, ("round", self._channel), self._exchanges
         member.round = round
@@ -117,13 +117,18 @@ class ZmqTransport(Hosting):
                 payload = payloads.get(i, b"")
                 check_size(len(payload), f"the vector of agent {i}")
                 kind = Kind.VECTOR if i in vectors else Kind.SILENCE
-                member.send(peer, kind, channel=self._channel, origin=i, round=turn, payload=payload)
+                said = b"" if words is None else words[i]
+                member.send(
+                    peer, kind, channel=self._channel, origin=i, round=turn, payload=payload, words=said
+                )
         expected, lost = [(q, j) for q, agents in self._from.items() for j in agents], member.lost
         member.wait(lambda: {q for q, j in expected if (q, j) not in box and q not in lost})
         member.mailbox.finish(topic, turn)
         sent = {j: box[q, j] for q, j in expected if (q, j) in box}
         spoken = {j: numbers(frame.payload) for j, frame in sent.items() if frame.kind is Kind.VECTOR}
-        return self._deliver(vectors | spoken)
+        if words is not None:
+            words = {**words, **{j: frame.words for j, frame in sent.items() if frame.words}}
+        return self._deliver(vectors | spoken, words)
 
     def reduce(
         self, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int

@@ -1,0 +1,117 @@
+"""What an agent signs in every round: what it said, and where its ledger stood (docs/members.md, "Receipts").
+
+Pure: bytes in, values out. Receipts of one agent and start are chained by their hashes, so that one signature that was
+verified covers all before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import struct
+from typing import Any, NamedTuple
+
+from admmnet.identity.keys import SIGNATURE, statement
+
+NOTHING = bytes(32)
+"""In place of the digest of silence, of a sum that there was not, and of the receipt before the first one."""
+_BODY = struct.Struct("<IIQd32s32s32s32s")
+SIZE = _BODY.size + SIGNATURE
+"""Bytes of a signed receipt on its way."""
+_KEYS = ("run", "round", "agent", "said", "total", "ledger", "lines", "rho", "previous", "signature")
+_HEX = re.compile("[0-9a-f]*")
+
+
+class Receipt(NamedTuple):
+    """One agent's word of one round; digests are sha256."""
+
+    round: int
+    agent: int
+    lines: int
+    """Lines of its ledger, the header included."""
+    rho: float
+    """Total proven cost of the events in it; infinite without privacy."""
+    ledger: bytes
+    """Digest of the ledger's last line."""
+    said: bytes
+    """Digest of the vector that it broadcast; in a round with a sum, of the model that it held before."""
+    total: bytes
+    """Digest of the round's sum."""
+    previous: bytes
+    """Hash of its receipt before this one."""
+
+    def statement(self, run: str) -> bytes:
+        """What is signed, in a start of this name."""
+        return statement("receipt", run, _BODY.pack(*self))
+
+    def line(self, run: str, signature: bytes | None) -> bytes:
+        """Line of a file of receipts, newline included; without the signature where a later one covers it."""
+        said, total, previous = (f'"{d.hex()}"' if d != NOTHING else "null" for d in self[5:])
+        rho = repr(self.rho) if math.isfinite(self.rho) else "null"
+        signed = "null" if signature is None else f'"{signature.hex()}"'
+        return (
+            f'{{"run":"{run}","round":{self.round},"agent":{self.agent},"said":{said},"total":{total},'
+            f'"ledger":"{self.ledger.hex()}","lines":{self.lines},"rho":{rho},"previous":{previous},'
+            f'"signature":{signed}}}\n'
+        ).encode()
+
+
+def hash_of(signed: bytes) -> bytes:
+    """Hash of a receipt's statement, which the next receipt bears."""
+    return hashlib.sha256(signed).digest()
+
+
+def to_words(receipt: Receipt, signature: bytes) -> bytes:
+    """Signed receipt on its way."""
+    return _BODY.pack(*receipt) + signature
+
+
+def of_words(words: bytes) -> tuple[Receipt, bytes]:
+    """Receipt and signature, which nobody has verified, of any bytes; ValueError if they are none."""
+    if len(words) != SIZE:
+        raise ValueError(f"{len(words)} bytes in place of {SIZE}")
+    return Receipt._make(_BODY.unpack_from(words)), words[_BODY.size :]
+
+
+def of_line(line: bytes) -> tuple[str, Receipt, bytes | None]:
+    """Name of the start, receipt and signature of a line without its newline; ValueError if it is none."""
+    try:
+        found: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("is no receipt") from None
+    if not isinstance(found, dict) or tuple(found) != _KEYS:
+        raise ValueError("is no receipt")
+    run, round, agent, said, total, ledger, lines, rho, previous, signature = found.values()
+    if not all(type(number) is int for number in (round, agent, lines)) or not isinstance(run, str):
+        raise ValueError("is no receipt")
+    digests = [NOTHING if value is None else _bytes(value, 32) for value in (said, total, previous)]
+    cost = math.inf if rho is None else rho
+    if not isinstance(cost, float):
+        raise ValueError("is no receipt")
+    receipt = Receipt(round, agent, lines, cost, _bytes(ledger, 32), *digests)
+    signed = None if signature is None else _bytes(signature, SIGNATURE)
+    if receipt.line(run, signed) != line + b"\n":
+        raise ValueError("is not written as receipts are")
+    return run, receipt, signed
+
+
+def fault_of(receipt: Receipt, before: Receipt | None, previous: bytes) -> str | None:
+    """Why a receipt does not follow from the one before, whose hash is ``previous``; None if it does."""
+    if receipt.previous != previous:
+        return "does not follow from the receipt before it"
+    if receipt.lines < 1 or not receipt.rho >= 0.0:  # nan fails, too
+        return f"says that its ledger has {receipt.lines} lines and a total rho of {receipt.rho}"
+    if before is not None and (receipt.lines < before.lines or receipt.rho < before.rho):
+        return (
+            f"says that its ledger has {receipt.lines} lines and a total rho of {receipt.rho:.6g}, one round after "
+            f"{before.lines} lines and {before.rho:.6g}"
+        )
+    return None
+
+
+def _bytes(value: Any, size: int) -> bytes:
+    if not isinstance(value, str) or len(value) != 2 * size or not _HEX.fullmatch(value):
+        raise ValueError("is no receipt")
+    return bytes.fromhex(value)

@@ -1,0 +1,240 @@
+"""Receipts in a run: signed by every agent in every round, judged and kept by its neighbours (docs/members.md).
+
+They are kept in receipts/agent-007.jsonl, 007 being the keeper, in batches whose last line is signed: one signature
+that was verified covers the receipts before it, which bear each other's hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+
+from admmnet.config.run_config import RunConfig
+from admmnet.errors import RunError
+from admmnet.identity.keys import verify
+from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, to_words
+from admmnet.running import folder as run_folder
+from admmnet.running.identities import Members
+from admmnet.transport import Inbox, Transport, World
+from admmnet.transport.collective import run_on_all
+
+if TYPE_CHECKING:
+    from admmnet.privacy.ledger.file import Ledger
+    from admmnet.types import Integers, Total, Vector
+
+FOLDER, IDENTITIES = "receipts", "identities.json"
+BATCH = 16
+"""Rounds after which receipts are verified and written."""
+
+
+def wanted(config: RunConfig, world: World) -> bool:
+    """Whether a run of several agents keeps receipts: a private one, one over ZeroMQ, or on request."""
+    return config.receipts or not config.simulation or world.name == "zmq"
+
+
+def receipts_path(folder: Path, agent: int, agents: int) -> Path:
+    """File of the receipts that one agent keeps."""
+    return folder / FOLDER / run_folder.ledger_path(folder, agent, agents).name
+
+
+def digest_of(said: Vector | Integers | None) -> bytes:
+    """sha256 of the little-endian bytes of an agent's numbers."""
+    if said is None:
+        return NOTHING
+    return hashlib.sha256(np.ascontiguousarray(said, dtype=said.dtype.newbyteorder("<")).tobytes()).digest()
+
+
+def digest_of_sum(total: Total | None) -> bytes:
+    """sha256 of a sum and the agents in it."""
+    if total is None:
+        return NOTHING
+    return hashlib.sha256(digest_of(total.value) + digest_of(np.array(total.agents, dtype=np.int64))).digest()
+
+
+@dataclass(slots=True)
+class Chain:
+    """Receipts of one agent that one neighbour keeps."""
+
+    last: Receipt | None = None
+    hash: bytes = NOTHING
+    pending: list[Receipt] = field(default_factory=list)
+    """Not yet verified, nor written."""
+    signature: bytes = b""
+    """Of the last one."""
+
+
+class Receipts:
+    """Receipts of one start of a run, of this process's agents and by them; rounds follow one another."""
+
+    def __init__(
+        self,
+        members: Members,
+        graph: nx.Graph,
+        transport: Transport,
+        ledgers: Mapping[int, Ledger],
+        folder: Path,
+    ) -> None:
+        self._members, self._transport, self._ledgers = members, transport, ledgers
+        self._hashes = dict.fromkeys(transport.agents, NOTHING)
+        here = set(transport.agents)
+        # what one process says to itself is kept once, by the first neighbour
+        self._chains = {
+            (i, j): Chain()
+            for i in transport.agents
+            for j in sorted(graph[i])
+            if j not in here or i == min(here & set(graph[j]))
+        }
+        self._paths = {i: receipts_path(folder, i, len(graph)) for i, _ in self._chains}
+        self._rounds, self._closed = 0, False
+
+    def signed(
+        self, round: int, said: Mapping[int, Vector | None], total: bytes = NOTHING
+    ) -> dict[int, bytes]:
+        """Return the receipts of this process's agents, whose charges are in their ledgers, as they are sent."""
+        words, run = {}, self._members.run
+        for i, previous in self._hashes.items():
+            digest, lines, rho = self._ledgers[i].head
+            receipt = Receipt(
+                round, i, lines, rho, bytes.fromhex(digest), digest_of(said.get(i)), total, previous
+            )
+            signed = receipt.statement(run)
+            self._hashes[i] = hash_of(signed)
+            words[i] = to_words(receipt, self._members.own[i].sign(signed))
+        return words
+
+    def take(self, round: int, inbox: Inbox) -> None:
+        """Judge and keep what the neighbours sent with their vectors; who sends no good receipt is rejected."""
+        for (i, j), chain in self._chains.items():
+            if j not in self._transport.lost:
+                self._add(chain, i, j, round, inbox, digest_of(inbox[i].get(j)))
+        self._end_round()
+
+    def summed(self, round: int, models: Mapping[int, Vector], total: Total | None) -> None:
+        """Exchange receipts of a round with a sum, of which all that go on must have been given the same.
+
+        They bear digests of public values alone: the agents' models before, and the sum. What an agent puts into it
+        is not its neighbours' to know.
+
+        Raises
+        ------
+        RunError
+            If a neighbour has been given another sum.
+        """
+        own, silent = digest_of_sum(total), dict.fromkeys(self._transport.agents)
+        inbox = self._transport.exchange(silent, round, self.signed(round, models, own))
+        for (i, j), chain in self._chains.items():
+            if j not in self._transport.lost:
+                self._add(chain, i, j, round, inbox, None)
+        for (i, j), chain in self._chains.items():
+            if j not in self._transport.lost and chain.last is not None and chain.last.total != own:
+                raise RunError(
+                    f"agent {i} and its neighbour {j} were given different sums in round {round}: somebody on the way "
+                    "has handed on another one; their receipts show both"
+                )
+        self._end_round()
+
+    def _add(self, chain: Chain, i: int, j: int, round: int, inbox: Inbox, said: bytes | None) -> None:
+        """Judge the receipt of a neighbour j, which has ``said`` something where that was heard."""
+        try:
+            receipt, signature = of_words(inbox.words.get(i, {}).get(j, b""))
+            fault = fault_of(receipt, chain.last, chain.hash)
+        except ValueError as error:
+            fault = f"is none ({error})"
+        else:
+            if (receipt.round, receipt.agent) != (round, j):
+                fault = f"is of round {receipt.round} and agent {receipt.agent}"
+            elif said is not None and receipt.said != said:
+                fault = "is of something else than what it sent"
+        if fault is not None:
+            inbox[i].pop(j, None)
+            self._transport.reject(j, f"agent {i}: the receipt of neighbour {j} in round {round} {fault}")
+            return
+        chain.last, chain.signature = receipt, signature
+        chain.hash = hash_of(receipt.statement(self._members.run))
+        chain.pending.append(receipt)
+
+    def settle(self, *, durable: bool = False, judging: bool = True) -> None:
+        """Verify and write what has come; ``durable``: all that was written lasts.
+
+        Who has not signed what it sent is rejected, or left out where nothing is judged any more.
+        """
+        batches, unsigned = dict[int, list[bytes]](), list[tuple[int, int, int]]()
+        for (i, j), chain in self._chains.items():
+            pending, chain.pending = chain.pending, []
+            if not pending:
+                continue
+            statement = pending[-1].statement(self._members.run)
+            if verify(self._members.keys[j], chain.signature, statement):
+                lines = [receipt.line(self._members.run, None) for receipt in pending[:-1]]
+                batches.setdefault(i, []).extend(
+                    [*lines, pending[-1].line(self._members.run, chain.signature)]
+                )
+            elif judging and j not in self._transport.lost:
+                unsigned.append((i, j, pending[-1].round))
+        for i, path in self._paths.items():
+            if i in batches or durable:
+                with path.open("ab") as file:
+                    file.write(b"".join(batches.get(i, ())))
+                    file.flush()
+                    if durable:
+                        os.fsync(file.fileno())
+        for i, j, round in unsigned:
+            self._transport.reject(
+                j, f"agent {i}: the receipts of neighbour {j} up to round {round} are not signed by it"
+            )
+
+    def close(self) -> None:
+        """Write what is left and signed, once, whatever has ended the run."""
+        if not self._closed:
+            self._closed = True
+            self.settle(judging=False)
+
+    def _end_round(self) -> None:
+        self._rounds += 1
+        if self._rounds % BATCH == 0:
+            self.settle()
+
+
+def begin(members: Members, world: World, folder: Path, round: int, agents: int) -> None:
+    """Make the folder of a start's receipts, or go on with the one that is there; errors are raised everywhere.
+
+    ``receipts/identities.json`` lists the starts of a run, each with its name, first round and keys.
+    """
+    first = world.rank == 0 or not world.shared_folder
+
+    def make() -> None:
+        if first:
+            (folder / FOLDER).mkdir(exist_ok=True)
+            path = folder / FOLDER / IDENTITIES
+            starts = json.loads(path.read_bytes())["starts"] if path.exists() else []
+            keys = {str(i): key for i, key in members.keys.items()}
+            starts.append({"run": members.run, "round": round, "source": members.source, "keys": keys})
+            draft = path.with_name(f".{path.name}.new")
+            run_folder.write_json(draft, {"starts": starts})
+            draft.replace(path)
+
+    run_on_all(world, make)
+    for i in members.own:
+        _mend(receipts_path(folder, i, agents))
+
+
+def _mend(path: Path) -> None:
+    """Cut off what stands behind the last signed line: a batch that a crash has left incomplete."""
+    if path.exists():
+        lines = path.read_bytes().splitlines(keepends=True)
+        while lines and not is_signed(lines[-1]):
+            lines.pop()
+        os.truncate(path, sum(map(len, lines)))
+
+
+def is_signed(line: bytes) -> bool:
+    """Whether a line of a file of receipts is whole and bears a signature."""
+    return line.endswith(b'"}\n')

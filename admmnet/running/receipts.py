@@ -19,6 +19,7 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RunError
+from admmnet.files import write_whole
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, to_words
 from admmnet.running import folder as run_folder
@@ -217,9 +218,7 @@ def begin(members: Members, world: World, folder: Path, round: int, agents: int)
             starts = json.loads(path.read_bytes())["starts"] if path.exists() else []
             keys = {str(i): key for i, key in members.keys.items()}
             starts.append({"run": members.run, "round": round, "source": members.source, "keys": keys})
-            draft = path.with_name(f".{path.name}.new")
-            run_folder.write_json(draft, {"starts": starts})
-            draft.replace(path)
+            write_whole({path: run_folder.as_json({"starts": starts})})
 
     run_on_all(world, make)
     for i in members.own:

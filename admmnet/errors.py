@@ -110,6 +110,12 @@ class BudgetError(AdmmnetError):
     exit_code = 4
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came, of a service manager or a batch system: the end of Ctrl-C, with exit code 3."""
+
+    exit_code = 3
+
+
 def printable(text: str, most: int = 2000) -> str:
     """Text of another process, at most so long, without what steers a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:most])

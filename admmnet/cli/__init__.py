@@ -10,6 +10,7 @@ import click
 
 from admmnet.errors import AdmmnetError, RequestError
 from admmnet.registry import meant
+from admmnet.running.ends import terminating
 from admmnet.transport import World, open_world
 from admmnet.transport.collective import install_exception_hook, report_error
 from admmnet.version import __version__
@@ -82,6 +83,11 @@ def run_command_line(arguments: Sequence[str]) -> int:
     args = list(arguments)
     if not args or (args[0].startswith("-") and args[0] not in _OWN_OPTIONS) or args[0].endswith(".toml"):
         args.insert(0, "run")
+    with terminating():
+        return _run(args)
+
+
+def _run(args: list[str]) -> int:
     debug = "--debug" in args
     world: World | None = None
     try:
@@ -94,8 +100,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
         return leave.exit_code
     except click.ClickException as error:
         return _tell(RequestError(_usage(error)), world, debug)
-    except click.Abort:
-        return _tell(KeyboardInterrupt(), world, debug)
+    except click.Abort as abort:
+        cause = abort.__cause__
+        return _tell(cause if isinstance(cause, KeyboardInterrupt) else KeyboardInterrupt(), world, debug)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left; say no more
         return 0

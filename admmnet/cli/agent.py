@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -170,7 +169,6 @@ def open_agent(
     from admmnet.transport.zmq.transport import ZmqWorld
 
     schedule = schedule_of(settings)
-    signal.signal(signal.SIGTERM, _interrupt)  # ends like Ctrl-C: with whole ledgers, and telling the others
     member = Membership(
         network,
         number,
@@ -225,10 +223,6 @@ def _check_plain(network: Network, *, plain: bool) -> None:
         f"admmnet: warning: --plain: messages go over the network ({where}) without encryption or authentication",
         file=sys.stderr,
     )
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _mourn(parent: int, private: Path, seconds: float) -> None:

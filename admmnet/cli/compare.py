@@ -22,9 +22,11 @@ if TYPE_CHECKING:
 
 
 class Interrupted(AdmmnetError):
-    """A person has ended the comparison from the keyboard."""
+    """The comparison was ended from the keyboard, or by SIGTERM."""
 
-    exit_code = 130
+    def __init__(self, message: str, cause: KeyboardInterrupt) -> None:
+        super().__init__(message)
+        self.exit_code = getattr(cause, "exit_code", 130)  # 3 of SIGTERM
 
 
 class GridProgress(Watch):
@@ -130,9 +132,9 @@ def compare(
     try:
         with progress:
             result = run_grid(wanted, jobs=jobs, plot=picture, watch=progress)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as cause:
         raise Interrupted(
-            "interrupted; finished runs are kept, and the same call goes on with the others"
+            "interrupted; finished runs are kept, and the same call goes on with the others", cause
         ) from None
     if as_json and not quiet:
         print(json.dumps(result.as_dict(), indent=2))

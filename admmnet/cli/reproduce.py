@@ -59,9 +59,9 @@ def reproduce(
     try:
         with progress:
             made = make(request, jobs=jobs, watch=progress)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as cause:
         raise Interrupted(
-            "interrupted; what has finished is kept, and the same call goes on with the rest"
+            "interrupted; what has finished is kept, and the same call goes on with the rest", cause
         ) from None
     if made.undrawn is not None:
         print(f"note: {made.undrawn}", file=sys.stderr)

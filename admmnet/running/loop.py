@@ -26,6 +26,7 @@ from admmnet.rng import agent_streams
 from admmnet.running import folder as run_folder
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.ends import LastWords
 from admmnet.running.identities import agree
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.manifest import MANIFEST
@@ -127,10 +128,13 @@ def _run(
 ) -> RunResult:
     start = time.perf_counter()
     with ExitStack() as opened:
+        words = LastWords()
+        opened.push(words)
         plan = prepare(config, world, loader)
         for account in plan.accounts.values():
             opened.callback(account.close)
-        folder = _folder(plan, world, opened)
+        folder = words.folder = _folder(plan, world, opened)
+        words.alone = not world.shared_folder
         on_start(plan)
         transport = world.connect(plan.graph, block_of(plan.config))
         opened.callback(transport.close)

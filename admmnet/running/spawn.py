@@ -14,12 +14,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -27,6 +25,7 @@ import networkx as nx
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+from admmnet.running.ends import last_words, terminating
 
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
@@ -95,9 +94,13 @@ def run_spawned(
 
     with _private_folder() as private:
         starter = Starter(_commands(config, graph, private, debug=debug), config, start, on_round)
-        with _terminating():
-            ends = starter.run()
-    _judge(ends)
+        try:
+            with terminating():
+                ends = starter.run()
+            _judge(ends)
+        except KeyboardInterrupt as error:
+            error.args = (last_words(folder),)
+            raise
     return _read(folder)
 
 
@@ -107,23 +110,6 @@ def _private_folder() -> Iterator[Path]:
         if len(name) > LONGEST_FOLDER:
             raise RequestError(f"{name}: too long a path for sockets; set TMPDIR to a shorter one")
         yield Path(name)
-
-
-@contextlib.contextmanager
-def _terminating() -> Iterator[None]:
-    """Let SIGTERM end this process as Ctrl-C does, where the signals of the process are ours to handle."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool) -> list[list[str]]:
@@ -311,13 +297,13 @@ def _judge(ends: Sequence[End]) -> None:
         sys.stderr.write(line + "\n")  # warnings of libraries and tracebacks, once each
     if any(end.code == 0 for end in ends):
         return
+    if any(end.code == 130 for end in ends):
+        raise KeyboardInterrupt
     kind = next((kind for code, kind in _EXPLAINING.items() if any(end.code == code for end in ends)), None)
-    codes = (130,) if kind is None else (kind.exit_code,)
+    codes = () if kind is None else (kind.exit_code,)
     messages = dict.fromkeys(
         text for end in sorted(ends, key=lambda end: end.code not in codes) for text in _split(end.text)[1]
     )
-    if kind is None and any(end.code == 130 for end in ends):
-        raise KeyboardInterrupt
     raise (kind or RunError)(f"\n{PREFIX}".join(messages or map(_how, ends)))
 
 

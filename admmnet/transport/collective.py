@@ -14,7 +14,15 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, printable
+from admmnet.errors import (
+    AdmmnetError,
+    BudgetError,
+    CheckFailed,
+    RequestError,
+    RunError,
+    Terminated,
+    printable,
+)
 from admmnet.transport import World
 
 T = TypeVar("T")
@@ -101,7 +109,7 @@ def report_error(error: BaseException, world: World, *, debug: bool = False) -> 
     """
     shared = getattr(error, "shared", False)
     interrupted = isinstance(error, KeyboardInterrupt)
-    code = error.exit_code if isinstance(error, AdmmnetError) else 130 if interrupted else 3
+    code = error.exit_code if isinstance(error, AdmmnetError | Terminated) else 130 if interrupted else 3
     if not shared and world.size > 1 and world.name == "mpi":
         # where several ranks fail at once, the first one's abort comes before the others speak
         time.sleep(min(STAGGER * world.rank, 2.0))
@@ -123,7 +131,8 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, AdmmnetError):
         return error.public if withheld else str(error)
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted; the ledgers hold everything that was sent"
+        how = "ended by SIGTERM" if isinstance(error, Terminated) else "interrupted"
+        return f"{how}; {error}" if error.args else how
     if isinstance(error, MemoryError):
         return "out of memory; start fewer agents a machine, or take fewer records"
     if isinstance(error, SystemExit):

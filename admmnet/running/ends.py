@@ -1,0 +1,97 @@
+"""A run that is ended from outside, by Ctrl-C or SIGTERM: what it says last, and with which exit code (docs/cli.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import ROUND_CEILING, Context
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from admmnet.errors import Terminated
+
+TAIL = 65536
+"""Bytes at the end of a ledger in which its last total is looked for."""
+
+
+@contextmanager
+def terminating() -> Iterator[None]:
+    """Let SIGTERM raise ``Terminated`` in this block, where the signals of the process are ours to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # batch systems send it to a launcher and to what it started
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+class LastWords:
+    """Puts into an interrupt that passes what the run spent and how it goes on; the last exit of an ``ExitStack``.
+
+    ``folder`` is set once there is a run folder; ``alone`` says that every host has one of its own.
+    """
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+        self.alone = False
+
+    def __call__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Exit of the stack; the error goes on."""
+        if isinstance(error, KeyboardInterrupt) and not error.args:
+            error.args = (last_words(self.folder, alone=self.alone),)
+
+
+def last_words(folder: Path | None, *, alone: bool = False) -> str:
+    """What an interrupted run has spent, by the ledgers in its folder, and the command that goes on with it."""
+    spent = (
+        [] if folder is None else [_spent(path) for path in sorted((folder / "ledger").glob("agent-*.jsonl"))]
+    )
+    if folder is None or not spent:
+        return "nothing was charged: the first round had not begun"
+    known = [value for value in spent if value is not None]
+    figure = ""
+    if known:
+        up = Context(prec=4, rounding=ROUND_CEILING).create_decimal_from_float(max(known))
+        whose = f", the largest of {len(spent)} agents" if len(spent) > 1 else ""
+        figure = f": epsilon {float(up):g} so far{whose}"
+    if not any((folder / "checkpoint").glob("*")):
+        go_on = "it kept no checkpoint to go on from (--checkpoint-every K)"
+    else:
+        go_on = (
+            f"go on with `--resume {folder}` at every agent"
+            if alone
+            else f"go on with `admmnet run --resume {folder}`"
+        )
+    return f"the ledgers hold everything that was sent{figure}; {go_on}"
+
+
+def _spent(path: Path) -> float | None:
+    """Epsilon in the last whole line of a ledger that has a total: 0 before the first, None where it has none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            lines = file.read().split(b"\n")[:-1]
+    except OSError:
+        return None
+    for line in reversed(lines):
+        try:
+            total = json.loads(line).get("total")
+        except (ValueError, AttributeError):
+            continue
+        if isinstance(total, dict):
+            spent = total.get("epsilon_spent")
+            return float(spent) if isinstance(spent, int | float) else None
+    return 0.0

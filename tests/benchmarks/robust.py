@@ -1,0 +1,108 @@
+"""What one wrong member does to the others' models: the tables of docs/robust.md.
+
+Run as ``python -m tests.benchmarks.robust --data-dir DIR`` in the project's folder, with Adult in DIR; about fifteen
+minutes. ``--algorithm NAME`` takes another method, ``--seeds A:B`` other seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet import run
+from admmnet.errors import RunError
+from admmnet.running import readout
+from admmnet.transport import Inbox, Outgoing, Trees
+from admmnet.transport.local import LocalTransport
+from admmnet.types import Integers, Total, Vector
+
+from .common import row
+
+LIAR = 2
+"""One of the largest agents of the uneven split: it speaks in all rounds."""
+Lie = Callable[[Vector, np.random.Generator], Vector]
+LIES: dict[str, Lie | None] = {
+    "none": None,
+    "-10 times its vector": lambda vector, stream: -10.0 * vector,
+    "random vectors": lambda vector, stream: stream.standard_normal(len(vector)),
+    "a constant, 1 everywhere": lambda vector, stream: np.ones_like(vector),
+    "its vector's sign turned": lambda vector, stream: -vector,
+}
+AGGREGATES = ("mean", "median", "trimmed:1")
+SPLITS = ("iid", "dirichlet:0.1")
+
+
+@contextmanager
+def lying(lie: Lie | None, seed: int) -> Iterator[None]:
+    """Within this block agent LIAR sends something else than it found, in every round and in the average at the end."""
+    exchange, reduce, stream = LocalTransport.exchange, LocalTransport.reduce, np.random.default_rng(seed)
+
+    def exchanging(
+        self: LocalTransport, outgoing: Outgoing, round: int, words: Mapping[int, bytes] | None = None
+    ) -> Inbox:
+        own = outgoing.get(LIAR)
+        if lie is not None and own is not None:
+            outgoing = {**outgoing, LIAR: lie(own, stream)}
+        return exchange(self, outgoing, round, words)
+
+    def reducing(
+        self: LocalTransport, outgoing: Mapping[int, Integers | None], trees: Trees, round: int, size: int
+    ) -> Total | None:
+        own = outgoing.get(LIAR)
+        if lie is not None and own is not None:
+            whole, rest = np.split(own, 2)
+            outgoing = {
+                **outgoing,
+                LIAR: readout._fixed_point(lie(whole + readout.GRID * rest, stream)),
+            }
+        return reduce(self, outgoing, trees, round, size)
+
+    LocalTransport.exchange, LocalTransport.reduce = exchanging, reducing  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        LocalTransport.exchange, LocalTransport.reduce = exchange, reduce  # type: ignore[method-assign]
+
+
+def error_of_the_others(lie: Lie | None, seed: int, **settings: Any) -> tuple[float, int]:
+    """Mean test error of all agents but LIAR, nan where the run ended; 1 where it was called far from the others."""
+    with tempfile.TemporaryDirectory() as folder, lying(lie, seed):
+        try:
+            result = run(**settings, seed=seed, out=str(Path(folder) / "run"))
+        except RunError as error:
+            print(f"seed {seed}: {error}", flush=True)
+            return math.nan, 0
+    entries = result.summary["per_agent"]
+    found = [entry["test_error"] for entry in entries if entry["agent"] != LIAR]
+    return float(np.mean(found)), 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", required=True)
+    parser.add_argument("--algorithm", default="pp-admm")
+    parser.add_argument("--topology", default="complete:10")
+    parser.add_argument("--seeds", default="100:110")
+    given = parser.parse_args()
+    seeds = range(*map(int, given.seeds.split(":")))
+    common = {"data": "adult", "data_dir": given.data_dir, "topology": given.topology, "delta": 1e-4}
+    print(row(f"{given.algorithm}, {given.topology}", *product(SPLITS, AGGREGATES)))
+    for name, lie in LIES.items():
+        cells = []
+        for split, aggregate in product(SPLITS, AGGREGATES):
+            own = {"algorithm": given.algorithm, "split": split, "aggregate": aggregate}
+            found = 100.0 * np.array([error_of_the_others(lie, seed, **common, **own)[0] for seed in seeds])
+            cells.append(f"{found.mean():.2f} ({found.std(ddof=1) / math.sqrt(len(found)):.2f})")
+        print(row(name, *cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""The command line, all processes of which stop in one round and wait for a signal: ``signalled_run.py WORDS``.
+
+Every process writes a byte to the pipe at ADMMNET_ARRIVED when it stands in round ADMMNET_ROUND.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from admmnet.cli import run_command_line
+from admmnet.running import spawn
+from admmnet.running.rounds import Rounds
+
+if __name__ == "__main__":
+    spawn.MODULE = "tests.processes.signalled_run"
+    run_round = Rounds.run
+
+    def standing(self: Rounds, round: int) -> bool:
+        if round == int(os.environ["ADMMNET_ROUND"]):
+            with open(os.environ["ADMMNET_ARRIVED"], "wb") as arrived:
+                arrived.write(b".")
+            signal.pause()
+        return run_round(self, round)
+
+    Rounds.run = standing  # type: ignore[method-assign]
+    sys.exit(run_command_line(sys.argv[1:]))

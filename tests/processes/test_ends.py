@@ -1,0 +1,139 @@
+"""Runs that are ended from outside: Ctrl-C and SIGTERM, on every transport."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import read_run
+from admmnet.cli import run_command_line
+from admmnet.running.ends import last_words
+from tests.people_runs import write_people
+
+from .launch import DEADLINE, ROOT, Ended
+
+pytestmark = pytest.mark.processes
+AGENTS = 3
+COMMANDS = {
+    "local": [sys.executable],
+    "mpi": [
+        shutil.which("mpirun", path=str(Path(sys.executable).parent)) or "mpirun",
+        "-n",
+        str(AGENTS),
+        sys.executable,
+    ],
+    "zmq": [sys.executable],
+}
+
+
+def signalled(transport: str, number: int, folder: Path, *words: str, round: int = 2) -> Ended:
+    """Send a signal to the command once all its processes stand in a round."""
+    os.mkfifo(folder / "arrived")
+    own = ("--data", write_people(folder / "people.npz"), "--no-test", "--no-account", "--epsilon", "5")
+    command = [
+        *COMMANDS[transport],
+        "-m",
+        "tests.processes.signalled_run",
+        "run",
+        "--algorithm",
+        "pp-admm",
+        *own,
+    ]
+    command += [
+        "--rounds",
+        "4",
+        "--agents",
+        str(AGENTS),
+        "--transport",
+        transport,
+        "-o",
+        str(folder / "run"),
+        *words,
+    ]
+    arrived = os.open(folder / "arrived", os.O_RDWR)  # never at its end
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "ADMMNET_ARRIVED": str(folder / "arrived"), "ADMMNET_ROUND": str(round)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for _ in range(1 if transport == "local" else AGENTS):
+            assert select.select([arrived], [], [], DEADLINE)[0]
+            assert os.read(arrived, 1)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=DEADLINE)
+    finally:
+        os.close(arrived)
+        process.kill()
+        process.wait()
+    return Ended(process.returncode, out, err)
+
+
+@pytest.mark.parametrize("transport", COMMANDS)
+@pytest.mark.parametrize(
+    ("number", "how", "code"), [(signal.SIGTERM, "ended by SIGTERM", 3), (signal.SIGINT, "interrupted", 130)]
+)
+def test_the_end_says_what_was_spent_and_how_to_go_on(
+    transport: str, number: int, how: str, code: int, tmp_path: Path
+) -> None:
+    ended = signalled(transport, number, tmp_path, "--checkpoint-every", "1")
+    assert ended.code == code, ended.err
+    (message,) = ended.messages
+    assert message.startswith(f"admmnet: {how}; the ledgers hold everything that was sent: epsilon ")
+    assert message.endswith(
+        f", the largest of 3 agents; go on with `admmnet run --resume {tmp_path / 'run'}`"
+    )
+    assert "Traceback" not in ended.err
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+    books = read_run(tmp_path / "run").ledgers.values()
+    spent = max(float(book.totals.epsilon_proven(book.delta)) for book in books if book.delta is not None)
+    said = float(message.split("epsilon ")[1].split(" so far")[0])
+    assert spent <= said <= spent * (1.0 + 1e-3)
+    # and the command that it names goes on
+    assert (
+        run_command_line(["run", "--resume", str(tmp_path / "run"), "--transport", "local", "--quiet"]) == 0
+    )
+
+
+def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> None:
+    ended = signalled("local", signal.SIGTERM, tmp_path)
+    (message,) = ended.messages
+    assert message.endswith("; it kept no checkpoint to go on from (--checkpoint-every K)")
+
+
+def test_before_the_first_charge_nothing_was_spent(tmp_path: Path) -> None:
+    ended = signalled("local", signal.SIGTERM, tmp_path, round=0)
+    (message,) = ended.messages
+    assert ": epsilon 0 so far, the largest of 3 agents; " in message
+    assert last_words(None) == "nothing was charged: the first round had not begun"
+
+
+def test_spent_is_read_from_the_last_whole_line(tmp_path: Path) -> None:
+    def line(**values: Any) -> bytes:
+        return json.dumps(values).encode() + b"\n"
+
+    (tmp_path / "ledger").mkdir()
+    file = tmp_path / "ledger" / "agent-000.jsonl"
+    file.write_bytes(line(kind="header"))
+    assert "epsilon 0 so far; " in last_words(tmp_path)
+    file.write_bytes(
+        line(kind="header") + line(kind="event", total={"epsilon_spent": 0.12341}) + line(kind="resume")
+    )
+    assert "epsilon 0.1235 so far; " in last_words(tmp_path)  # never less than it is
+    with file.open("ab") as torn:
+        torn.write(line(kind="event", total={"epsilon_spent": 9.0})[:-3])
+    assert "epsilon 0.1235 so far; " in last_words(tmp_path)
+    file.write_bytes(line(kind="header") + line(kind="event", total={"epsilon_spent": None}))
+    assert "epsilon" not in last_words(tmp_path)

@@ -17,6 +17,7 @@ ORDER = (
         "solvers",
         "privacy",
         "graph",
+        "masking",
         "data",
         "holder",
         "methods",

@@ -18,7 +18,9 @@ from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import KINDS
 from admmnet.holder.measurements.gate import HeldFall
+from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.secrets import Secret
+from admmnet.masking import Masks
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import NoRecords, check, relation_of
 from admmnet.rng import Purpose
@@ -47,6 +49,8 @@ class Door:
         Keeps the budget; a ``Ledger`` writes its charges, too.
     streams : mapping
         The agent's random numbers.
+    masks : Masks, optional
+        Its masks, where sums are masked.
     """
 
     __slots__ = ("_known", "_ledger", "_secret", "_told")
@@ -58,6 +62,7 @@ class Door:
         loss: Loss,
         ledger: MemoryLedger,
         streams: Mapping[Purpose, np.random.Generator],
+        masks: Masks | None = None,
     ) -> None:
         _agree(holder, loss)
         self._told = isinstance(holder, SimulatedHolder)
@@ -65,7 +70,7 @@ class Door:
         known = Known(*facts, holder.unit, self._told, holder.dependent)
         self._known = known._replace(task=holder.task, classes=holder.classes, bounded=holder.bounded)
         self._ledger = ledger
-        self._secret = Secret(holder, member, loss, streams)
+        self._secret = Secret(holder, member, loss, streams, masks)
 
     @property
     def records(self) -> int:
@@ -89,6 +94,8 @@ class Door:
         """
         known = self._known._replace(marks=frozenset(self._secret.marks), held=frozenset(self._secret.kept))
         measurement = _ours(ask.measurement, simulated=self._told).within(known)
+        if isinstance(measurement, OnGrid):
+            measurement.check_masks(self._secret.masks)
         cost = measurement.cost(known)
         kept_back = [_ours(one, simulated=self._told).within(known).cost(known) for one in ask.reserve]
         reserved = [event for one in kept_back for event in one.now]
@@ -179,7 +186,7 @@ def _ours(measurement: Measurement, *, simulated: bool) -> Measurement:
 
 
 def _bounded(answer: Answer) -> Answer:
-    """Hold a released vector to the common bound of messages and releases, 2^40; integers are below 2^62."""
+    """Hold a released vector to the common bound of messages and releases, 2^40; integers are modulo 2^64."""
     if (
         isinstance(answer, Released)
         and isinstance(answer.value, np.ndarray)

@@ -9,6 +9,7 @@ import numpy as np
 
 from admmnet.holder.holder import Holder
 from admmnet.holder.rows import Features
+from admmnet.masking import Masks
 from admmnet.privacy.mechanisms import clipped_gamma_norm_noise, clipped_gaussian_noise, laplace_noise
 from admmnet.rng import Purpose
 from admmnet.solvers.ball_query import BallQuery
@@ -27,17 +28,24 @@ class Secret:
     kept : dict
         Thresholds, warm starts, dual variables by the keys of their measurements. The keys are public; the values are
         in checkpoints of simulations alone, so that a private run starts anew, and pays anew, what it resumes.
+    masks : Masks or None
+        Masks of sums; None where sums are not masked.
     running : dict
         Iterators over the steps of series, which go on from what is kept: never saved.
     """
 
-    __slots__ = ("_holder", "_loss", "_member", "kept", "marks", "running", "streams")
+    __slots__ = ("_holder", "_loss", "_member", "kept", "marks", "masks", "running", "streams")
 
     def __init__(
-        self, holder: Holder, member: int, loss: Loss, streams: Mapping[Purpose, np.random.Generator]
+        self,
+        holder: Holder,
+        member: int,
+        loss: Loss,
+        streams: Mapping[Purpose, np.random.Generator],
+        masks: Masks | None = None,
     ) -> None:
         self._holder, self._member, self._loss = holder, member, loss
-        self.streams = streams
+        self.streams, self.masks = streams, masks
         self.marks: set[str] = set()
         self.kept: dict[str, Any] = {}
         self.running: dict[str, Iterator[None]] = {}

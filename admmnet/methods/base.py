@@ -34,6 +34,21 @@ if TYPE_CHECKING:
 Mask: TypeAlias = NDArray[np.bool_]
 
 
+class Attempt(NamedTuple):
+    """An attempt at a masked sum.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 1 over the start of a run, the same at every process.
+    participants : tuple of int
+        Agents that are to take part, ascending, fixed beforehand.
+    """
+
+    number: int
+    participants: tuple[int, ...]
+
+
 class Contact(NamedTuple):
     """A round's trouble around one agent, by neighbour in ascending order.
 
@@ -155,6 +170,8 @@ class Agent:
         Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each.
     contact : Contact or None
         Trouble of the present round, None for none; set before the agent proposes.
+    attempt : Attempt or None
+        At a masked sum, where sums are masked; set before the agent proposes.
     """
 
     id: int
@@ -165,6 +182,7 @@ class Agent:
     sent: int = 0
     numbers: int = 0
     contact: Contact | None = None
+    attempt: Attempt | None = None
 
     @property
     def degree(self) -> int:
@@ -283,6 +301,11 @@ class Method:
                 f"{cls.name} scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
                 "accept it with --data-dependent"
             )
+
+    @property
+    def masked(self) -> bool:
+        """Whether its sums are masked."""
+        return False
 
     @property
     def rounds(self) -> int:

@@ -11,11 +11,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import GradientSum
 from admmnet.methods.base import Agent, Facts, filled
-from admmnet.methods.settings import MethodSettings
+from admmnet.methods.settings import MethodSettings, SumSettings
 from admmnet.methods.sums import FINEST, SumMethod
 from admmnet.settings import Auto, setting
 from admmnet.types import Integers, Total, Vector
@@ -29,7 +29,7 @@ WIDTHS = {"smoothed-hinge": 1.0, "huber": 0.25}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DescentSettings(MethodSettings):
+class DescentSettings(SumSettings):
     """Settings of its own."""
 
     step_size: float | Auto = setting(
@@ -110,9 +110,7 @@ class NoisyGD(SumMethod):
 
     def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
         """Eq. (70): the agent's noisy sum."""
-        known = self.known(self.facts.counts[agent.id])
-        answer = yield Ask(self.costing(known, agent.state.point, agent.plan.noise))
-        return answer.value if isinstance(answer, Released) else None
+        return (yield from self.summand(agent, agent.state.point))
 
     def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
         """Take the step of eq. (74); a void round takes none."""

@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MomentSum, moments
 from admmnet.methods.base import Agent, Facts, filled
-from admmnet.methods.settings import Given, MethodSettings
+from admmnet.methods.settings import Given, MethodSettings, SumSettings
 from admmnet.methods.sums import FINEST, SumMethod
 from admmnet.settings import Auto, setting
 from admmnet.types import Integers, Total, Vector
@@ -29,7 +29,7 @@ SENSITIVITY = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class MomentSettings(MethodSettings):
+class MomentSettings(SumSettings):
     """Settings of its own."""
 
     ridge: float | Auto = setting(
@@ -53,6 +53,7 @@ class SSP(SumMethod):
 
     name = "ssp"
     Settings = MomentSettings
+    spare = 0
     losses: ClassVar[dict[str, str]] = dict.fromkeys(("binary", "classes", "real"), "squared")
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
@@ -91,9 +92,7 @@ class SSP(SumMethod):
 
     def propose(self, agent: Agent, round: int) -> Asking[Integers | None]:
         """Eq. (75): the agent's noisy moments."""
-        known = self.known(self.facts.counts[agent.id])
-        answer = yield Ask(self.costing(known, agent.state.theta, agent.plan.noise))
-        return answer.value if isinstance(answer, Released) else None
+        return (yield from self.summand(agent, agent.state.theta))
 
     def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
         """Solve, eqs. (76), (77)."""
@@ -106,8 +105,7 @@ class SSP(SumMethod):
     def _solution(self, total: Total) -> Vector:
         width = self.facts.width
         first, second = moments(total.value, self.grid, width, self.size // width)
-        budgets = sum(1.0 / (2.0 * self.facts.nominal[i]) for i in total.agents)
-        noise = SENSITIVITY * math.sqrt(budgets * width)
+        noise = SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.attempts * width)
         least = float(self.settings.ridge) * noise + float(self.settings.regularisation) * sum(
             self.facts.counts[i] for i in total.agents
         )

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MOST_STEPS, OnGrid
-from admmnet.methods.base import AgentPlan, Facts, Method, filled
+from admmnet.masking.partners import check_participants
+from admmnet.methods.base import Agent, AgentPlan, Attempt, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
-from admmnet.types import Vector
+from admmnet.types import Integers, Vector
 
 FINEST = 2.0**-30
 """The grid over the least noise of any agent is at most this, eq. (71)."""
@@ -31,11 +35,17 @@ class SumMethod(Method):
     forms = ("proven",)
     tasks = frozenset({"binary", "classes", "real"})
     clipped = False
+    spare: ClassVar[int] = 2
+    """Void attempts at masked sums that are planned for where the settings leave it open."""
     losses: ClassVar[dict[str, str]]
     """Loss of every task where the settings leave it open."""
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(filled(settings, regularisation=0.0, loss=self.losses[facts.task]), facts)
+        if self.masked:
+            check_participants(self.first.participants, self.colluders)
+            self.settings = filled(self.settings, spare_attempts=self.spare)
+        self._asked: dict[tuple[bytes, Attempt], OnGrid] = {}
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
@@ -50,6 +60,31 @@ class SumMethod(Method):
         """What an agent is asked at a public point, with sensitivity over noise at most ``ratio``."""
         raise NotImplementedError
 
+    @property
+    def masked(self) -> bool:
+        """Whether sums are masked."""
+        return bool(self.settings.masked)
+
+    @property
+    def colluders(self) -> int:
+        """K: how many other agents may collude."""
+        return int(self.settings.colluders or 0)
+
+    @property
+    def attempts(self) -> int:
+        """Sums that are planned and paid for."""
+        return self.rounds + (int(self.settings.spare_attempts) if self.masked else 0)
+
+    @property
+    def largest(self) -> float:
+        """What no number of a total exceeds, in steps of the grid; its noise is far below 2^55."""
+        return 1.01 * self.records * self.unit().longest(self.known(1)) / self.grid + 2.0**55
+
+    @property
+    def first(self) -> Attempt:
+        """First attempt at a masked sum."""
+        return Attempt(1, tuple(sorted(self.facts.counts)))
+
     @cached_property
     def sum_size(self) -> int:
         """Numbers of what an agent is asked."""
@@ -62,8 +97,13 @@ class SumMethod(Method):
 
     @property
     def inverse_budgets(self) -> float:
-        """Sum over agents of 1 / mu_i^2, from their nominal budgets: the total's noise follows, eq. (70)."""
-        return sum(1.0 / (2.0 * rho) for rho in self.facts.nominal.values())
+        """Sum over agents of 1 / mu_i^2, from their nominal budgets: the total's noise follows, eqs. (70), (98)."""
+        return self.noise_of(self.facts.nominal)
+
+    def noise_of(self, agents: Collection[int]) -> float:
+        """Variance of these agents' total, for a sensitivity of 1 and one round: eqs. (70), (98)."""
+        each = [1.0 / (2.0 * self.facts.nominal[i]) for i in agents]
+        return max(each) * len(each) / (len(each) - self.colluders) if self.masked else sum(each)
 
     @cached_property
     def grid(self) -> float:
@@ -78,7 +118,8 @@ class SumMethod(Method):
         mu = 2.0 * math.sqrt(
             2.0 * max(self.facts.nominal.values())
         )  # more than (P5) makes of any of the budgets
-        least = unit.moved(known) * math.sqrt(self.rounds) / mu
+        parts = len(self.facts.counts) - self.colluders if self.masked else 1
+        least = unit.moved(known) * math.sqrt(self.attempts / parts) / mu
         grid = math.ldexp(FINEST, math.floor(math.log2(least)))
         if not self.records * unit.longest(known) / grid < MOST_STEPS / 2.0:
             raise RequestError(
@@ -88,9 +129,41 @@ class SumMethod(Method):
         return grid
 
     def plan(self, agent: int, target: Target) -> AgentPlan:
-        """Noise of one agent: the rounds share mu^2 equally (docs/privacy.md, Theorems 5(b), 19)."""
+        """Noise of one agent: the sums share mu^2 equally (docs/privacy.md, Theorems 5(b), 19)."""
         known = self.known(self.facts.counts[agent])
-        mu = gaussian_mu_left(target, self.rounds * self.unit().dimension(known))
-        ratio = mu / math.sqrt(self.rounds)
-        (event,) = self.costing(known, np.zeros(self.size), ratio).cost(known).now
-        return AgentPlan(noise=ratio, charges=((event, self.rounds),))
+        mu = gaussian_mu_left(target, self.attempts * self.unit().dimension(known))
+        ratio = mu / math.sqrt(self.attempts)
+        asked = self.costing(known, np.zeros(self.size), ratio)
+        (event,) = (self.masking(asked, self.first) if self.masked else asked).cost(known).now
+        return AgentPlan(noise=ratio, charges=((event, self.attempts),))
+
+    def summand(self, agent: Agent, point: Vector) -> Asking[Integers | None]:
+        """Eq. (70) or (97): what the agent adds to a sum at a public point; None where it takes no part."""
+        if not self.masked:
+            known = self.known(self.facts.counts[agent.id])
+            asked = self.costing(known, point, agent.plan.noise)
+        else:
+            attempt = agent.attempt or self.first
+            if agent.id not in attempt.participants:
+                return None
+            asked = self._common(point, agent.plan.noise, attempt)
+        answer = yield Ask(asked)
+        return answer.value if isinstance(answer, Released) else None
+
+    def _common(self, point: Vector, ratio: float, attempt: Attempt) -> OnGrid:
+        """What all participants are asked, eq. (97): the largest agent's sensitivity, the strictest one's ratio."""
+        key = point.tobytes(), attempt
+        if key not in self._asked:
+            known = self.known(max(self.facts.counts.values()))
+            self._asked = {key: self.masking(self.costing(known, point, ratio), attempt)}
+        return self._asked[key]
+
+    def masking(self, asked: OnGrid, attempt: Attempt) -> OnGrid:
+        """Return the same as part of a masked sum, its noise rounded up: the last bits differ between processors."""
+        fraction, power = math.frexp(asked.sigma)
+        sigma = math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24)
+        participants, whose = np.array(attempt.participants, dtype=np.float64), self.colluders
+        found: Any = replace(  # type: ignore[type-var]
+            asked, sigma=sigma, participants=participants, colluders=whose, attempt=attempt.number
+        )
+        return found  # type: ignore[no-any-return]

@@ -56,6 +56,8 @@ class Totals:
         Published total; None once an event has no published cost.
     alone : SubsampledGaussian, GammaNormVector or None
         The only event so far, if it is of a baseline's kinds: its epsilons have readings of their own.
+    unmasked : Totals or None
+        The same events to those who know all masks; None where nothing was masked.
     """
 
     def __init__(self, method: str = "published") -> None:
@@ -67,6 +69,7 @@ class Totals:
         self.kappa = 0.0
         self.rho_published: float | None = 0.0 if method == "published" else None
         self.alone: SubsampledGaussian | GammaNormVector | None = None
+        self.unmasked: Totals | None = None
 
     @classmethod
     def of(cls, charges: Iterable[tuple[Event, int]], method: str) -> Totals:
@@ -82,6 +85,10 @@ class Totals:
 
     def add(self, event: Event, count: int = 1) -> None:
         """Add the cost of an event, ``count`` times."""
+        masked = isinstance(event, DiscreteGaussian) and event.parts > 1
+        if masked or self.unmasked is not None:
+            self.unmasked = copy(self.unmasked or self)
+            self.unmasked.add(event.alone if isinstance(event, DiscreteGaussian) else event, count)
         cost, claim = proven.cost(event), self.claim(event)
         first = not self.rho and count == 1
         self.alone = event if first and isinstance(event, SubsampledGaussian | GammaNormVector) else None
@@ -107,6 +114,10 @@ class Totals:
         if math.isfinite(self.mu_squared):
             return min(renyi, discrete_epsilon(math.sqrt(self.mu_squared), self.kappa, delta))
         return renyi
+
+    def epsilon_unmasked(self, delta: float) -> float | None:
+        """Epsilon if more than the colluders collude, or masks fail: Theorem 23 (B); None where nothing was masked."""
+        return None if self.unmasked is None else self.unmasked.epsilon_proven(delta)
 
     def gaussian(self, epsilon: float, delta: float) -> bool:
         """Whether a filter of (mu^2, kappa) holds these: Gaussian events alone, kappa within its share (P11)."""
@@ -137,7 +148,9 @@ def _mu_squared(event: Event) -> float:
 
 
 def _kappa(event: Event) -> float:
-    return excess(event.dimension, event.sigma / event.grid) if isinstance(event, DiscreteGaussian) else 0.0
+    if not isinstance(event, DiscreteGaussian):
+        return 0.0
+    return excess(event.dimension, event.sigma / event.grid, event.parts)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ class DiscreteGaussian:
     dimension : int
         d, number of coordinates.
     agents, colluders : int
-        Whose noise adds up: today one agent's alone, and nobody else knows of it.
+        Of a masked sum: how many take part, and how many of the others may collude. ``sigma`` is the noise of all but
+        the colluders then; each agent's own has sigma^2 / (agents - colluders). 1 and 0 of a release by itself.
     """
 
     mechanism: ClassVar[str] = "discrete-gaussian"
@@ -94,6 +95,18 @@ class DiscreteGaussian:
     dimension: int
     agents: int = 1
     colluders: int = 0
+
+    @property
+    def parts(self) -> int:
+        """Agents that add noise and do not collude, 1 of a release by itself."""
+        return self.agents - self.colluders
+
+    @property
+    def alone(self) -> DiscreteGaussian:
+        """The same to those who know all masks, or enough of them: the agent's own noise is what is left."""
+        return DiscreteGaussian(
+            self.sensitivity, self.sigma / math.sqrt(self.parts), self.grid, self.dimension
+        )
 
 
 @dataclass(frozen=True)
@@ -192,6 +205,8 @@ class GammaNormVector:
     dimension: int
 
 
+LEAST_PART = 12.0
+"""Least sigma of one agent's noise in a masked sum, in steps of the grid: their sum has a Gaussian's curve then."""
 SAMPLINGS = ("poisson", "shown", "shuffled", "fixed")
 
 
@@ -324,10 +339,17 @@ def _check_discrete(event: DiscreteGaussian) -> None:
             f"discrete-gaussian: sensitivity must be at least grid sqrt(dimension) = {least!r}, got "
             f"{event.sensitivity!r}"
         )
-    if (event.agents, event.colluders) != (1, 0):
+    if (event.agents, event.colluders) == (1, 0):
+        return
+    if event.parts < 2:
         raise RequestError(
-            "discrete-gaussian: noise that several agents add together is not covered: agents must be 1 and "
-            f"colluders 0, got {event.agents} and {event.colluders}"
+            "discrete-gaussian: of a masked sum at least two agents must be no colluders: agents must be at least "
+            f"colluders + 2 (or 1 with colluders 0), got {event.agents} and {event.colluders}"
+        )
+    if not event.alone.sigma >= LEAST_PART * event.grid:
+        raise RequestError(
+            f"discrete-gaussian: the noise of each of {event.parts} agents must have a sigma of at least "
+            f"{LEAST_PART:g} steps of the grid {event.grid!r}, got {event.alone.sigma!r}"
         )
 
 

@@ -51,6 +51,8 @@ def cost(event: Event) -> EventCost:
             rho, curve = _objective_perturbation(event)
         case Gaussian() | DiscreteGaussian():  # the discrete one: Canonne, Kamath, Steinke 2020, Theorem 4
             rho = gaussian_rho(event.sensitivity, event.sigma)
+            if isinstance(event, DiscreteGaussian) and event.parts > 1:
+                rho = math.nextafter(rho, math.inf)  # Theorem 19, (P12): more than several parts add
             curve = rho * ORDERS
         case Laplace():
             rho, curve = _pure(event.sensitivity / event.scale)

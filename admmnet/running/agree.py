@@ -16,6 +16,7 @@ TOLERANCE = 1e-9
 """Relative difference allowed between a figure of summary.json and the ledger's."""
 MAXIMA = {
     **{name: name for name in ("epsilon_target", "delta", "epsilon_proven", "epsilon_spent")},
+    "epsilon_if_all_collude": "epsilon_if_all_collude",
     **{name: name for name in ("epsilon_published", "rho_proven", "rho_published")},
     "rho_spent": "rho",
 }
@@ -76,6 +77,7 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
         ("rho_published", finite(totals.rho_published)),
         ("epsilon_spent", total["epsilon_spent"] if _covered(header["algorithm"]) else None),
         ("epsilon_published", total["epsilon_published"]),
+        ("epsilon_spent_if_all_collude", total.get("epsilon_if_all_collude")),
     ):
         if not _same(entry.get(key), right):
             yield f"agent {agent}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
@@ -124,7 +126,9 @@ def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, A
         return []
     first = headers[0]
     private = first["budget"]["delta"] is not None
+    masked = first.get("trust")
     return [
+        *([(("privacy", "trust"), "trust", masked)] if masked else []),
         (("mode",), "mode", first.get("mode")),
         (("seeded",), "seeded", first["noise"] == "seeded"),
         (("algorithm",), "algorithm", first["algorithm"]),

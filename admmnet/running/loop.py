@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
@@ -20,14 +22,18 @@ from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.files import raise_descriptors, remedy, write_whole
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
+from admmnet.masking import Masks
+from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
 from admmnet.running import folder as run_folder
+from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.ends import LastWords
-from admmnet.running.identities import agree
+from admmnet.running.handshake import public_settings
+from admmnet.running.identities import Members, agree
 from admmnet.running.loading import Loader, block_of
 from admmnet.running.manifest import MANIFEST
 from admmnet.running.node import Node
@@ -139,7 +145,9 @@ def _run(
         transport = world.connect(plan.graph, block_of(plan.config))
         opened.callback(transport.close)
         keeper = Keeper(plan.config, plan.method, plan.holders, transport, folder)
-        blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper))
+        members = _members(plan, transport)
+        masks, attempts = _masks(plan, transport, members)
+        blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         for agent in agents:
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
@@ -160,10 +168,10 @@ def _run(
         )
         keeper.restore_clock(observer.clock)
         opened.callback(observer.close)
-        receipts = _receipts(plan, transport, agents, folder, keeper.start)
+        receipts = _receipts(plan, transport, members, agents, folder, keeper.start)
         if receipts is not None:
             opened.callback(receipts.close)
-        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts)
+        rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts, attempts)
         alone, done, shown = plan.method.verb == "none", keeper.start, keeper.start
         for round in count(done) if plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)
@@ -235,13 +243,17 @@ def _answer(
 
 
 def _receipts(
-    plan: Plan, transport: Transport, agents: list[Node], folder: Path, start: int
+    plan: Plan,
+    transport: Transport,
+    members: Members | None,
+    agents: list[Node],
+    folder: Path,
+    start: int,
 ) -> Receipts | None:
-    """Receipts of a start of the run, where it keeps any; agents agree on their keys first."""
+    """Receipts of a start of the run, where it keeps any."""
     world = transport.world
-    if plan.method.verb == "none" or not wanted(plan.config, world):
+    if members is None or not wanted(plan.config, world):
         return None
-    members = agree(world, transport.layout.owners)
     begin(members, world, folder, start, len(plan.graph))
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
@@ -273,16 +285,39 @@ def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
     return folder
 
 
-def _nodes(plan: Plan, transport: Transport, folder: Path, keeper: Keeper) -> list[list[Node]]:
+def _members(plan: Plan, transport: Transport) -> Members | None:
+    """Agents' keys and the name of this start, where receipts or masks need them."""
+    if plan.method.verb == "none" or not (plan.method.masked or wanted(plan.config, transport.world)):
+        return None
+    return agree(transport.world, transport.layout.owners)
+
+
+def _masks(
+    plan: Plan, transport: Transport, members: Members | None
+) -> tuple[dict[int, Masks], Attempts | None]:
+    """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
+    method, world = plan.method, transport.world
+    if not isinstance(method, SumMethod) or not method.masked or members is None:
+        return {}, None
+    settings = hashlib.sha256(
+        json.dumps(public_settings(plan.config, digests=False), sort_keys=True).encode()
+    )
+    masks = agree_on_masks(world, transport.layout.owners, members, settings.hexdigest())
+    return masks, Attempts(len(plan.graph), method.colluders, method.attempts - method.rounds, method.largest)
+
+
+def _nodes(
+    plan: Plan, transport: Transport, folder: Path, keeper: Keeper, masks: Mapping[int, Masks]
+) -> list[list[Node]]:
     """Agents of this process, those of a block together."""
     mine = transport.layout.blocks[transport.world.rank]
-    return [[_node(plan, folder, i, keeper.place(i)) for i in block] for block in mine]
+    return [[_node(plan, folder, i, keeper.place(i), masks.get(i)) for i in block] for block in mine]
 
 
-def _node(plan: Plan, folder: Path, i: int, since: Place | None) -> Node:
+def _node(plan: Plan, folder: Path, i: int, since: Place | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, folder, i, since), agent_streams(i, plan.config.seed)
     holder, member = plan.holders[i]
-    door = Door(holder, member, plan.loss, ledger, streams)
+    door = Door(holder, member, plan.loss, ledger, streams, masks)
     return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
 
 
@@ -305,6 +340,7 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         algorithm=config.algorithm,
         loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,
         weight=None if own.weight == 1.0 else own.weight,
+        trust="masked" if plan.method.masked else None,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
         preprocessing=plan.data.preprocessing if plan.method.covered else "data-dependent",

@@ -185,7 +185,14 @@ def decide(
     def plans() -> dict[int, AgentPlan]:
         return {i: _planned(method, i, targets[i], accounts.get(i)) for i in mine}
 
-    return method, run_on_all(world, plans)
+    planned = run_on_all(world, plans)
+    if (
+        method.masked
+    ):  # all add noise for the strictest of them; a lie here makes more noise, or no sum at all
+        own = {i: float(plan.noise) for i, plan in planned.items()}
+        ratios = gather_owned(world, owners, own, lambda i, ratio: _is_share(ratio) and ratio > 0, "noise")
+        planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
+    return method, planned
 
 
 def _target(config: RunConfig, agent: int, account: AccountFile | None) -> Target:

@@ -9,6 +9,7 @@ import networkx as nx
 
 from admmnet.faults.model import FaultModel
 from admmnet.graph.tree import Tree
+from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, taking_part
 from admmnet.running.trees import RoundTrees
 from admmnet.solvers.batch import run_batched
@@ -39,7 +40,9 @@ class Rounds:
         blocks: list[list[Node]],
         transport: Transport,
         receipts: Receipts | None = None,
+        attempts: Attempts | None = None,
     ) -> None:
+        self._attempts = attempts
         self._method, self._faults, self._blocks, self._transport = method, faults, blocks, transport
         self._nodes = [node for block in blocks for node in block]
         self._receipts = receipts
@@ -48,20 +51,34 @@ class Rounds:
         self.seconds = {"solve": 0.0, "exchange": 0.0}
 
     def run(self, round: int) -> bool:
-        """Let the agents propose and take in a round; return whether any agent of this process said something."""
+        """Let the agents propose and take in a round; return whether any agent of this process said something.
+
+        A void masked sum is followed by another attempt, proposed, charged and masked anew, while there are spare ones.
+        """
+        while True:
+            said, again = self._attempt(round)
+            if not again:
+                return said
+
+    def _attempt(self, round: int) -> tuple[bool, bool]:
         begin, transport = time.perf_counter(), self._transport
         now = None if self._faults is None else self._faults.at(round)
         taking = taking_part(self._blocks, now, transport.lost)
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
+        if self._attempts is not None:
+            attempt = self._attempts.begin(round)
+            taking = taking if attempt is not None else []
+            for node in self._nodes:
+                node.agent.attempt = attempt
         for block in taking:
             run_batched([node.proposal(round) for node in block])
-        solved = time.perf_counter()
+        again, solved = False, time.perf_counter()
         agents = [node for block in taking for node in block]
         for node in agents:
             node.ledger.commit()  # what was charged is on its way to the disk before anything is sent
         if self._method.verb == "reduce":
-            self._sum(round)
+            again = self._sum(round)
         else:
             outgoing = {node.id: node.outgoing for node in self._nodes}
             words = None if self._receipts is None else self._receipts.signed(round, outgoing)
@@ -72,25 +89,31 @@ class Rounds:
                 node.absorb(inbox[node.id])
         self.seconds["solve"] += solved - begin
         self.seconds["exchange"] += time.perf_counter() - solved
-        return any(node.outgoing is not None for node in agents)
+        return any(node.outgoing is not None for node in agents), again
 
-    def _sum(self, round: int) -> None:
+    def _sum(self, round: int) -> bool:
+        """Add up what the agents say, and let them take it in; return whether that must be tried again."""
         trees = self._trees.at(round)
         outgoing = {node.id: node.outgoing for node in self._nodes}
         total = self._transport.reduce(outgoing, trees, round, self._method.sum_size)
-        if self._receipts is not None:
-            self._receipts.summed(round, {node.id: node.theta for node in self._nodes}, total)
+        summed, again = total, False
+        if self._attempts is not None:
+            total, again = self._attempts.judge(round, total)
+        if self._receipts is not None and not again:  # one a round: of its last attempt
+            self._receipts.summed(round, {node.id: node.theta for node in self._nodes}, summed)
         tree = trees(frozenset(self._transport.lost))
         self.summed = (None, 0)
-        if total is not None and tree is not None:
-            self.summed = (tree, total.value.size)
-            total.value.flags.writeable = False  # one array for all agents of this process
-            messages = self._trees.messages(round, tree, total)
+        if summed is not None and tree is not None:
+            self.summed = (tree, summed.value.size)
+            summed.value.flags.writeable = False  # one array for all agents of this process
+            messages = self._trees.messages(round, tree, summed)
             for node in self._nodes:
-                node.count(int(messages[node.id]), total.value.size)
-        for node in self._nodes:
+                node.count(int(messages[node.id]), summed.value.size)
+        for node in self._nodes if not again else ():
             node.receive(total)
+        return again
 
     def notes(self, done: int) -> tuple[str, ...]:
         """What the reader of a run of so many rounds must know of them."""
-        return self._trees.notes(done) if self._method.verb == "reduce" else ()
+        void = () if self._attempts is None else self._attempts.notes()
+        return (*self._trees.notes(done), *void) if self._method.verb == "reduce" else ()

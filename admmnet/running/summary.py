@@ -6,7 +6,7 @@ import platform
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ from admmnet.data import Records
 from admmnet.data.figures import further_figures
 from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
+from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger.form import finite
 from admmnet.running import folder as run_folder
@@ -232,6 +233,7 @@ def privacy_of(
         "adjacency": adjacency,
         "unit": "record",
         "epsilon_proven": largest("epsilon_proven"),
+        **_trust(config, largest),
         "group_size": config.group_size,
         "epsilon_group": group,
         "epsilon_spent": largest("epsilon_spent"),
@@ -240,6 +242,15 @@ def privacy_of(
         "rho_spent": largest("rho"),
         "rho_published": largest("rho_published"),
     }
+
+
+def _trust(config: RunConfig, largest: Callable[[str], float | None]) -> dict[str, Any]:
+    """Whom an agent trusts, and what is promised where it is deceived (docs/privacy.md, Theorem 23); of sums alone."""
+    trust = getattr(config, "trust", None)
+    if trust != "masked":
+        return {} if trust is None else {"trust": trust}
+    figure = largest("epsilon_if_all_collude")
+    return {"trust": trust, "colluders": config.colluders, "epsilon_if_all_collude": figure}
 
 
 def group_notes(privacy: Mapping[str, Any]) -> list[str]:
@@ -272,11 +283,21 @@ def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
         "epsilon_proven": None if worst is None or covered is None else finite(worst.epsilon_proven(covered)),
         "epsilon_spent": None if covered is None else finite(totals.epsilon_proven(covered)),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
+        **({} if not node.method.masked or worst is None else _unmasked(worst, totals, delta)),
         "account_epsilon_spent": finite(node.ledger.account_epsilon()),
         "refused_at": node.ledger.refused_at,
         "test_error": finite(float(observer.rows[node.id, 0])),
         "lost_at": None,
         **node.method.entry(node.agent),
+    }
+
+
+def _unmasked(worst: Totals, spent: Totals, delta: float | None) -> dict[str, float | None]:
+    """What is proven and spent where more collude than was planned for, or masks fail."""
+    figures = [None if delta is None else totals.epsilon_unmasked(delta) for totals in (worst, spent)]
+    return {
+        "epsilon_if_all_collude": finite(figures[0]),
+        "epsilon_spent_if_all_collude": finite(figures[1]),
     }
 
 

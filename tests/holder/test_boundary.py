@@ -51,12 +51,21 @@ SIMULATED = {
     ("admmnet/papers/single_pass.py", "_made"),
 }
 """Where records are declared to be a simulation's, once in each."""
-GROUND = ("errors", "privacy", "registry", "rng", "settings", "solvers", "types")
+GROUND = ("errors", "identity", "masking", "privacy", "registry", "rng", "settings", "solvers", "types")
 MAY_IMPORT = {
     "admmnet/holder/": ("holder", *GROUND),
     "admmnet/methods/": (
         *("methods", "holder.answers", "holder.known", "holder.measurements", "holder.series", "errors"),
-        *("privacy", "registry", "settings", "solvers.losses", "solvers.radius", "solvers.settings", "types"),
+        *(
+            "masking.partners",
+            "privacy",
+            "registry",
+            "settings",
+            "solvers.losses",
+            "solvers.radius",
+            "solvers.settings",
+            "types",
+        ),
     ),
 }
 """What the two packages import at run time; of the holder, methods see questions and answers alone."""

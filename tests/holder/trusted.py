@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PLACES = {
     "the door, holders, measurements": ["holder/*.py", "holder/measurements/*.py"],
+    "masks of sums": ["masking/*.py", "running/attempts.py"],
     "series of the single-site methods": ["holder/series/*.py"],
     "solvers and their certificates": [
         *(

@@ -135,8 +135,9 @@ def test_discrete_noise_is_one_agents_on_a_grid_of_two() -> None:
         ({"grid": 1e-9}, "grid must be a power of two"),
         ({"grid": 64.0}, "at most sigma = 63.7"),
         ({"sensitivity": 1e-12}, "sensitivity must be at least grid sqrt(dimension)"),
-        ({"agents": 5, "colluders": 1}, "agents must be 1"),
-        ({"colluders": 1}, "colluders 0"),
+        ({"colluders": 1}, "agents must be at least colluders + 2"),
+        ({"agents": 5, "colluders": 4}, "agents must be at least colluders + 2"),
+        ({"agents": 2**30, "grid": 2.0**-10}, "a sigma of at least 12 steps"),
     ):
         assert words in refusal("discrete-gaussian", {**values, **changed})
 

@@ -17,6 +17,7 @@ from admmnet.errors import AdmmnetError, CheckFailed
 from admmnet.privacy.budget import SHARED, SLACK, Totals, empty, grown
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import (
+    DiscreteGaussian,
     Event,
     GammaNorm,
     ObjectivePerturbation,
@@ -138,6 +139,10 @@ def read(path: Path, *, account: bool = False) -> VerifiedLedger:
             relation = relation_of(event)
             if relation != "replace-one" and relation != header["adjacency"]:
                 raise _fault(path, number, f"holds for {relation}, the header is of {header['adjacency']}")
+            if isinstance(event, DiscreteGaussian) and (event.parts > 1) != (header.get("trust") == "masked"):
+                raise _fault(
+                    path, number, f"has noise of {event.agents} agents, which its header does not say"
+                )
             if round_ < last_round:
                 raise _fault(path, number, f"round {round_} stands behind round {last_round}")
             try:
@@ -232,8 +237,9 @@ def _is_budget(value: object) -> bool:
     return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
 
 
-_ABSENT = ("account", "mode", "delta_clipping", "loss", "weight")
-"""Keys that some headers lack: without an account, of schema 1, of baselines, with a loss of ours, with weight 1."""
+_ABSENT = ("account", "mode", "delta_clipping", "loss", "weight", "trust")
+"""Keys that some headers lack: without an account, of schema 1, of baselines, with a loss of ours, with weight 1,
+where nothing is masked."""
 _HEADER: dict[str, Callable[[Any], bool]] = {
     "agent": lambda value: is_count(value, 0),
     "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
@@ -247,6 +253,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "mode": lambda value: value in (None, "simulation", "private"),
     "loss": lambda value: value is None or isinstance(value, str),
     "weight": lambda value: value is None or is_positive(value),
+    "trust": lambda value: value in (None, "masked"),
     "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)

@@ -44,6 +44,8 @@ class Header:
     """Loss of an outside package, whose constants the costs rest on; None for ours."""
     weight: float | None = None
     """w_i of the agent's mean loss in the network's problem, where the method has one that is not 1."""
+    trust: str | None = None
+    """``masked`` where sums are masked; None where every agent's noise stands for itself."""
 
     def line(self) -> dict[str, Any]:
         """Return the header as the ledger keeps it."""
@@ -63,6 +65,7 @@ class Header:
             "algorithm": self.algorithm,
             **({} if self.loss is None else {"loss": self.loss}),
             **({} if self.weight is None else {"weight": self.weight}),
+            **({} if self.trust is None else {"trust": self.trust}),
             **({"mode": self.mode} if self.mode else {}),
             "noise": self.noise,
             "preprocessing": self.preprocessing,
@@ -84,11 +87,13 @@ def finite(value: float | None) -> float | None:
 
 def total_line(totals: Totals, delta: float | None) -> dict[str, float | None]:
     """Totals as every ledger line states them."""
+    unmasked = None if delta is None else totals.epsilon_unmasked(delta)
     return {
         "rho": finite(totals.rho),
         "xi": finite(totals.xi),
         "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
+        **({} if unmasked is None else {"epsilon_if_all_collude": finite(unmasked)}),
     }
 
 

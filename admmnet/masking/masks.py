@@ -1,0 +1,139 @@
+"""Keys of a start, and the words that two agents add and subtract (docs/privacy.md, Theorem 23).
+
+X25519 (RFC 7748) made new at each start of a process, HKDF and HMAC with SHA-256 (RFC 5869, RFC 2104), ChaCha20 (RFC
+8439).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.identity.keys import statement
+from admmnet.masking.partners import check_participants, partners_of
+from admmnet.types import Integers
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+
+class MaskKey:
+    """An agent's X25519 key of one start: it is kept nowhere, so that no later start has its masks."""
+
+    def __init__(self) -> None:
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+        self._secret: X25519PrivateKey = X25519PrivateKey.generate()
+        self.public = self._secret.public_key().public_bytes_raw()
+
+    def shared(self, other: bytes) -> bytes:
+        """Secret shared with another agent, 32 bytes.
+
+        Raises
+        ------
+        ValueError
+            If the other's public half is of no use: of another length, or of low order.
+        """
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+        return self._secret.exchange(X25519PublicKey.from_public_bytes(other))
+
+
+def start_of(run: str, settings: str, publics: Mapping[int, bytes]) -> bytes:
+    """Digest of what all must agree on for a whole start: its run id, settings and public keys."""
+    parts = [part for agent in sorted(publics) for part in (agent, publics[agent])]
+    return hashlib.sha256(statement("start of masked sums", run, settings, *parts)).digest()
+
+
+class Masks:
+    """One agent's masks in a start.
+
+    Parameters
+    ----------
+    agent : int
+    key : MaskKey
+        Its own.
+    publics : mapping
+        Public halves of all agents.
+    start : bytes
+        From ``start_of``.
+
+    Attributes
+    ----------
+    answered : int
+        Number of the last attempt that was answered; none is answered twice.
+    """
+
+    def __init__(self, agent: int, key: MaskKey, publics: Mapping[int, bytes], start: bytes) -> None:
+        self.agent, self.answered = agent, 0
+        self._key, self._publics, self._start = key, publics, start
+        self._pairs: dict[int, bytes] = {}
+
+    def check(self, attempt: int, participants: tuple[int, ...], colluders: int) -> None:
+        """Refuse an attempt that was answered before, and participants among whom no mask hides the agent.
+
+        Raises
+        ------
+        RequestError
+            Naming what is wrong.
+        """
+        if attempt <= self.answered:
+            raise RequestError(
+                f"attempt {attempt} at a masked sum comes after attempt {self.answered}: no attempt is answered twice"
+            )
+        check_participants(participants, colluders)
+        if self.agent not in participants or any(i not in self._publics for i in participants):
+            raise RequestError(
+                f"agent {self.agent} is asked for a masked sum of agents without keys or itself"
+            )
+
+    def words(
+        self, attempt: int, participants: tuple[int, ...], colluders: int, context: bytes, size: int
+    ) -> Integers:
+        """Sum of the agent's masks, shape (size,), modulo 2^64: over all participants they add up to zero.
+
+        Raises
+        ------
+        RequestError
+            As ``check``.
+        """
+        self.check(attempt, participants, colluders)
+        self.answered = attempt
+        said = "masked sum", self._start, attempt, colluders, _digest(participants), context
+        bound = hashlib.sha256(statement(*said)).digest()
+        total = np.zeros(size, dtype=np.uint64)
+        for other in partners_of(self.agent, participants, colluders):
+            words = stream(self._pair(other), bound, size)
+            total = total + words if self.agent < other else total - words
+        return total.view(np.int64)
+
+    def _pair(self, other: int) -> bytes:
+        """Key shared with another agent, derived once."""
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        if other not in self._pairs:
+            pair = statement("pair", min(self.agent, other), max(self.agent, other))
+            derive = HKDF(algorithm=SHA256(), length=32, salt=self._start, info=pair)
+            self._pairs[other] = derive.derive(self._key.shared(self._publics[other]))
+        return self._pairs[other]
+
+
+@lru_cache(maxsize=64)
+def _digest(participants: tuple[int, ...]) -> bytes:
+    return hashlib.sha256(statement("participants", *participants)).digest()
+
+
+def stream(key: bytes, context: bytes, size: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """Pseudorandom words of a pair for one context: ChaCha20 under the key HMAC-SHA256(key, context)."""
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+
+    once = ChaCha20(hmac.digest(key, context, "sha256"), bytes(16))
+    return np.frombuffer(Cipher(once, mode=None).encryptor().update(bytes(8 * size)), dtype="<u8")

@@ -1,0 +1,139 @@
+"""Attempts at masked sums: who takes part in each, and which are void (docs/algorithms.md, eq. (99))."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from admmnet.errors import RequestError, RunError
+from admmnet.identity.keys import statement, verify
+from admmnet.masking import MaskKey, Masks, start_of
+from admmnet.methods.base import Attempt
+from admmnet.running.identities import Members
+from admmnet.transport import World
+from admmnet.transport.collective import gather_owned, run_on_all
+from admmnet.types import Total
+
+
+class Attempts:
+    """Attempts of one start of a run; all that is decided here follows from totals, which are the same everywhere.
+
+    Parameters
+    ----------
+    agents : int
+    colluders : int
+        K.
+    spare : int
+        How many void attempts may be followed by another one in the same round.
+    largest : float
+        What no number of a sum exceeds whose masks have cancelled.
+    """
+
+    def __init__(self, agents: int, colluders: int, spare: int, largest: float) -> None:
+        self.participants, self._colluders, self._spare = tuple(range(agents)), colluders, spare
+        self._largest = largest
+        self._number = 0
+        self._void: list[int] = []
+        self._ended: int | None = None
+
+    def begin(self, round: int) -> Attempt | None:
+        """Next attempt; None where too few agents are left for one."""
+        if len(self.participants) < self._colluders + 2:
+            self._ended = round if self._ended is None else self._ended
+            return None
+        self._number += 1
+        return Attempt(self._number, self.participants)
+
+    def judge(self, round: int, total: Total | None) -> tuple[Total | None, bool]:
+        """Return the sum, None of a void attempt, and whether another attempt is due.
+
+        In a sum without somebody the masks of that agent's partners stay: it is noise. The next attempt is without it.
+
+        Raises
+        ------
+        RunError
+            If the sum is noise although nobody is missing.
+        """
+        if total is not None and total.agents == self.participants:
+            if (np.abs(total.value.astype(np.float64)) > self._largest).any():
+                raise RunError(
+                    f"the masks of round {round} did not cancel: an agent was told another model, other settings or "
+                    "other participants than the rest, or has sent something else than its part; nobody's records "
+                    "are shown by that, and nobody can say whose doing it was: start the run again"
+                )
+            return total, False
+        self._void.append(round)
+        if total is None:
+            return None, False
+        self.participants = tuple(i for i in self.participants if i in total.agents)
+        again = self._spare > 0 and len(self.participants) >= self._colluders + 2
+        self._spare -= again
+        return None, again
+
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a run must know of void attempts."""
+        found = []
+        if self._void:
+            found.append(
+                f"{len(self._void)} masked sums were void, the first in round {self._void[0]}: somebody was missing; "
+                "what they cost stays charged"
+            )
+        if self._ended is not None:
+            found.append(
+                f"from round {self._ended} on fewer than {self._colluders + 2} agents were left: masked sums against "
+                f"{self._colluders} colluders need that many, so the model stayed as it was"
+            )
+        return tuple(found)
+
+
+def agree_on_masks(
+    world: World, owners: Sequence[Sequence[int]], members: Members, settings: str
+) -> dict[int, Masks]:
+    """Agree on a key with everybody: masks of this process's agents.
+
+    Keys are made here, for this start alone, and signed together with its name by the agents' identities: nobody
+    between two agents, and no earlier start, can put others in their place. ``settings`` is what all must have alike.
+
+    Raises
+    ------
+    RequestError
+        If an agent's key is of no use, or not signed by it.
+    """
+    keys = {i: MaskKey() for i in owners[world.rank]}
+    mine = {i: (key.public.hex(), _signed(members, i, key.public.hex())) for i, key in keys.items()}
+
+    def valid(agent: int, said: object) -> bool:
+        if not isinstance(said, list | tuple) or len(said) != 2 or not all(isinstance(x, str) for x in said):
+            return False
+        try:
+            signature = bytes.fromhex(said[1])
+        except ValueError:
+            return False
+        return verify(members.keys[agent], signature, _statement(members.run, agent, said[0]))
+
+    told = gather_owned(world, owners, mine, valid, "key for masks, with its signature,")
+
+    def publics() -> dict[int, bytes]:
+        probe, found = MaskKey(), {}
+        for agent, (public, _) in told.items():
+            try:
+                found[agent] = bytes.fromhex(public)
+                probe.shared(found[agent])
+            except ValueError:
+                raise RequestError(
+                    f"agent {agent} gives a key for masks that hides nothing: it must be an X25519 public key"
+                ) from None
+        return found
+
+    known = run_on_all(world, publics)
+    start = start_of(members.run, settings, known)
+    return {i: Masks(i, key, known, start) for i, key in keys.items()}
+
+
+def _statement(run: str, agent: int, public: str) -> bytes:
+    return statement("key for masks", run, agent, public)
+
+
+def _signed(members: Members, agent: int, public: str) -> str:
+    return members.own[agent].sign(_statement(members.run, agent, public)).hex()

@@ -1,0 +1,82 @@
+"""Agents behind their doors that answer attempts at masked sums, and what an attacker makes of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from admmnet.holder import Ask, Door, Holder, Released
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import GradientSum
+from admmnet.holder.measurements.sums import gradient_sum
+from admmnet.masking import Masks
+from admmnet.privacy.budget import MemoryLedger
+from admmnet.rng import agent_streams
+from admmnet.solvers.batch import run_single
+from admmnet.solvers.losses import Logistic
+from admmnet.types import Integers, Matrix, Vector
+from tests.masking.crew import crew
+
+LOSS = Logistic()
+GRID, SIGMA, RECORDS = 2.0**-28, 64.0, 4
+
+
+@dataclass
+class Crew:
+    """So many agents with a few records each, who have agreed on keys."""
+
+    agents: int
+    width: int = 64
+    seed: int = 0
+    masks: dict[int, Masks] = field(default_factory=dict)
+    ledgers: list[MemoryLedger] = field(default_factory=list)
+    doors: list[Door] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Draw records, agree on keys."""
+        rng = np.random.default_rng(self.seed)
+        self.rows = rng.standard_normal((self.agents, RECORDS, self.width))
+        self.rows /= np.linalg.norm(self.rows, axis=2, keepdims=True) * (1.0 + 1e-12)
+        self.labels = rng.choice([-1.0, 1.0], (self.agents, RECORDS))
+        self.masks = self.masks or crew(self.agents)
+        for i in range(self.agents):
+            ledger = MemoryLedger(None, "proven")
+            holder = Holder(self.rows[i], self.labels[i])
+            self.ledgers.append(ledger)
+            self.doors.append(Door(holder, 0, LOSS, ledger, agent_streams(i, self.seed), self.masks[i]))
+
+    def asked(self, members: Iterable[int], colluders: int, attempt: int = 1, **others: Any) -> GradientSum:
+        """What an attempt asks."""
+        given: dict[str, Any] = {"here": np.zeros(self.width), "sigma": SIGMA, "grid": GRID}
+        given |= {"participants": np.array(list(members), dtype=float), "colluders": colluders}
+        return GradientSum(**given | {"attempt": attempt} | others)
+
+    def answer(self, agent: int, asked: GradientSum) -> Integers:
+        """An honest agent's message."""
+        released = run_single(self.doors[agent].answer(Ask(asked), 0))
+        assert isinstance(released, Released)
+        return np.asarray(released.value)
+
+    def known(self) -> Known:
+        """Public facts, the same of all agents."""
+        return Known(RECORDS, self.width, LOSS, frozenset())
+
+    def own_masks(self, colluder: int, asked: GradientSum) -> Integers:
+        """What a colluder knows of the masks of its partners: all that it would have added itself."""
+        own = self.masks[colluder]
+        given = asked.attempt, asked.members, asked.colluders
+        return own.words(*given, asked.context(self.known()), self.width)
+
+    def noise(self, read: Integers, agents: Iterable[int], here: Vector | None = None) -> Vector:
+        """What is left of something that was read when these agents' records are taken off: small if it was read."""
+        point = np.zeros(self.width) if here is None else here
+        exact: Matrix = np.array([gradient_sum(self.rows[i], self.labels[i], point, LOSS) for i in agents])
+        return np.asarray(read * GRID - exact.sum(axis=0))
+
+
+def readable(noise: Vector, sigma: float = SIGMA) -> bool:
+    """Whether something is a sum and noise: of uniform words a number is that small with probability 2^-30."""
+    return bool(np.abs(noise).max() < 10.0 * sigma)

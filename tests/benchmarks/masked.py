@@ -1,0 +1,118 @@
+"""Accuracy and cost of masked sums: the figures of docs/masked.md.
+
+python -m tests.benchmarks.masked error DATA_DIR [SEEDS]       Adult, epsilon 1, delta 1e-4, seeds from 100
+python -m tests.benchmarks.masked cost                         rounds against rounds without masks, in one process
+python -m tests.benchmarks.masked start                        keys of 1,000 agents
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+from admmnet import run
+from admmnet.identity.keys import Identity
+from admmnet.running.attempts import agree_on_masks
+from admmnet.running.identities import Members
+from admmnet.transport.local import LocalWorld
+
+from .common import row
+
+SIZES = "sizes:1:2:4:8:16:32:64"
+ROWS: list[tuple[str, int, int | None, str]] = [
+    ("noisy-gd", 5, 1, "iid"),
+    ("noisy-gd", 20, 1, "iid"),
+    ("noisy-gd", 100, 1, "iid"),
+    ("noisy-gd", 20, 10, "iid"),
+    ("noisy-gd", 100, 50, "iid"),
+    ("noisy-gd", 5, 1, "dirichlet:0.1"),
+    ("noisy-gd", 20, 1, "dirichlet:0.1"),
+    ("noisy-gd", 7, 1, SIZES),
+    ("noisy-gd", 5, None, "iid"),
+    ("noisy-gd", 20, None, "iid"),
+    ("noisy-gd", 100, None, "iid"),
+    ("ssp", 5, 1, "iid"),
+    ("ssp", 100, 1, "iid"),
+    ("ssp", 100, None, "iid"),
+]
+"""Algorithm, agents, colluders (None: local trust), split."""
+
+
+def once(place: str, **given: Any) -> Any:
+    """Summary of a run."""
+    return run(out=f"{place}/run", **given).summary
+
+
+def error(folder: str, seeds: int) -> None:
+    """Print test errors in percent, their standard errors and the proven epsilons A and B."""
+    print(row("method", "N", "K", "split", "error in %", "+-", "A", "B", "rounds"), flush=True)
+    for algorithm, agents, colluders, split in ROWS:
+        given: dict[str, Any] = {"algorithm": algorithm, "agents": agents, "split": split, "delta": 1e-4}
+        if colluders is not None:
+            given |= {"trust": "masked", "colluders": colluders}
+        found = []
+        for seed in range(100, 100 + seeds):
+            with tempfile.TemporaryDirectory() as place:
+                found.append(
+                    once(
+                        place, data="adult", data_dir=folder, seed=seed, data_seed=seed, epsilon=1.0, **given
+                    )
+                )
+        errors = 100 * np.array([one["test_error"]["consensus"] for one in found])
+        a = max(one["privacy"]["epsilon_proven"] for one in found)
+        b = max(one["privacy"].get("epsilon_if_all_collude") or 0.0 for one in found)
+        spread = errors.std(ddof=1) / np.sqrt(len(errors))
+        figures = f"{errors.mean():.2f}", f"{spread:.2f}", f"{a:.4f}", f"{b:.2f}", found[0]["rounds"]
+        print(row(algorithm, agents, "-" if colluders is None else colluders, split, *figures), flush=True)
+
+
+def cost(repeats: int = 3) -> None:
+    """Print rounds of 100 agents and 105 numbers with masks over the same without, the least of some repeats."""
+    given: dict[str, Any] = {
+        "data": "census",
+        "algorithm": "noisy-gd",
+        "agents": 100,
+        "rounds": 40,
+        "seed": 0,
+    }
+    times: dict[int | None, float] = {}
+    for colluders in (None, 1, 10, 50) * repeats:
+        masked = {} if colluders is None else {"trust": "masked", "colluders": colluders}
+        with tempfile.TemporaryDirectory() as place:
+            seconds = once(place, delta=1e-4, **given, **masked)["seconds"]
+        took = seconds["solve"] + seconds["exchange"]
+        times[colluders] = min(times.get(colluders, took), took)
+    for colluders, took in times.items():
+        print(f"K = {colluders}: {took / times[None]:.2f}")
+
+
+def start(agents: int = 1000, colluders: int = 10) -> None:
+    """Print what agreeing on keys takes, and a first and a second set of masks, in seconds an agent."""
+    own = {i: Identity.fresh() for i in range(agents)}
+    members = Members(hashlib.sha256(b"").hexdigest(), {i: key.public for i, key in own.items()}, own, "run")
+    begin = time.perf_counter()
+    masks = agree_on_masks(LocalWorld(), [list(own)], members, "")
+    print(f"agreement of {agents} agents in one process: {time.perf_counter() - begin:.2f} s")
+    for attempt in (1, 2):
+        begin = time.perf_counter()
+        for one in masks.values():
+            one.words(attempt, tuple(own), colluders, b"", 105)
+        took = (time.perf_counter() - begin) / agents
+        print(f"attempt {attempt}: {1e3 * took:.2f} ms an agent with {colluders + 1} partners")
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["error", folder, *rest]:
+            error(folder, int(rest[0]) if rest else 10)
+        case ["cost"]:
+            cost()
+        case ["start"]:
+            start()
+        case _:
+            raise SystemExit(__doc__)

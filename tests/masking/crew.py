@@ -1,0 +1,15 @@
+"""Agents of one start with keys for masks."""
+
+from __future__ import annotations
+
+from admmnet.masking import MaskKey, Masks, start_of
+
+RUN = "ab" * 32
+
+
+def crew(agents: int, run: str = RUN, keys: dict[int, MaskKey] | None = None) -> dict[int, Masks]:
+    """Masks of so many agents that have agreed on keys."""
+    keys = {i: MaskKey() for i in range(agents)} if keys is None else keys
+    publics = {i: key.public for i, key in keys.items()}
+    start = start_of(run, "settings", publics)
+    return {i: Masks(i, key, publics, start) for i, key in keys.items()}

@@ -1,0 +1,111 @@
+"""Words of masks: what they are made of, that they cancel, and what keeps them from being used twice."""
+
+from __future__ import annotations
+
+import hmac
+import struct
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from admmnet.errors import RequestError
+from admmnet.masking import MaskKey, Masks, start_of
+from admmnet.masking.masks import stream
+from admmnet.types import Integers
+
+from .crew import RUN, crew
+
+U = (0, 1, 2, 3, 4)
+
+
+def total(masks: dict[int, Masks], colluders: int = 1, attempt: int = 1, size: int = 7) -> Integers:
+    return np.asarray(sum(masks[i].words(attempt, U, colluders, b"context", size) for i in U))
+
+
+@pytest.mark.parametrize("colluders", [0, 1, 2, 3])
+def test_masks_add_up_to_zero_and_each_alone_does_not(colluders: int) -> None:
+    assert not total(crew(5), colluders).any()
+    assert all(one.words(1, U, colluders, b"", 7).all() for one in crew(5).values())
+
+
+def _block(key: bytes, counter: int) -> bytes:
+    """ChaCha20 block of RFC 8439, section 2.3, for the nonce of zeros."""
+
+    def rotate(x: int, n: int) -> int:
+        return ((x << n) | (x >> (32 - n))) & 0xFFFFFFFF
+
+    begin = [*struct.unpack("<4I", b"expand 32-byte k"), *struct.unpack("<8I", key), counter, 0, 0, 0]
+    x = list(begin)
+    rounds = [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)]
+    rounds += [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)]
+    for a, b, c, d in rounds * 10:
+        for first, second, third, n in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            x[first] = (x[first] + x[second]) & 0xFFFFFFFF
+            x[third] = rotate(x[third] ^ x[first], n)
+    return struct.pack("<16I", *((new + old) & 0xFFFFFFFF for new, old in zip(x, begin, strict=True)))
+
+
+def test_a_pair_s_words_are_chacha20_under_a_key_of_the_context() -> None:
+    key = hmac.digest(b"k" * 32, b"context", "sha256")
+    wanted = struct.unpack("<20Q", b"".join(_block(key, counter) for counter in range(3))[:160])
+    assert stream(b"k" * 32, b"context", 20).tolist() == list(wanted)
+
+
+@pytest.mark.parametrize(
+    "changed", ["attempt", "colluders", "participants", "context", "run", "settings", "keys"]
+)
+def test_who_was_told_something_else_has_other_masks(changed: str) -> None:
+    keys = {i: MaskKey() for i in range(5)}
+    publics = {i: key.public for i, key in keys.items()}
+    masks = crew(5, keys=keys)
+    if changed in ("run", "settings", "keys"):
+        others = publics | {4: MaskKey().public} if changed == "keys" else publics
+        settings = "others" if changed == "settings" else "settings"
+        start = start_of("cd" * 32 if changed == "run" else RUN, settings, others)
+        masks[0] = Masks(0, keys[0], publics, start)
+    told = {
+        "attempt": (2, U, 2, b"context"),
+        "colluders": (1, U, 1, b"context"),
+        "participants": (1, (0, 1, 2, 3), 2, b"context"),
+        "context": (1, U, 2, b"another"),
+    }.get(changed, (1, U, 2, b"context"))
+    first = masks[0].words(*told, 50)
+    rest = sum(masks[i].words(1, U, 2, b"context", 50) for i in U[1:])
+    assert np.count_nonzero(first + rest) >= 49  # each word is zero with probability 2^-64
+
+
+def test_no_attempt_is_answered_twice() -> None:
+    masks = crew(5)[0]
+    masks.words(3, U, 1, b"", 4)
+    for attempt in (3, 2, 1):
+        with pytest.raises(RequestError, match="no attempt is answered twice"):
+            masks.words(attempt, U, 1, b"another", 4)
+    masks.words(4, U, 1, b"", 4)
+
+
+def test_keys_of_a_start_are_its_own_and_masks_with_them() -> None:
+    first, second = crew(5), crew(5)
+    ones = [one[0].words(1, U, 1, b"", 50) for one in (first, second)]
+    assert np.count_nonzero(ones[0] - ones[1]) >= 49
+
+
+@pytest.mark.parametrize("participants", [(1, 2, 3), (0, 1, 9), (0, 1), (0, 0, 1)])
+def test_participants_that_hide_nobody_are_refused(participants: tuple[int, ...]) -> None:
+    with pytest.raises(RequestError):
+        crew(5)[0].words(1, participants, 1, b"", 4)
+
+
+def test_masked_words_are_uniform() -> None:
+    """Chi-square over bytes, 16 tests: a false alarm in all with probability 1.6e-5; what is not masked fails."""
+    words = np.concatenate([crew(4)[0].words(1, (0, 1, 2, 3), 1, b"", 4096) for _ in range(4)])
+    plain = np.rint(np.random.default_rng(0).normal(0.0, 2.0**40, words.size)).astype(np.int64)
+    for place in range(8):
+        assert _uniform(words, place)
+        assert _uniform(words + plain, place)  # whatever is added to them
+    assert not all(_uniform(plain, place) for place in range(8))
+
+
+def _uniform(words: Integers, place: int) -> bool:
+    counts = np.bincount(words.view(np.uint8)[place::8], minlength=256)
+    return bool(stats.chisquare(counts).pvalue > 1e-6)

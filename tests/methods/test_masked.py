@@ -1,0 +1,161 @@
+"""Masked sums: the same model as without masks, two epsilons, and what cannot work is refused with words."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError, RunResult, run
+from admmnet.cli import run_command_line
+from admmnet.holder.measurements import MomentSum
+from admmnet.masking import Masks
+from admmnet.privacy.conversion import gaussian_epsilon
+from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.ledger import audit
+from admmnet.transport.local import LocalTransport
+from tests.interrupted_runs import Place
+from tests.people_runs import summary_of, write_people
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> str:
+    return write_people(tmp_path / "people.npz", 400, width=5)
+
+
+def go(people: str, out: Path, **others: Any) -> RunResult:
+    given: dict[str, Any] = {"algorithm": "noisy-gd", "topology": "ring:5", "seed": 0, "delta": 1e-4}
+    given |= {"trust": "masked", "colluders": 1}
+    return run(data=people, out=str(out), **given | others)
+
+
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
+@pytest.mark.parametrize("colluders", [0, 1, 3])
+def test_the_total_is_exactly_that_of_what_was_put_in(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str, colluders: int
+) -> None:
+    masked = go(people, tmp_path / "masked", algorithm=algorithm, colluders=colluders)
+    sent: list[np.ndarray[Any, Any]] = []
+    reduce = LocalTransport.reduce
+
+    def watched(self: LocalTransport, outgoing: Any, *rest: Any) -> Any:
+        sent.append(np.array(list(outgoing.values())))
+        return reduce(self, outgoing, *rest)
+
+    def silent(
+        self: Masks, attempt: int, participants: Any, colluders: int, context: bytes, size: int
+    ) -> Any:
+        return np.zeros(size, dtype=np.int64)
+
+    monkeypatch.setattr(LocalTransport, "reduce", watched)
+    seen = go(people, tmp_path / "seen", algorithm=algorithm, colluders=colluders)
+    with_masks = sent.copy()
+    sent.clear()
+    monkeypatch.setattr(Masks, "words", silent)
+    bare = go(people, tmp_path / "bare", algorithm=algorithm, colluders=colluders)
+    assert (masked.theta == bare.theta).all()
+    assert (seen.theta == bare.theta).all()
+    assert len(sent) == bare.summary["rounds"]
+    for one, other in zip(with_masks, sent, strict=True):
+        assert (one.sum(axis=0) == other.sum(axis=0)).all()  # modulo 2^64
+        assert np.count_nonzero(one - other) == one.size  # and no number went as it is
+        assert np.abs(other).max() < 2**52 < np.abs(one.astype(float)).max()
+
+
+def test_two_epsilons_are_of_the_honest_noise_and_of_the_agent_s_own(people: str, tmp_path: Path) -> None:
+    result = go(people, tmp_path / "run", colluders=2, rounds=20, spare_attempts=5)
+    privacy, entry = result.summary["privacy"], result.summary["per_agent"][0]
+    assert privacy["trust"] == "masked"
+    assert privacy["colluders"] == 2
+    assert 0.999 < privacy["epsilon_proven"] <= 1.0
+    book = audit.read(tmp_path / "run" / "ledger" / "agent-000.jsonl")
+    events = [event for _, event, _ in book.events if isinstance(event, DiscreteGaussian)]
+    assert [event.agents for event in events] == 20 * [5]
+    assert book.header["trust"] == "masked"
+    mu = math.sqrt(sum((event.sensitivity / event.sigma) ** 2 for event in events))
+    # the noise pays for 25 sums; 20 were made; alone an agent has a third of the variance
+    assert entry["epsilon_spent"] == pytest.approx(gaussian_epsilon(mu, 1e-4), rel=1e-6)
+    spent = entry["epsilon_spent_if_all_collude"]
+    assert spent == pytest.approx(gaussian_epsilon(math.sqrt(3.0) * mu, 1e-4), rel=1e-6)
+    assert book.events[-1][2]["total"]["epsilon_if_all_collude"] == spent
+    whole = privacy["epsilon_if_all_collude"]
+    assert whole == pytest.approx(gaussian_epsilon(math.sqrt(3.0 * 25.0 / 20.0) * mu, 1e-4), rel=1e-5)
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+
+
+def test_noise_is_for_the_strictest_of_the_participants(people: str, tmp_path: Path) -> None:
+    table = {"0": {"epsilon": 0.25}, "3": {"epsilon": 4.0}}
+    result = go(people, tmp_path / "run", budgets=table, rounds=10)
+    spent = [entry["epsilon_spent"] for entry in result.summary["per_agent"]]
+    assert all(value <= 0.25 for value in spent)
+    assert spent[3] == pytest.approx(spent[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(("colluders", "agents"), [(0, 5), (1, 5), (3, 5), (50, 100), (998, 1000)])
+def test_parts_of_the_noise_add_up_to_no_less_than_the_event_s(colluders: int, agents: int) -> None:
+    for sigma in (7.0, 1.0 / 3.0, 12345.678):
+        asked = MomentSum(sigma, 2.0**-50, np.arange(float(agents)), colluders, 1)
+        variance = (agents - colluders) * Fraction(asked.own_sigma) ** 2
+        assert 1 <= variance / Fraction(sigma) ** 2 <= 1 + Fraction(1, 10**14)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"colluders": 4}, "at least 6 agents"),
+        ({"colluders": None}, "needs colluders"),
+        ({"trust": "local"}, "go with trust = 'masked'"),
+        ({"trust": "local", "colluders": None, "spare_attempts": 1}, "go with trust = 'masked'"),
+        ({"colluders": -1}, "at least 0"),
+        ({"trust": "blind"}, "one of local, masked"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_words(
+    people: str, tmp_path: Path, given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(RequestError, match=words):
+        go(people, tmp_path / "run", **given)
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "admm", "dvp"])
+def test_methods_whose_vectors_are_seen_one_by_one_have_no_masks(algorithm: str, capsys: Any) -> None:
+    given = ["run", "--algorithm", algorithm, "--trust", "masked", "--colluders", "1"]
+    assert run_command_line(given) == 2
+    assert "trust" in capsys.readouterr().err
+
+
+def test_a_resumed_run_has_other_masks_and_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, words = Place(tmp_path), Masks.words
+    write_people(place.data, 160, 2, width=3, noise=0.5)
+    seen: list[bytes] = []
+
+    def noted(self: Masks, *given: Any) -> Any:
+        found = words(self, *given)
+        seen.append(found.tobytes())
+        return found
+
+    monkeypatch.setattr(Masks, "words", noted)
+    settings = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 1}
+    whole = place.whole("whole", **settings)
+    stopped = place.interrupted("stopped", 4, **settings)
+    resumed = place.resume(stopped)
+    assert (whole / "model.npz").read_bytes() == (resumed / "model.npz").read_bytes()
+    assert len(set(seen)) == len(seen) == 4 * (7 + 5 + 3)  # round 4 came again, under other masks
+
+
+def test_a_private_run_that_is_resumed_pays_for_what_it_does_again(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    write_people(place.data, 160, 2, width=3, noise=0.5)
+    given = {"algorithm": "noisy-gd", "trust": "masked", "colluders": 2, "seed": None}
+    stopped = place.interrupted("stopped", 4, **given)
+    summary = summary_of(place.resume(stopped))
+    book = audit.read(stopped / "ledger" / "agent-000.jsonl")
+    assert [round for round, _, _ in book.events] == [0, 1, 2, 3, 4, 4, 5, 6]  # there are spare ones
+    assert summary["per_agent"][0]["refused_at"] is None
+    assert summary["privacy"]["epsilon_spent"] <= 5.0

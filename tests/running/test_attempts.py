@@ -1,0 +1,125 @@
+"""Attempts at masked sums, and the agreement on their keys."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.errors import RequestError, RunError
+from admmnet.identity.keys import Identity
+from admmnet.running.attempts import Attempts, agree_on_masks
+from admmnet.running.identities import Members
+from admmnet.transport.local import LocalWorld
+from admmnet.types import Total
+
+OWN = {i: Identity.fresh() for i in range(4)}
+MEMBERS = Members("ab" * 32, {i: key.public for i, key in OWN.items()}, OWN, "run")
+LOW_ORDER = "00" * 32
+OF_ALL = (0, 1, 2, 3)
+
+
+def of(*agents: int) -> Total:
+    return Total(np.ones(2, dtype=np.int64), agents)
+
+
+def test_a_sum_of_all_participants_is_the_sum() -> None:
+    attempts = Attempts(4, 1, 2, 100.0)
+    for number in (1, 2, 3):
+        begun = attempts.begin(number)
+        assert begun is not None
+        assert begun.number == number
+        assert begun.participants == OF_ALL
+        total = of(*OF_ALL)
+        assert attempts.judge(0, total) == (total, False)
+    assert attempts.notes() == ()
+
+
+def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
+    attempts = Attempts(5, 1, 1, 100.0)
+    attempts.begin(7)
+    assert attempts.judge(7, of(0, 1, 3, 4)) == (None, True)
+    begun = attempts.begin(7)
+    assert begun is not None
+    assert begun.participants == (0, 1, 3, 4)
+    assert begun.number == 2
+    assert attempts.judge(7, of(0, 3, 4)) == (None, False)  # no spare attempt is left
+    assert attempts.judge(8, None) == (None, False)  # nobody spoke: nothing is learned of who is there
+    assert attempts.participants == (0, 3, 4)
+    assert "3 masked sums were void, the first in round 7" in attempts.notes()[0]
+
+
+@pytest.mark.parametrize("number", [101, -101, -(2**63), 2**63 - 1])
+def test_a_sum_whose_masks_have_not_cancelled_ends_the_run(number: int) -> None:
+    attempts = Attempts(4, 1, 2, 100.0)
+    attempts.begin(3)
+    with pytest.raises(RunError, match="the masks of round 3 did not cancel"):
+        attempts.judge(3, Total(np.array([100, number]), OF_ALL))
+
+
+def test_too_few_are_asked_nothing() -> None:
+    attempts = Attempts(4, 2, 5, 100.0)
+    attempts.begin(0)
+    assert attempts.judge(0, of(0, 1, 2)) == (None, False)
+    assert attempts.begin(1) is None
+    assert "from round 1 on fewer than 4 agents were left" in attempts.notes()[1]
+
+
+def other_process(told: Any) -> dict[int, Any]:
+    """Agree as process 0 of agents 0, 1 in a world whose process 1 tells this of agents 2, 3."""
+
+    class World(LocalWorld):
+        def gather(self, value: Any) -> list[Any]:
+            return [json.loads(json.dumps(value)), told if isinstance(value, list) else None]
+
+    members = Members(MEMBERS.run, MEMBERS.keys, {i: OWN[i] for i in (0, 1)}, "run")
+    found: dict[int, Any] = agree_on_masks(World(), [(0, 1), (2, 3)], members, "")
+    return found
+
+
+def words_of(agents: tuple[int, ...], run: str = MEMBERS.run) -> list[Any]:
+    """What a process of these agents tells."""
+    said: list[Any] = []
+
+    class World(LocalWorld):
+        def gather(self, value: Any) -> list[Any]:
+            said.append(value)
+            return super().gather(value)
+
+    members = Members(run, MEMBERS.keys, OWN, "run")
+    agree_on_masks(World(), [OF_ALL], members, "")
+    return [pair for pair in json.loads(json.dumps(said[0])) if pair[0] in agents]
+
+
+def test_masks_of_an_agreement_cancel() -> None:
+    masks = agree_on_masks(LocalWorld(), [OF_ALL], MEMBERS, "")
+    assert not np.asarray(sum(one.words(1, OF_ALL, 1, b"", 9) for one in masks.values())).any()
+    assert sorted(other_process(words_of((2, 3)))) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "lie", ["another key", "another signature", "an earlier start", "no text", "nothing"]
+)
+def test_a_key_that_its_agent_has_not_signed_for_this_start_is_refused(lie: str) -> None:
+    told = words_of((2, 3))
+    changed: Any = {
+        "another key": [words_of((2,))[0][1][0], told[0][1][1]],
+        "another signature": [told[0][1][0], told[1][1][1]],
+        "an earlier start": words_of((2,), run="cd" * 32)[0][1],
+        "no text": [1, 2],
+        "nothing": None,
+    }[lie]
+    told[0][1] = changed
+    with pytest.raises(RequestError, match="agent 2 says that its key for masks"):
+        other_process(told)
+
+
+def test_a_key_of_low_order_is_refused_by_name() -> None:
+    from admmnet.running.attempts import _signed
+
+    told = words_of((2, 3))
+    told[1][1] = [LOW_ORDER, _signed(MEMBERS, 3, LOW_ORDER)]
+    with pytest.raises(RequestError, match="agent 3 gives a key for masks that hides nothing"):
+        other_process(told)

@@ -77,12 +77,25 @@ def garble(world: ZmqWorld, how: str, times: int) -> None:
             world.member.sockets.send(peer, bad)
 
 
+def flood(world: ZmqWorld, how: str, size: int) -> None:
+    """Send every neighbour so many bytes, in frames that bring nothing or as one message that does not end for long."""
+    for peer, link in world.member.links.items():
+        if how == "one message":
+            world.member.sockets.send(peer, bytes(size))
+            continue
+        frame = encode(Frame(Kind.VECTOR, link.id, world.rank, sequence=10**6, payload=bytes(8000)))
+        for _ in range(size // len(frame)):
+            world.member.sockets.send(peer, frame)
+
+
 def act(do: list[Any], world: ZmqWorld) -> None:
     if do[0] == "wait":
         say("waiting")
         sys.stdin.readline()
     elif do[0] == "garble":
         garble(world, do[1], do[2])
+    elif do[0] == "flood":
+        flood(world, do[1], do[2])
     elif do[0] == "abort":
         world.abort(do[1])
     elif do[0] == "gather":

@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 
 import zmq
@@ -36,8 +36,9 @@ class Door:
     """Watches the lines that come in at ``pull``, which is not bound to ``port`` yet.
 
     ``admitted`` are the keys that may come in; None on lines without CURVE, where everybody may. ``turned_away``
-    counts who was not let in, ``flooded`` has the key of every line (None where it has shown none) that was cut
-    because it brought more than ``UNREAD`` bytes that could not be read.
+    counts who was not let in. ``heard`` is told under which key a line, by its descriptor, has said something;
+    ``flooded`` has the key, or None, of every line that was cut because it brought more than ``UNREAD`` bytes that
+    could not be read.
     """
 
     def __init__(
@@ -50,12 +51,13 @@ class Door:
         self.turned_away = 0
         self.flooded: list[str | None] = []
         self._port, self._admitted = port, admitted
+        self._banned: list[str] = []
         self._strangers: dict[int, None] = {}  # descriptors, oldest first
         self._read: dict[
             int, int
         ] = {}  # of every line: bytes that it had brought when all of it was last read
-        self._heard: dict[int, str | None] = {}  # key of every line that has said something
-        self._caught_up: dict[int, str | None] = {}
+        self.heard: dict[int, str | None] = {}
+        self._caught_up: set[int] = set()
         self._null, self._hold = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
         self._poller = zmq.Poller()
         if admitted is not None:  # before anything listens: without a door ZeroMQ lets everybody in
@@ -68,9 +70,15 @@ class Door:
         self._thread = threading.Thread(target=self._serve, name="door", daemon=True)
         self._thread.start()
 
-    def caught_up(self, heard: Mapping[int, str | None]) -> None:
-        """All that has come is read; ``heard`` maps the descriptors of lines that it came over to their keys."""
-        self._caught_up.update(heard)
+    def caught_up(self, lines: Set[int]) -> None:
+        """All that has come is read, and some of it came over these lines."""
+        self._caught_up |= lines
+
+    def ban(self, key: str) -> None:
+        """Let nothing more come in under a key; lines under it are cut within a moment."""
+        if self._admitted is not None:
+            self._admitted -= {key}
+            self._banned.append(key)
 
     def close(self) -> None:
         """Wait for the thread, after the context's end."""
@@ -113,7 +121,8 @@ class Door:
             self.turned_away += 1
             return
         line = int(str(event["value"]))
-        for known in (self._strangers, self._read, self._heard, self._caught_up):
+        self._caught_up.discard(line)
+        for known in (self._strangers, self._read, self.heard):
             known.pop(line, None)
         if event["event"] == zmq.EVENT_ACCEPTED:
             self._strangers[line], self._read[line] = None, 0
@@ -131,19 +140,22 @@ class Door:
                 return
 
     def _look(self) -> None:
-        caught_up, self._caught_up = self._caught_up, {}
-        self._heard |= caught_up
+        caught_up, self._caught_up = self._caught_up, set()
+        banned = frozenset(self._banned)
         for line, read in list(self._read.items()):
             with self._held(line) as held:
                 if held is None:
                     continue
                 brought = _info(held, _RECEIVED)
-                if line in caught_up:
+                if self.heard.get(line) in banned:
+                    held.shutdown(socket.SHUT_RDWR)
+                    del self._read[line]
+                elif line in caught_up:
                     self._read[line] = brought
                 elif brought - read > UNREAD:
                     held.shutdown(socket.SHUT_RDWR)
                     del self._read[line]
-                    self.flooded.append(self._heard.get(line))
+                    self.flooded.append(self.heard.get(line))
 
     @contextmanager
     def _held(self, line: int) -> Iterator[socket.socket | None]:

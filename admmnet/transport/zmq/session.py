@@ -230,6 +230,8 @@ class Session(ABC):
         """Neither take anything more of a neighbour nor send it anything."""
         self._closed.add(peer)
         self.mailbox.shut(peer)
+        if peer in self.peers:
+            self.sockets.ban(peer)
 
     def close_sockets(self) -> None:
         """Close the sockets; what was sent may still leave within the shutdown deadline."""

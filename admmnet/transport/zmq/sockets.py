@@ -104,9 +104,8 @@ class Sockets:
         self.orphaned = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
-        self._heard: dict[
-            int, str | None
-        ] = {}  # key of every line that has said something since all was read
+        self._fresh: set[int] = set()  # lines that have said something since all was read
+        self._peers = dict(neighbours)
         self._by_key = {peer.public_key: process for process, peer in neighbours.items()}
         self._pull = self._socket(zmq.PULL, own.address)
         self._pull.rcvhwm = QUEUE
@@ -173,18 +172,26 @@ class Sockets:
         parts = [data[place : place + PART] for place in range(0, len(data), PART)]
         self._push[process].send_multipart(parts, zmq.NOBLOCK)
 
+    def ban(self, process: int) -> None:
+        """Take nothing more of a neighbour, and cut its line to here: it costs nothing any more."""
+        key = self._peers[process].public_key
+        if self.door is not None and key is not None:
+            self.door.ban(key)
+
     def receive(self) -> tuple[bytes, str | None] | None:
         """Message that has arrived and the key it came under; None if there is none."""
         try:
             part = self._pull.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
-            if self.door is not None and self._heard:
-                self.door.caught_up(self._heard)
-                self._heard = {}
+            if self.door is not None and self._fresh:
+                self.door.caught_up(self._fresh)
+                self._fresh = set()
             return None
         key = None if self._keys is None else str(part.get("User-Id"))
         if self.door is not None:
-            self._heard[int(part.get(zmq.SRCFD))] = key
+            line = int(part.get(zmq.SRCFD))
+            self.door.heard[line] = key
+            self._fresh.add(line)
         data = part.bytes
         if part.more:
             parts, size = [data], len(data)

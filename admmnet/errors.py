@@ -116,6 +116,12 @@ class Terminated(KeyboardInterrupt):
     exit_code = 3
 
 
+def says(who: str, text: str) -> str:
+    """Words of another process, on one line and marked as its own."""
+    said = " ".join(printable(text, 1000).split()).replace('"', "'")
+    return f'{who} says: "{said}"'
+
+
 def printable(text: str, most: int = 2000) -> str:
     """Text of another process, at most so long, without what steers a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:most])

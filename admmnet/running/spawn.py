@@ -296,6 +296,8 @@ def _judge(ends: Sequence[End]) -> None:
     for line in foreign:
         sys.stderr.write(line + "\n")  # warnings of libraries and tracebacks, once each
     if any(end.code == 0 for end in ends):
+        for text in dict.fromkeys(text for end in ends if end.code for text in _split(end.text)[1]):
+            sys.stderr.write(f"{PREFIX}{text}\n")
         return
     if any(end.code == 130 for end in ends):
         raise KeyboardInterrupt

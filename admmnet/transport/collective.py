@@ -22,6 +22,7 @@ from admmnet.errors import (
     RunError,
     Terminated,
     printable,
+    says,
 )
 from admmnet.transport import World
 
@@ -46,18 +47,20 @@ def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False) ->
         failure = (error.exit_code, str(error) if quoting else error.public)
     for rank, answer in enumerate(world.gather(failure)):
         if answer is not None:
-            raise _shared(rank, answer)
+            raise _shared(world, rank, answer)
     return result
 
 
-def _shared(rank: int, answer: Any) -> AdmmnetError:
+def _shared(world: World, rank: int, answer: Any) -> AdmmnetError:
     """Error of another process, of the same kind."""
     error: AdmmnetError = RunError(
         f"process {rank} ended the run, and its reason is no error of this program"
     )
     if isinstance(answer, list | tuple) and len(answer) == 2 and isinstance(answer[1], str):
         kind = _KINDS.get(answer[0], RunError) if type(answer[0]) is int else RunError
-        error = kind(printable(answer[1]))
+        # where one user has started all, it is one voice that speaks
+        own = world.shared_folder or rank == world.rank
+        error = kind(printable(answer[1]) if own else says(f"agent {rank}", answer[1]))
     error.shared = True
     return error
 

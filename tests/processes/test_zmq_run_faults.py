@@ -162,20 +162,35 @@ def test_of_a_network_that_falls_apart_one_part_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "fault", "code", "message"),
-    [
-        ("stop", "fail:1:2", 3, "the cable is cut"),
-        ("continue", "interrupt:1:2", 130, "interrupted; the ledgers hold everything that was sent"),
-        ("stop", "full:1:2", 3, "cannot write the ledger"),
-        ("continue", "full:0:2", 3, "cannot write the ledger"),
-    ],
-    ids=["error", "interrupt", "full-disk", "full-disk-of-the-writer"],
+    ("fault", "message"),
+    [("fail:1:2", "the cable is cut"), ("full:1:2", "cannot write the ledger")],
+    ids=["error", "full-disk"],
 )
-def test_an_agent_that_fails_ends_all(
-    policy: str, fault: str, code: int, message: str, tmp_path: Path
-) -> None:
-    ended = faulty(fault, tmp_path / "run", *PATH, "--on-loss", policy)
-    assert_ends_all(ended, code, message, tmp_path / "run")
+def test_an_agent_that_fails_ends_all(fault: str, message: str, tmp_path: Path) -> None:
+    ended = faulty(fault, tmp_path / "run", *PATH)
+    assert_ends_all(ended, 3, message, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("interrupt:1:2", "interrupted; the ledgers hold everything that was sent"),
+        ("full:0:2", "cannot write the ledger"),
+    ],
+    ids=["interrupt", "full-disk-of-the-writer"],
+)
+def test_the_others_go_on_without_an_agent_that_fails(fault: str, message: str, tmp_path: Path) -> None:
+    """What ends an agent is its own affair: the others neither end nor have its exit code."""
+    ended = faulty(fault, tmp_path / "run", *ALL, *CONTINUE)
+    assert ended.code == 0, ended.err
+    assert len(ended.messages) == 1, ended.err
+    assert ended.messages[0].startswith(f"admmnet: {message}")
+    failed = int(fault.split(":")[1])
+    folder = read_run(tmp_path / "run")
+    assert folder.summary is not None
+    lost_at = [entry["lost_at"] for entry in folder.summary["per_agent"]]
+    assert lost_at == [2 if i == failed else None for i in range(3)]
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
 def test_only_monotonic_clocks_matter(tmp_path: Path) -> None:

@@ -60,18 +60,19 @@ def test_the_next_round_waits_and_no_more_than_that() -> None:
     mailbox.begin(ROUNDS, 4)
     assert one.say(Kind.VECTOR, 4) is Verdict.NOW
     assert one.say(Kind.VECTOR, 5) is Verdict.EARLY
-    assert one.say(Kind.VECTOR, 6) is Verdict.REFUSED
+    assert one.say(Kind.VECTOR, 6) is Verdict.AHEAD  # that needs our vector of round 5
     mailbox.finish(ROUNDS, 4)
     assert list(mailbox.begin(ROUNDS, 5)) == [(1, 1)]
-    assert one.say(Kind.VECTOR, 7) is Verdict.EARLY
-    assert counted(mailbox) == {"early": 2, "refused": 1}
+    assert one.say(Kind.VECTOR, 6) is Verdict.EARLY
+    assert counted(mailbox) == {"early": 2, "ahead": 1}
 
 
 def test_a_network_that_this_process_has_not_opened_yet() -> None:
     mailbox, one, _ = two()
-    assert one.say(Kind.VECTOR, 12, channel=3) is Verdict.EARLY
-    assert list(mailbox.begin(("round", 3), 12)) == [(1, 1)]
-    assert not mailbox.begin(ROUNDS, 12)
+    assert one.say(Kind.VECTOR, 0, channel=3) is Verdict.EARLY
+    assert one.say(Kind.VECTOR, 1, channel=3) is Verdict.AHEAD
+    assert list(mailbox.begin(("round", 3), 0)) == [(1, 1)]
+    assert not mailbox.begin(ROUNDS, 0)
 
 
 def test_what_is_over_is_late() -> None:
@@ -159,6 +160,57 @@ def test_shares_travel_by_many_ways() -> None:
     mailbox.finish(("gather", 0), 0)
     assert one.say(Kind.SHARE, 0, origin=2) is Verdict.KNOWN
     assert not counted(mailbox)
+
+
+def signing(genuine: bytes = b"signed") -> tuple[Mailbox, Sender, Sender]:
+    """Two neighbours and a mailbox for which every origin's signature is the same word."""
+    mailbox = Mailbox({1: None, 2: None}, lambda frame: frame.words == genuine)
+    for peer in (1, 2):
+        mailbox.open(peer, LINK)
+    return mailbox, Sender(mailbox, 1), Sender(mailbox, 2)
+
+
+@pytest.mark.parametrize("kind", [Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT])
+def test_what_travels_needs_its_origin_s_signature(kind: Kind) -> None:
+    mailbox, one, two_ = signing()
+    box = mailbox.begin(("collect" if kind is Kind.ROWS else "gather", 0), 0)
+    assert one.say(kind, 0, origin=5) is Verdict.FORGED
+    assert one.say(kind, 0, origin=5, words=b"wrong") is Verdict.FORGED
+    assert not box
+    assert two_.say(kind, 0, origin=5, words=b"signed") is Verdict.NOW
+    assert counted(mailbox) == {"forged": 2}
+    assert one.say(Kind.BYE) is Verdict.NOW  # what is for the link alone needs none
+
+
+def test_two_words_of_one_origin_for_one_turn() -> None:
+    mailbox, one, two_ = signing()
+    topic = ("gather", 0)
+    box = mailbox.begin(topic, 0)
+    assert one.say(Kind.SHARE, 0, origin=5, words=b"signed") is Verdict.NOW
+    assert two_.say(Kind.SHARE, 0, origin=5, words=b"signed") is Verdict.KNOWN
+    assert two_.say(Kind.SHARE, 0, origin=5, words=b"wrong", payload=b"[2]") is Verdict.FORGED
+    assert two_.say(Kind.SHARE, 0, origin=5, words=b"signed", payload=b"[2]") is Verdict.TWICE
+    mailbox.finish(topic, 0)
+    mailbox.begin(topic, 1)  # by a longer way
+    assert one.say(Kind.SHARE, 0, origin=5, words=b"signed", payload=b"[3]") is Verdict.TWICE
+    assert box[-1, 5].payload == b"[1]"
+    assert counted(mailbox) == {"forged": 1, "twice": 2}
+
+
+def test_nobody_can_be_two_turns_ahead() -> None:
+    """What travels may have been sent on by a neighbour that has begun the turn which is next here."""
+    mailbox, one, _ = two()
+    topic = ("gather", 0)
+    assert one.say(Kind.SHARE, 1, origin=5) is Verdict.EARLY
+    assert one.say(Kind.SHARE, 2, origin=5) is Verdict.AHEAD
+    assert mailbox.last(topic) == 0
+    mailbox.begin(topic, 0)
+    assert mailbox.last(topic) == 1
+    assert set(mailbox.kept(topic, 1)) == {(-1, 5)}
+    assert one.say(Kind.SHARE, 2, origin=5) is Verdict.EARLY
+    mailbox.finish(topic, 0)
+    assert mailbox.last(topic) == 1
+    assert one.say(Kind.SHARE, 3, origin=5) is Verdict.AHEAD
 
 
 def test_frames_without_a_number() -> None:

@@ -3,18 +3,18 @@
 Two layers. On a link frames are numbered: what came already is a duplicate, what comes after a hole waits until
 the hole is sent again, and a frame that belongs to no link of this process is foreign. Above it frames belong to
 a topic (a network's rounds, the gathers) and a turn of it (one round, one gather): those of the turn that is
-waited for count now, those of the next turn are kept, older ones are late.
+waited for count now, those of the next turn are kept, older ones are late. Nobody can be further, as every turn needs
+this process's part. What travels from neighbour to neighbour is taken only with its origin's signature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 
 from admmnet.transport.zmq.wire import Frame, Kind
+from admmnet.transport.zmq.words import SIGNED
 
-WINDOW = 2
-"""Turns of a topic that one sender may have here: the one waited for and the next; no honest one is further."""
 MOST = 50_000
 """Frames of one sender that may wait here."""
 
@@ -26,6 +26,7 @@ Box = dict[tuple[int, int], Frame]
 _TOPICS = {Kind.VECTOR: "round", Kind.SILENCE: "round", Kind.ROWS: "collect", Kind.SHARE: "gather"}
 _TOPICS |= {Kind.UP: "up", Kind.DOWN: "down"}
 _PASSED_ON = (Kind.SHARE, Kind.ROWS)
+_TRAVELLING = tuple(_TOPICS[kind] for kind in _PASSED_ON)
 
 
 class Verdict(StrEnum):
@@ -38,7 +39,10 @@ class Verdict(StrEnum):
     DUPLICATE = "duplicate"  # came already: dropped
     GAP = "gap"  # frames before it are missing: dropped, and asked for again
     FOREIGN = "foreign"  # of another session, of no neighbour, or under another process's name: dropped
-    REFUSED = "refused"  # unreadable, or too far ahead: dropped
+    REFUSED = "refused"  # unreadable, or too many: dropped
+    AHEAD = "ahead"  # of a turn at which nobody can be yet: dropped
+    FORGED = "forged"  # not signed by its origin: dropped
+    TWICE = "twice"  # signed by its origin, which has said something else in this turn
 
 
 COUNTED = tuple(verdict for verdict in Verdict if verdict not in (Verdict.NOW, Verdict.KNOWN))
@@ -55,18 +59,21 @@ class Mailbox:
 
     ``identities`` maps the process of every neighbour to the public key that its frames come under, None where
     links have no keys. ``counts`` has the frames that were not simply wanted, by what became of them, ``received``
-    how far every neighbour's numbered frames have come.
+    how far every neighbour's numbered frames have come. ``genuine`` says of a frame of a kind that travels whether its
+    origin has signed it.
     """
 
-    def __init__(self, identities: Mapping[int, str | None]) -> None:
-        self._identities = dict(identities)
+    def __init__(
+        self, identities: Mapping[int, str | None], genuine: Callable[[Frame], bool] = lambda frame: True
+    ) -> None:
+        self._identities, self._genuine = dict(identities), genuine
         self._links: dict[int, bytes] = {}
         self.received = dict.fromkeys(identities, 0)
         self.counts = {str(verdict): 0 for verdict in COUNTED}
         self._first: dict[Topic, int] = {}  # the oldest turn of a topic that is not over
         self._begun: dict[Topic, int] = {}
         self._boxes: dict[tuple[Topic, int], Box] = {}
-        # of every topic and sender: turn to the number of frames kept
+        # number of frames kept of every topic and sender, by turn
         self._turns: dict[tuple[Topic, int], dict[int, int]] = {}
         self._kept = dict.fromkeys(identities, 0)
 
@@ -104,27 +111,42 @@ class Mailbox:
         if frame.sequence > self.received[peer] + 1:
             return Verdict.GAP
         self.received[peer] = frame.sequence
-        return Verdict.NOW if topic is None else self._keep(frame, topic)
+        if topic is not None:
+            return self._keep(frame, topic)
+        return Verdict.NOW if frame.kind not in SIGNED or self._genuine(frame) else Verdict.FORGED
 
     def _keep(self, frame: Frame, topic: Topic) -> Verdict:
         peer, turn, travels = frame.sender, frame.round, frame.kind in _PASSED_ON
-        if topic in self._first and turn < self._first[topic]:
-            return Verdict.KNOWN if travels else Verdict.LATE
-        turns = self._turns.setdefault((topic, peer), {})
-        if (turn not in turns and len(turns) == WINDOW) or self._kept[peer] >= MOST:
-            return Verdict.REFUSED
-        box = self._boxes.setdefault((topic, turn), {})
         # what travels has come from its origin, whoever passed it on
         key = (-1 if travels else peer, frame.origin)
-        if key in box and frame.kind is Kind.UP:  # of a later attempt at the same sum
-            box[key] = frame
+        known = self._boxes.get((topic, turn), {}).get(key)
+        if known is not None and frame.kind is not Kind.UP:
+            if not travels or known.payload == frame.payload:
+                return Verdict.KNOWN if travels else Verdict.DUPLICATE
+            return Verdict.TWICE if self._genuine(frame) else Verdict.FORGED
+        if turn < self._first.get(topic, 0):
+            return Verdict.KNOWN if travels else Verdict.LATE
+        if turn > self.last(topic) + travels:  # one more, if who passes it on has begun what is next here
+            return Verdict.AHEAD
+        if self._kept[peer] >= MOST:
+            return Verdict.REFUSED
+        if travels and not self._genuine(frame):
+            return Verdict.FORGED
+        self._boxes.setdefault((topic, turn), {})[key] = frame
+        if known is not None:  # of a later attempt at the same sum
             return Verdict.EARLY if self._begun.get(topic) != turn else Verdict.NOW
-        if key in box:
-            return Verdict.KNOWN if travels else Verdict.DUPLICATE
-        box[key] = frame
+        turns = self._turns.setdefault((topic, peer), {})
         turns[turn] = turns.get(turn, 0) + 1
         self._kept[peer] += 1
         return Verdict.NOW if self._begun.get(topic) == turn else Verdict.EARLY
+
+    def last(self, topic: Topic) -> int:
+        """Last turn at which another process can be, which needs this one's part of every turn before."""
+        return self._first.get(topic, 0) + (topic in self._begun)
+
+    def kept(self, topic: Topic, turn: int) -> Box:
+        """What has come of a turn."""
+        return self._boxes.get((topic, turn), {})
 
     def begin(self, topic: Topic, turn: int) -> Box:
         """Wait for a turn from now on, later than every turn before it.
@@ -147,7 +169,9 @@ class Mailbox:
 
     def _advance(self, topic: Topic, first: int) -> None:
         self._first[topic] = first
-        for key in [key for key in self._boxes if key[0] == topic and key[1] < first]:
+        # of what travels the turn before stays, to be held against what comes by longer ways
+        oldest = first - (topic[0] in _TRAVELLING)
+        for key in [key for key in self._boxes if key[0] == topic and key[1] < oldest]:
             del self._boxes[key]
         for key in [key for key in self._turns if key[0] == topic]:
             turns = self._turns[key]

@@ -2,24 +2,25 @@
 
 No thread: everything happens while the process waits for something, and every wait is one poll. A process that waits
 tells the neighbours so once a pulse; so the round deadline runs against the process that really hangs, and its own
-neighbours alone name it. The news travels on as an obituary.
+neighbours alone accuse it. What they have signed travels on, and ``evidence`` says who is lost by it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Set
-from typing import Any
+from typing import Any, NoReturn
 
 import networkx as nx
 
-from admmnet.errors import AdmmnetError, RequestError, RunError, printable
-from admmnet.transport.zmq.mailbox import Topic
-from admmnet.transport.zmq.session import Session
+from admmnet.errors import AdmmnetError, RunError, says
+from admmnet.transport.zmq.evidence import Evidence
+from admmnet.transport.zmq.mailbox import Topic, topic_of
+from admmnet.transport.zmq.start import DRAWN, Start
 from admmnet.transport.zmq.wire import HEADER, LIMIT, BadFrame, Frame, Kind, as_json
 
-ENDS = (2, 3, 4, 130)
-"""Exit codes with which another process can end this one; it cannot make it look as if all were well."""
+ENDS = (2, 3, 4)
+"""Exit codes with which another process can end this one: neither as if all were well, nor as a person at this one."""
 STANDSTILL = 2.0
 """Seconds by which a process may look at the clock too late before it takes itself for stopped meanwhile."""
 
@@ -31,12 +32,16 @@ def check_size(size: int, what: str) -> None:
 
 
 class Lost(RunError):
-    """A process is lost, and the run ends with it.
+    """A ``process`` is lost, and the run ends with it.
 
     ``told``: another process tells the user; of processes that one command started, one speaks for all.
     """
 
     told = False
+
+    def __init__(self, message: str, process: int) -> None:
+        super().__init__(message)
+        self.process = process
 
 
 class RunEnded(RunError):
@@ -49,64 +54,29 @@ class RunEnded(RunError):
         self.exit_code = code
 
 
-class Membership(Session):
+class Membership(Start):
     """What one process owes to, and is owed by, the others; arguments are those of ``Session`` and two more.
 
     ``on_loss`` is "stop" or "continue". With ``shared_folder`` all processes write one run folder, for one user: then
     one of them reports an error of all. ``lost`` maps lost processes to the round in which they were missed,
-    ``watchers`` are called with both, and ``round`` is the one that this process is in, for the news of losses.
+    ``watchers`` are called with both; ``round`` is the one that this process is in, for the news of losses, ``due`` the
+    one of which it owes its part, for the news that it leaves.
     """
 
     def __init__(self, *session: Any, on_loss: str, shared_folder: bool = False, **more: Any) -> None:
         super().__init__(*session, **more)
         self.graph, self.size = self.network.graph(), len(self.network.peers)
-        self.round, self.lost = 0, dict[int, int]()
+        self.evidence = Evidence(self.graph, self.rank)
+        self.round, self.due, self.lost = 0, 0, dict[int, int]()
         self.watchers: list[Callable[[int, int], None]] = []
         self.ended: AdmmnetError | None = None
         self.shared_folder, self._on_loss, self._closing = shared_folder, on_loss, False
+        self._news = 0.0  # when a process was lost last
+        self._failing: dict[
+            int, float
+        ] = {}  # accused neighbours, and since when they have failed without a break
 
     # waiting
-
-    def connect(self) -> None:
-        """Wait until all neighbours have answered, with the same settings and network file, within the deadline."""
-        pulse = self.deadlines.pulse
-        until = time.monotonic() + self.deadlines.connect
-        greeted, refused = time.monotonic(), False
-        while missing := [peer for peer, link in self.links.items() if not link.ready]:
-            now = time.monotonic()
-            if self.fault is not None and not refused:  # the others shall hear of it, if they come soon
-                until, refused = min(until, now + self.deadlines.shutdown), True
-            if now >= until:
-                break
-            if now >= greeted + pulse:
-                greeted = now
-                self.say_waiting(missing)
-                for peer in missing:
-                    if self.links[peer].up:
-                        self.greet(peer)
-            self._serve(min(pulse, until - now))
-        if self.fault is not None:
-            self._fail(RequestError(self.fault))
-        if missing:
-            reason = "; ".join(map(self._unreachable, missing))
-            self._fail(
-                RunError(
-                    f"not connected within {self.deadlines.connect:g} s (connection deadline): {reason}; "
-                    "start all agents, with the same network file, within that time"
-                )
-            )
-
-    def _fail(self, error: AdmmnetError) -> None:
-        self.abort(error.exit_code, error.public)
-        self._end(error)
-
-    def _unreachable(self, peer: int) -> str:
-        link, where = self.links[peer], f"{self.names[peer]} at {self.peers[peer].address}"
-        if link.fault:
-            return f"{where}: {link.fault}"
-        if link.theirs is None:
-            return f"{where}: {'it does not introduce itself' if link.up else 'nobody answers there'}"
-        return f"{where}: it does not hear this process"
 
     def wait(self, missing: Callable[[], Set[int]]) -> None:
         """Serve the links until nothing is missing from processes that live; raise what has ended the run."""
@@ -115,53 +85,79 @@ class Membership(Session):
         begun = time.monotonic()
         look = begun + self.deadlines.pulse
         while absent := missing():
-            self._serve(look - time.monotonic())
+            self.serve(look - time.monotonic())
             now = time.monotonic()
             if now >= look:
                 if now > look + STANDSTILL:  # this process itself was stopped: nobody else is to blame
                     begun = now
-                self._look(absent & missing(), begun, now)
+                if absent := absent & missing():
+                    self._look(absent, max(begun, self._news), now)
                 look = now + self.deadlines.pulse
 
     def share(self, kind: Kind, topic: Topic, turn: int, payload: bytes) -> dict[int, bytes | None]:
         """Send everybody this process's part of a turn, which travels on; return the others', None of lost ones."""
         check_size(len(payload), "what a process shares with all")
         box = self.mailbox.begin(topic, turn)
-        self.spread(kind, channel=topic[1], origin=self.rank, round=turn, payload=payload)
+        for early in self.mailbox.kept(topic, turn + 1).values():
+            self.pass_on(early)
+        box[-1, self.rank] = self.say(kind, topic[1], turn, payload)
         others = set(range(self.size)) - {self.rank}
         self.wait(lambda: {q for q in others if (-1, q) not in box and q not in self.lost})
         self.mailbox.finish(topic, turn)
         return {q: box[-1, q].payload if (-1, q) in box else None for q in others}
 
-    def _serve(self, seconds: float) -> None:
-        self.take(seconds)
-        if self.sockets.orphaned and not self._closing:
-            self._end(RunError("the process that started this one has ended"))
-
     def _look(self, absent: Set[int], begun: float, now: float) -> None:
         """Tell the neighbours that this process waits, and judge them."""
         self.say_waiting(sorted(absent))
-        # what a process far away owes comes through neighbours: any of them may be what hangs
-        suspects = absent if absent <= self.links.keys() else self.links.keys()
-        for peer, link in self.links.items():
-            if peer in self.lost:
+        # what a process far away owes comes through neighbours: any of them may be what hangs; and an accused one may
+        # owe this process nothing
+        suspects = set(absent if absent <= self.links.keys() else self.links) | self.evidence.accused.keys()
+        for peer in self.links.keys() - self.lost.keys():
+            fault = self._fault(peer, peer in suspects, peer in absent, begun, now)
+            if fault is None:
+                self._failing.pop(peer, None)
                 continue
-            if link.farewell:
-                if peer in suspects:
-                    self.lose(peer, "it has left the run")
-            elif link.down_for(now) > self.deadlines.grace:
-                self.lose(
-                    peer,
-                    "its process or host has ended, or cannot be reached any more "
-                    f"(heartbeat deadline {self.deadlines.heartbeat:g} s)",
+            self.lose(peer, fault)
+            since, limit = (
+                self._failing.setdefault(peer, now),
+                2 * self.deadlines.round + self.deadlines.heartbeat,
+            )
+            if peer in suspects and peer not in self.lost and now - since > limit:
+                self.fail(
+                    RunError(
+                        f"{self.names[peer]} fails this process ({fault}), but after {limit:g} s most of its "
+                        f"neighbours do not say so: this process, {self.names[self.rank]}, leaves the run"
+                    )
                 )
-            elif peer in suspects and now - max(begun, link.waiting_at) > self.deadlines.round:
-                garbled = f"; {link.garbled} frames from it could not be read" if link.garbled else ""
-                self.lose(
-                    peer,
-                    f"its host answers, but what is waited for did not come within {self.deadlines.round:g} s "
-                    f"(round deadline): it hangs, or needs a longer --round-deadline{garbled}",
+        limit = (self.size + 2) * self.deadlines.round + self.deadlines.heartbeat
+        if now - begun > limit:
+            whom = ", ".join(self.names[process] for process in sorted(absent))
+            self.fail(
+                RunError(
+                    f"what {whom} must do did not come within {limit:g} s, in which every process could have done its "
+                    f"part: this process, {self.names[self.rank]}, leaves the run"
                 )
+            )
+
+    def _fault(self, peer: int, suspect: bool, absent: bool, begun: float, now: float) -> str | None:
+        """What a neighbour is accused of, if anything."""
+        link, round = self.links[peer], self.deadlines.round
+        if link.farewell:
+            return "it has left the run" if suspect else None
+        if link.down_for(now) > self.deadlines.grace:
+            return (
+                "its process or host has ended, or cannot be reached any more "
+                f"(heartbeat deadline {self.deadlines.heartbeat:g} s)"
+            )
+        if suspect and now - max(begun, link.waiting_at) > round:
+            garbled = f"; {link.garbled} frames from it could not be read" if link.garbled else ""
+            return (
+                f"its host answers, but what is waited for did not come within {round:g} s "
+                f"(round deadline): it hangs, or needs a longer --round-deadline{garbled}"
+            )
+        if absent and now - begun > self.size * round:
+            return f"it waits for others for more than {self.size * round:g} s, in which all could have done their part"
+        return None
 
     # news
 
@@ -169,16 +165,21 @@ class Membership(Session):
         """See ``Session.obey``."""
         peer, link = frame.sender, self.links[frame.sender]
         if frame.kind in (Kind.SHARE, Kind.ROWS):
-            self.pass_on(frame)
+            topic = topic_of(frame)
+            if topic is not None and frame.round <= self.mailbox.last(topic):
+                self.pass_on(
+                    frame
+                )  # else once this process is so far itself: no neighbour can be ahead of it by two
+            if topic == DRAWN:
+                self.draw()
         elif frame.kind is Kind.WAITING:
-            if value["for"] != [self.rank]:  # whoever waits for this process alone may be what hangs
+            # whoever waits for this process alone may be what hangs; the lost excuse nobody
+            if set(value["for"]) - {self.rank} - self.lost.keys():
                 link.waiting_at = time.monotonic()
         elif frame.kind is Kind.AGAIN:
             self.resend(peer, frame.acknowledged)
         elif frame.kind is Kind.OBITUARY:
-            if not isinstance(value, dict) or not isinstance(value.get("reason"), str):
-                raise BadFrame("payload")
-            self._bury(frame.origin, frame.round, printable(value["reason"], 1000))
+            self._heard(frame, value)
         elif frame.kind is Kind.ABORT:
             self._ended_by(frame, value)
         elif frame.kind is Kind.BYE:
@@ -186,42 +187,83 @@ class Membership(Session):
             self.send(peer, Kind.ACKNOWLEDGE, numbered=False)
 
     def lose(self, process: int, reason: str) -> None:
-        """Count a neighbour as lost in this round, and tell the others."""
-        self._bury(process, self.round, reason)
-
-    def _bury(self, process: int, round: int, reason: str) -> None:
-        if self._closing or process not in range(self.size) or self.lost.get(process, round + 1) <= round:
+        """Accuse a neighbour, and tell everybody; again for another reason, which changes nothing."""
+        if self._closing:
             return
-        self.spread(Kind.OBITUARY, origin=process, round=round, payload=as_json({"reason": reason}))
-        self._strike(process, round)
-        if process == self.rank:
-            name = self.names[process]
-            self._end(Lost(f"the others gave up this process, {name}, in round {round}: {reason}"))
-        if self._on_loss == "stop":
-            self._end(Lost(f"{self.names[process]} is lost in round {round}: {reason}"))
-        self._part_from(process, round)
+        if not self.words.run:
+            self.fail(RunError(f"{self.names[process]} fails before the run has begun: {reason}"))
+        if self.evidence.accuse(self.rank, process, self.round, reason):
+            self.say(Kind.OBITUARY, 0, self.round, as_json({"process": process, "reason": reason}))
+            self._reckon(process, f"{self.names[process]} is lost in round {self.round}: {reason}")
 
-    def _part_from(self, process: int, round: int) -> None:
-        """Count as lost what can no longer be reached without a process.
+    def _heard(self, frame: Frame, value: Any) -> None:
+        """Take in an accusation of a process by a neighbour of its."""
+        known = (
+            isinstance(value, dict) and type(value.get("process")) is int and value["process"] in self.names
+        )
+        if not known or not isinstance(value.get("reason"), str):
+            raise BadFrame("payload")
+        process, reason = value["process"], value["reason"]
+        if self._closing or not self.evidence.accuse(frame.origin, process, frame.round, reason):
+            return
+        self.pass_on(frame)
+        about = f"{self.names[process]} is lost in round {frame.round}: {reason}"
+        # of processes that one user has started, one voice speaks
+        self._reckon(process, about if self.shared_folder else says(self.names[frame.origin], about))
 
-        Every part of a network that falls apart goes on by itself. But of one run folder there can be one writer:
-        there only the largest part goes on, of equal ones that with the first process. All neighbours of the lost
-        process know the parts, so exactly one does.
+    def contradicted(self, frame: Frame) -> None:
+        """See ``Session.contradicted``: whoever has said two things is lost by its own signatures."""
+        if topic_of(frame) == DRAWN:
+            self.lose(frame.sender, f"it sent a number of {self.names[frame.origin]} that is of another run")
+        else:
+            self.pass_on(frame)
+            self.disown(frame.origin, "it has told different processes different things, and signed both")
+
+    def disown(self, process: int, reason: str) -> None:
+        """Count a process as lost for what it has signed and everybody has got."""
+        if not self._closing and self.evidence.leave(process, self.round, reason):
+            self._reckon(process, f"{self.names[process]} is lost in round {self.round}: {reason}")
+
+    def _reckon(self, process: int, message: str) -> None:
+        """Draw the consequences of news of a process."""
+        accusers = self.evidence.given_up()
+        if self._on_loss == "stop" and not accusers:
+            self.end(Lost(message, process))
+        if accusers:
+            who, (missed, reason) = min(accusers.items())
+            given_up = f"the others gave up this process, {self.names[self.rank]}, in round {missed}"
+            self.end(Lost(f"{given_up}: {says(self.names[who], reason)}", self.rank))
+        lost = set(range(self.size)) - self.evidence.living()
+        named = {q: round for q in lost if (round := self.evidence.round_of(q)) is not None}
+        fresh = lost - self.lost.keys()
+        if fresh and self.shared_folder:
+            self._stay(fresh & named.keys())
+        cut_off = min((named[q] for q in fresh if q in named), default=self.round)
+        for q in sorted(lost):
+            at = named.get(q, self.lost.get(q, cut_off))
+            if self.lost.get(q) != at:
+                self._strike(q, at)
+
+    def _stay(self, named: Set[int]) -> None:
+        """Go on only in the largest part of a network that falls apart, of equal ones in that with the first process.
+
+        Of one run folder there can be one writer. All neighbours of the lost know the parts, so exactly one goes on.
         """
-        living = self.graph.subgraph(set(range(self.size)) - self.lost.keys())
+        living = self.graph.subgraph(set(range(self.size)) - self.lost.keys() - named)
         parts = list(nx.connected_components(living))
-        if self.shared_folder and self.rank not in max(parts, key=lambda part: (len(part), -min(part))):
-            name, away = self.names[self.rank], self.names[process]
-            self._end(
+        if self.rank not in max(parts, key=lambda part: (len(part), -min(part))):
+            away = min(named)
+            self.end(
                 Lost(
-                    f"{name} is cut off: without {away}, lost in round {round}, no way leads from it to the "
-                    "larger part of the network, which goes on"
+                    f"{self.names[self.rank]} is cut off: without {self.names[away]}, lost in round {self.round}, no "
+                    "way leads from it to the larger part of the network, which goes on",
+                    away,
                 )
             )
-        for cut in living.nodes - nx.node_connected_component(living, self.rank):
-            self._strike(cut, round)
 
     def _strike(self, process: int, round: int) -> None:
+        if process not in self.lost:
+            self._news = time.monotonic()
         self.lost[process] = round
         self.shut(process)
         for watcher in self.watchers:
@@ -230,30 +272,45 @@ class Membership(Session):
     # ends
 
     def abort(self, code: int, reason: str | None = None) -> None:
-        """Tell the neighbours to end with an exit code; they tell theirs."""
+        """Tell everybody that this process ends with an exit code: under "stop" all end with it."""
         if self.ended is None:
-            self.spread(Kind.ABORT, origin=self.rank, payload=as_json({"code": code, "reason": reason}))
+            self.say(Kind.ABORT, 0, self.due, as_json({"code": code, "reason": reason}))
+
+    def fail(self, error: AdmmnetError) -> NoReturn:
+        """End this process, and tell everybody."""
+        self.abort(error.exit_code, error.public)
+        self.end(error)
 
     def _ended_by(self, frame: Frame, value: Any) -> None:
         if not isinstance(value, dict) or type(value.get("code")) is not int:
             raise BadFrame("payload")
+        reason = value.get("reason")
+        if reason is not None and not isinstance(reason, str):
+            raise BadFrame("payload")
         if self._closing or self.fault is not None:  # has a reason of its own
             return
-        self.pass_on(frame)
-        who = self.names.get(frame.origin, self.names[frame.sender])
-        said = printable(str(value.get("reason") or "its own output says why"), 1000)
-        code = value["code"] if value["code"] in ENDS else RunError.exit_code
-        self._end(RunEnded(f"{who} has ended the run: {said}", code))
+        who = self.names[frame.origin]
+        said = "its own output says why" if reason is None else says(who, reason)
+        error = RunEnded(f"{who} has ended the run: {said}", value["code"] if value["code"] in ENDS else 3)
+        if not self.words.run:  # unsigned, from the neighbour itself: the others hear it of this process
+            self.fail(error)
+        if not self.words.genuine(frame):
+            self.lose(frame.sender, f"it has left the run: {said}")
+        elif self._on_loss == "stop":
+            self.pass_on(frame)
+            self.end(error)
+        elif self.evidence.leave(frame.origin, frame.round, said):
+            self.pass_on(frame)
+            self._reckon(frame.origin, said)
 
-    def _end(self, error: AdmmnetError) -> None:
+    def end(self, error: AdmmnetError) -> NoReturn:
         """Close after a last word, and raise the error here and from now on."""
         error.shared, self.ended = True, error
         if isinstance(error, RunEnded):
             error.told = self.shared_folder
         elif isinstance(error, Lost):
-            error.told = self.shared_folder and self.rank != min(
-                set(range(self.size)) - self.lost.keys(), default=0
-            )
+            left = set(range(self.size)) - self.lost.keys() - {error.process}
+            error.told = self.shared_folder and self.rank != min(left, default=0)
         self.close_sockets()
         raise error
 
@@ -271,7 +328,7 @@ class Membership(Session):
         self.spread(Kind.BYE)
         until = time.monotonic() + self.deadlines.shutdown
         while any(map(self._owed, self.links)) and (now := time.monotonic()) < until:
-            self._serve(min(until - now, self.deadlines.pulse))
+            self.serve(min(until - now, self.deadlines.pulse))
         self.close_sockets()
 
     def _owed(self, peer: int) -> bool:

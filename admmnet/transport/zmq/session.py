@@ -20,6 +20,7 @@ from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, 
 from admmnet.transport.zmq.mailbox import Mailbox, Verdict
 from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
 from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
+from admmnet.transport.zmq.words import Words
 
 BURST = 1000
 """Frames that are taken in before lines and clock are looked at."""
@@ -61,11 +62,13 @@ class Session(ABC):
         self.links = {place: Link() for place in self.peers}
         identities = {place: peer.public_key if keys else None for place, peer in self.peers.items()}
         self._by_key = {key: place for place, key in identities.items() if key is not None}
-        self.mailbox = Mailbox(identities)
+        self.words = Words(identity, [str(peer.identity) for peer in network.peers])
+        self.mailbox = Mailbox(identities, self._genuine)
         self._closed: set[int] = set()  # neighbours to which nothing is sent any more
         self.fault: str | None = None
         plain = json.loads(json.dumps(dict(settings)))
-        self._greeting = Greeting(fresh_nonce(), "", False, facts(network), plain)
+        self.nonce = fresh_nonce()
+        self._greeting = Greeting(self.nonce, "", False, facts(network), plain)
         self._next_look = 0.0
         self.sockets = Sockets(own, self.peers, keys, deadlines, parent)
 
@@ -75,7 +78,11 @@ class Session(ABC):
 
     @abstractmethod
     def lose(self, process: int, reason: str) -> None:
-        """Give up a neighbour."""
+        """Accuse a neighbour."""
+
+    @abstractmethod
+    def contradicted(self, frame: Frame) -> None:
+        """Act upon a word of a process that has signed another one in its place."""
 
     # out
 
@@ -119,6 +126,13 @@ class Session(ABC):
         for number, data in self.links[peer].log:
             if number > after:
                 self.sockets.send(peer, data)
+
+    def say(self, kind: Kind, channel: int, round: int, payload: bytes) -> Frame:
+        """Send all neighbours, which pass it on, a word of this process, signed."""
+        words = self.words.sign(kind, channel, self.rank, round, payload)
+        place: dict[str, Any] = {"channel": channel, "origin": self.rank, "round": round}
+        self.spread(kind, **place, payload=payload, words=words)
+        return Frame(kind, NO_LINK, self.rank, **place, payload=payload, words=words)
 
     def say_waiting(self, absent: list[int]) -> None:
         """Tell the neighbours whom this process waits for, and how much it has sent them: they see what is missing."""
@@ -166,6 +180,12 @@ class Session(ABC):
                 self._judge(frame, value, identity)
         except BadFrame as bad:
             self._garbled(identity, bad.reason)
+        except RecursionError:  # brackets in brackets
+            self._garbled(identity, "payload")
+
+    def _genuine(self, frame: Frame) -> bool:
+        """Whether a frame's origin has said it: it has signed that, or it ends, and the link is its own."""
+        return (frame.kind is Kind.ABORT and frame.origin == frame.sender) or self.words.genuine(frame)
 
     def _judge(self, frame: Frame, value: Any, identity: str | None) -> None:
         verdict, peer = self.mailbox.judge(frame, identity), frame.sender
@@ -174,10 +194,7 @@ class Session(ABC):
         link = self.links[peer]
         link.acknowledge(min(frame.acknowledged, link.sent))
         if frame.kind is Kind.WAITING:
-            sent = value.get("sent") if isinstance(value, dict) else None
-            if not isinstance(sent, int) or not isinstance(value.get("for"), list):
-                raise BadFrame("payload")
-            link.gap = sent > self.mailbox.received[peer]
+            link.gap = self._sent(peer, value) > self.mailbox.received[peer]
             if link.gap:
                 self.send(peer, Kind.AGAIN, numbered=False)
         if verdict is Verdict.GAP:
@@ -187,6 +204,29 @@ class Session(ABC):
         elif verdict in (Verdict.NOW, Verdict.EARLY):
             link.gap = link.gap and not frame.sequence
             self.obey(frame, value)
+        elif verdict is Verdict.TWICE:
+            self.contradicted(frame)
+        elif verdict is Verdict.FORGED:
+            whose = self.names.get(frame.origin, f"process {frame.origin}")
+            self.lose(
+                peer,
+                f"it sent as words of {whose} what {whose} has not signed for this run ({frame.kind.name})",
+            )
+        elif verdict is Verdict.AHEAD:
+            self.lose(
+                peer, f"it sent a frame of turn {frame.round}, at which nobody can be yet ({frame.kind.name})"
+            )
+
+    def _sent(self, peer: int, value: Any) -> int:
+        """How many frames a neighbour that waits has sent; BadFrame if it does not wait for other processes."""
+        if not isinstance(value, dict) or type(value.get("sent")) is not int:
+            raise BadFrame("payload")
+        absent = value.get("for")
+        if not isinstance(absent, list) or len(absent) > len(self.names):
+            raise BadFrame("payload")
+        if not all(type(q) is int and q in self.names and q != peer for q in absent):
+            raise BadFrame("payload")
+        return int(value["sent"])
 
     def _greeted(self, frame: Frame, theirs: Greeting, identity: str | None) -> None:
         peer = frame.sender

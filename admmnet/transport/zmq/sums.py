@@ -132,6 +132,7 @@ class Sums:
         try:
             found.join(Partial.read(words, self._size, tree.branch(place[1])))
         except Unfit as unfit:
+            del ups[place]
             self._member.lose(place[0], f"agent {place[1]} sent {unfit}")
             return False
         return True

@@ -52,10 +52,15 @@ class ZmqWorld:
         mine, turn = as_json(value), self._gathers
         self._gathers += 1
         shares = self.member.share(Kind.SHARE, ("gather", 0), turn, mine) | {self.rank: mine}
+        return [self._value(q, shares[q]) for q in range(self.size)]
+
+    def _value(self, process: int, share: bytes | None) -> Any:
+        """JSON value that a process has shared; a process that has shared something else is lost."""
         try:
-            return [None if (share := shares[q]) is None else json.loads(share) for q in range(self.size)]
-        except ValueError:
-            raise RunError("a value of a gather is no JSON: processes of different versions?") from None
+            return None if share is None else json.loads(share)
+        except (ValueError, RecursionError):
+            self.member.disown(process, "a value that it shares with all is no JSON")
+            return None
 
     def abort(self, code: int) -> NoReturn:
         """End every process: the neighbours hear of it, tell theirs, and end with the same code."""
@@ -121,6 +126,7 @@ class ZmqTransport(Hosting):
                 member.send(
                     peer, kind, channel=self._channel, origin=i, round=turn, payload=payload, words=said
                 )
+        member.due = round + 1
         expected, lost = [(q, j) for q, agents in self._from.items() for j in agents], member.lost
         member.wait(lambda: {q for q, j in expected if (q, j) not in box and q not in lost})
         member.mailbox.finish(topic, turn)
@@ -135,7 +141,9 @@ class ZmqTransport(Hosting):
     ) -> Total | None:
         """See ``Transport.reduce``; where agents are lost on the way, all that go on have the same total."""
         self._member.round = round
-        return self._sums.reduce(outgoing, trees, size)
+        total = self._sums.reduce(outgoing, trees, size)
+        self._member.due = round + 1
+        return total
 
     def reject(self, agent: int, fault: str) -> None:
         """See ``Transport.reject``: a neighbour's process is lost, and ``on_loss`` decides what that means."""
@@ -154,10 +162,10 @@ class ZmqTransport(Hosting):
             if content is None:
                 continue
             if len(content) != 8 * width * len(owners[q]):
-                raise RunError(
-                    f"{self._member.names[q]} has sent rows of another width than {width}: "
-                    "processes of different versions?"
+                self._member.disown(
+                    q, f"it has sent {len(content)} bytes of rows, where others are {width} numbers wide"
                 )
+                continue
             everything[list(owners[q])] = numbers(content).reshape(-1, width)
         return everything
 

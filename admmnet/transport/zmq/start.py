@@ -1,0 +1,103 @@
+"""How the processes of a network come together: links to all neighbours, and an id for the run (docs/hosts.md)."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from typing import NoReturn
+
+from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.transport.zmq.mailbox import Topic
+from admmnet.transport.zmq.session import Session
+from admmnet.transport.zmq.wire import Kind, as_json
+from admmnet.transport.zmq.words import NONCES
+
+DRAWN: Topic = ("gather", NONCES)
+"""Topic of the numbers that make the run's id, in one turn."""
+
+
+class Start(Session):
+    """A session until every process has drawn a number for this run, and all have all numbers."""
+
+    size: int
+    """Number of processes."""
+
+    @abstractmethod
+    def fail(self, error: AdmmnetError) -> NoReturn:
+        """End this process, and tell everybody."""
+
+    @abstractmethod
+    def end(self, error: AdmmnetError) -> NoReturn:
+        """End this process."""
+
+    def connect(self) -> None:
+        """Wait until all processes have drawn a number for the run's id and all neighbours have the same settings.
+
+        The deadline counts from the last process that came.
+        """
+        number = self.say(Kind.SHARE, NONCES, 0, as_json(self.nonce))
+        self.mailbox.begin(DRAWN, 0)[-1, self.rank] = number
+        self.draw()
+        pulse, begun, come = self.deadlines.pulse, time.monotonic(), -1
+        until, greeted, refused = begun, begun, False
+        while missing := self._missing():
+            now = time.monotonic()
+            if self.fault is not None and not refused:  # the others shall hear of it, if they come soon
+                until, refused = min(until, now + self.deadlines.shutdown), True
+            elif not refused and self._come > come:
+                come, until = self._come, now + self.deadlines.connect
+            if now >= until:
+                break
+            if now >= greeted + pulse:
+                greeted = now
+                self.say_waiting(missing)
+                for peer, link in self.links.items():
+                    if link.ready and link.down_for(now) > self.deadlines.grace:
+                        self.lose(peer, "its process or host has ended, or cannot be reached any more")
+                    elif link.up and not link.ready:
+                        self.greet(peer)
+            self.serve(min(pulse, until - now))
+        if self.fault is not None:
+            self.fail(RequestError(self.fault))
+        if missing:
+            reason = "; ".join(map(self._unreachable, missing))
+            self.fail(
+                RunError(
+                    f"not connected within {self.deadlines.connect:g} s (connection deadline): {reason}; "
+                    "start all agents, with the same network file, within that time"
+                )
+            )
+        self.mailbox.finish(DRAWN, 0)
+
+    def _missing(self) -> list[int]:
+        """Neighbours that have not answered; if all have, processes whose numbers have not come."""
+        waited = [peer for peer, link in self.links.items() if not link.ready]
+        box = self.mailbox.kept(DRAWN, 0)
+        return waited or [q for q in range(self.size) if (-1, q) not in box]
+
+    @property
+    def _come(self) -> int:
+        """How much has come of what is waited for at the start."""
+        return len(self.mailbox.kept(DRAWN, 0)) + sum(link.ready for link in self.links.values())
+
+    def draw(self) -> None:
+        """Make the run's id as soon as all numbers have come: what follows on any link is signed for it."""
+        box = self.mailbox.kept(DRAWN, 0)
+        if not self.words.run and all((-1, q) in box for q in range(self.size)):
+            self.words.begin({q: box[-1, q].payload for q in range(self.size)})
+
+    def _unreachable(self, process: int) -> str:
+        if process not in self.links:
+            return f"{self.names[process]} has not come"
+        link, where = self.links[process], f"{self.names[process]} at {self.peers[process].address}"
+        if link.fault:
+            return f"{where}: {link.fault}"
+        if link.theirs is None:
+            return f"{where}: {'it does not introduce itself' if link.up else 'nobody answers there'}"
+        return f"{where}: it does not hear this process"
+
+    def serve(self, seconds: float) -> None:
+        """Take what arrives within some time, unless the starter has died."""
+        self.take(seconds)
+        if self.sockets.orphaned:
+            self.end(RunError("the process that started this one has ended"))

@@ -1,4 +1,4 @@
-"""admmnet ledger show | verify | export."""
+"""admmnet ledger show | verify | key | sign | export."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, TextIO
 
 import click
 
-from admmnet.errors import RequestError
+from admmnet.errors import CheckFailed, RequestError, printable
 
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 
 
 @click.group(no_args_is_help=False)
 def ledger() -> None:
-    """Read, check and export the agents' privacy ledgers."""
+    """Read, check, sign and export the agents' privacy ledgers."""
 
 
 def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
@@ -74,11 +74,37 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
 
 @ledger.command()
 @_RUN
-def verify(run: Path) -> None:
-    """Recompute every cost, total, link and digest; exit code 1 names the first fault."""
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="OTHER",
+    help="other agents' folders of the same run, whose receipts are held against it; may be repeated",
+)
+@click.option(
+    "--network", "network_file", metavar="FILE", help="network file that the keys must be listed in"
+)
+@click.option(
+    "--key", type=click.Path(path_type=Path), metavar="FILE", help="key of whoever must have signed it"
+)
+def verify(run: Path, against: tuple[Path, ...], network_file: str | None, key: Path | None) -> None:
+    """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
+    from admmnet.running.evidence import compare, hold_keys, read_evidence
     from admmnet.running.reading import read_run
+    from admmnet.running.signoff import check_signature
+    from admmnet.transport.hosts.network import read_network
 
     folder = read_run(run)
+    found = [(path, read_evidence(path)) for path in (run, *against) if path == run or read_run(path)]
+    for path, evidence in found:
+        if evidence is None and (against or network_file is not None):
+            raise RequestError(
+                f"{path} keeps no receipts: it is no private run, nor over zmq, nor with --receipts"
+            )
+    kept = [evidence for _, evidence in found if evidence is not None]
+    receipts = compare(kept) if kept else 0
+    notes = [] if network_file is None else hold_keys(kept[0], read_network(network_file), network_file)
+    signed = check_signature(run)
     ledgers = folder.ledgers.values()
     open_ = sum(not account.finished for account in ledgers)
     torn = sum(account.torn for account in ledgers)
@@ -89,6 +115,8 @@ def verify(run: Path) -> None:
     print(
         f"{run}: {len(ledgers)} ledgers, {sum(len(account.events) for account in ledgers)} events hold; {state}"
         + covered
+        + (f"; {receipts} receipts agree" if kept else "")
+        + (f" with those of {len(against)} other folder{'s' * (len(against) > 1)}" if against else "")
         + (f"; {open_} without an end line" if open_ else "")
         + (
             f"; {torn} with a last line that was cut off while it was written: it counts for nothing"
@@ -96,6 +124,71 @@ def verify(run: Path) -> None:
             else ""
         )
     )
+    for note in notes:
+        print(f"  {note}")
+    _tell_signature(run, signed, key)
+
+
+def _tell_signature(run: Path, signed: dict[str, str] | None, key: Path | None) -> None:
+    """Say who has signed the folder; CheckFailed if that is not who should have."""
+    from admmnet.running.signoff import SIGNED, fingerprint, known_keys
+
+    owners = {} if key is None else known_keys(key)
+    if signed is None:
+        if key is not None:
+            raise CheckFailed(f"{run}: nobody has signed it: there is no {SIGNED}")
+        return
+    if key is not None and signed["key"] not in owners:
+        raise CheckFailed(
+            f"{run / SIGNED}: was signed with another key ({fingerprint(signed['key'])}) than {key} has"
+        )
+    who = owners.get(signed["key"], f"the key {fingerprint(signed['key'])}; --key FILE checks whose that is")
+    print(f"  signed on {printable(signed['time'], 40)} by {who}")
+    if signed["note"]:
+        print(f"  their note: {printable(signed['note'])}")
+
+
+@ledger.command()
+@click.option(
+    "--out", "-o", required=True, type=click.Path(path_type=Path), metavar="DIR", help="folder to write"
+)
+def key(out: Path) -> None:
+    """Make a key to sign with: signer.secret.toml to keep, signer.public.toml to give away (docs/signoff.md)."""
+    from admmnet.identity.keys import Identity
+    from admmnet.running.signoff import fingerprint
+    from admmnet.transport.hosts.keys import write_signer
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"cannot make the folder {out}: {error.strerror}") from None
+    identity = Identity.fresh()
+    secret, public = write_signer(out, identity)
+    print(f"{secret}: keep it to yourself")
+    print(f"{public}: give it to all who shall check what you sign")
+    print(f"fingerprint, to be read out or printed: {fingerprint(identity.public)}")
+
+
+@ledger.command()
+@_RUN
+@click.option(
+    "--key", required=True, type=click.Path(path_type=Path), metavar="FILE", help="your secret key file"
+)
+@click.option("--note", default="", metavar="TEXT", help="one line that is signed, too")
+def sign(run: Path, key: Path, note: str) -> None:
+    """Check a finished run folder and sign all of it: RUN/signature.json (docs/signoff.md)."""
+    from admmnet.running.evidence import compare, read_evidence
+    from admmnet.running.reading import read_run
+    from admmnet.running.signoff import fingerprint, sign_folder
+    from admmnet.transport.hosts.keys import read_signer
+
+    identity = read_signer(key)
+    read_run(run)
+    if (evidence := read_evidence(run)) is not None:
+        compare([evidence])
+    digest = sign_folder(run, identity, note)
+    print(f"{run}: everything holds, and is signed by {fingerprint(identity.public)}")
+    print(f"  sha256 of manifest.json, which stands for every file: {digest}")
 
 
 @ledger.command()

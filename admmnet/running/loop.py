@@ -205,8 +205,9 @@ def _run(
             transport,
             folder,
             times,
-            (*plan.notes, *rounds.notes(done), *keeper.notes),
+            (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
             pooled_figure(plan, transport, loader),
+            None if receipts is None else receipts.source,
         )
         if is_writer(transport):
             observer.close()

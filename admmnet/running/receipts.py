@@ -70,6 +70,8 @@ class Chain:
     """Not yet verified, nor written."""
     signature: bytes = b""
     """Of the last one."""
+    broken: bool = False
+    """Whether one was no good: nothing of its sender counts any more."""
 
 
 class Receipts:
@@ -95,6 +97,21 @@ class Receipts:
         }
         self._paths = {i: receipts_path(folder, i, len(graph)) for i, _ in self._chains}
         self._rounds, self._closed = 0, False
+
+    @property
+    def source(self) -> str:
+        """Where the keys came from."""
+        return self._members.source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of the run must know of them."""
+        if self.source == "network" or self._transport.world.name != "mpi":
+            return ()
+        return (
+            "signing keys were made for this run and went over MPI itself: receipts show who lied among the ranks, not "
+            "what somebody did who could change what MPI sends",
+        )
 
     def signed(
         self, round: int, said: Mapping[int, Vector | None], total: bytes = NOTHING
@@ -135,7 +152,8 @@ class Receipts:
             if j not in self._transport.lost:
                 self._add(chain, i, j, round, inbox, None)
         for (i, j), chain in self._chains.items():
-            if j not in self._transport.lost and chain.last is not None and chain.last.total != own:
+            gone = chain.broken or j in self._transport.lost
+            if not gone and chain.last is not None and chain.last.total != own:
                 raise RunError(
                     f"agent {i} and its neighbour {j} were given different sums in round {round}: somebody on the way "
                     "has handed on another one; their receipts show both"
@@ -144,6 +162,9 @@ class Receipts:
 
     def _add(self, chain: Chain, i: int, j: int, round: int, inbox: Inbox, said: bytes | None) -> None:
         """Judge the receipt of a neighbour j, which has ``said`` something where that was heard."""
+        if chain.broken:  # accused already, and not given up by the others
+            inbox[i].pop(j, None)
+            return
         try:
             receipt, signature = of_words(inbox.words.get(i, {}).get(j, b""))
             fault = fault_of(receipt, chain.last, chain.hash)
@@ -155,6 +176,7 @@ class Receipts:
             elif said is not None and receipt.said != said:
                 fault = "is of something else than what it sent"
         if fault is not None:
+            chain.broken = True
             inbox[i].pop(j, None)
             self._transport.reject(j, f"agent {i}: the receipt of neighbour {j} in round {round} {fault}")
             return
@@ -179,6 +201,7 @@ class Receipts:
                     [*lines, pending[-1].line(self._members.run, chain.signature)]
                 )
             elif judging and j not in self._transport.lost:
+                chain.broken = True
                 unsigned.append((i, j, pending[-1].round))
         for i, path in self._paths.items():
             if i in batches or durable:

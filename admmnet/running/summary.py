@@ -56,10 +56,11 @@ def summarise(
     seconds: Seconds,
     notes: Sequence[str],
     pooled: float | None = None,
+    identities: str | None = None,
 ) -> dict[str, Any]:
     """Return the summary of so many rounds, the same at every process; every ledger is finished.
 
-    ``pooled`` is the test figure of ``references.pooled_figure``.
+    ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from.
     """
     config, graph = config_of(method), method.facts.graph
     simulation = config.simulation
@@ -137,6 +138,7 @@ def summarise(
         **facts,
         "ledgers": said.digests,
         "manifest": MANIFEST,
+        **({} if identities is None else {"identities": identities}),
         "notes": [*notes, *remarks, *_lost_notes(transport, silent), *group_notes(privacy)],
         "versions": versions_of(),
     }

@@ -96,6 +96,35 @@ def test_agents_started_one_by_one(tmp_path: Path) -> None:
         assert (tmp_path / str(i) / "config.toml").is_file()
 
 
+def test_a_ledger_that_its_owner_rolled_back_is_found_by_its_neighbours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network = network_of(tmp_path, 3)
+    words = (*network, *SEEDED, "--heartbeat-deadline", "20")
+    ends = start_all([["--id", str(i), *words, "-o", str(tmp_path / str(i))] for i in range(3)])
+    assert ends == [(0, "")] * 3
+    folders = [str(tmp_path / str(i)) for i in range(3)]
+    others = [word for folder in folders[1:] for word in ("--against", folder)]
+    assert run_command_line(["ledger", "verify", folders[0], *others, *network]) == 0
+    assert "12 receipts agree with those of 2 other folders" in capsys.readouterr().out
+    for name in ("summary.json", "manifest.json"):
+        (tmp_path / "1" / name).unlink()
+    ledger = tmp_path / "1" / "ledger" / "agent-001.jsonl"
+    ledger.write_bytes(b"".join(ledger.read_bytes().splitlines(keepends=True)[:-3]))
+    assert (
+        run_command_line(["ledger", "verify", folders[1]]) == 0
+    )  # by itself it looks like an interrupted run
+    assert run_command_line(["ledger", "verify", folders[0], "--against", folders[1]]) == 1
+    error = capsys.readouterr().err
+    assert str(ledger) in error
+    assert "it was cut or rolled back" in error
+    (tmp_path / "hosts").unlink()
+    (tmp_path / "net").rename(tmp_path / "before")
+    stranger = network_of(tmp_path, 3)
+    assert run_command_line(["ledger", "verify", folders[0], *stranger]) == 1
+    assert "the key of agent 0 is none that" in capsys.readouterr().err
+
+
 def test_agents_with_different_settings_refuse_each_other(tmp_path: Path) -> None:
     network = network_of(tmp_path, 2)
     ends = start_all(

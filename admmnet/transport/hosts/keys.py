@@ -68,12 +68,7 @@ def write_secrets(path: Path, agent: int, secrets: Secrets) -> None:
         if pair is not None
     )
     head = f"# Keys of agent {agent}. Keep this file on the host of agent {agent} alone, readable by its user alone.\n"
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(head + tables)
-    except OSError as error:
-        raise RequestError(f"cannot write the key file {path}: {error.strerror}") from None
+    _write_private(path, head + tables)
 
 
 def read_secrets(path: str | os.PathLike[str], agent: int) -> Secrets:
@@ -82,6 +77,56 @@ def read_secrets(path: str | os.PathLike[str], agent: int) -> Secrets:
     One that is missing, open to other users, of another agent, or whose keys do not belong together is refused.
     """
     source = Path(path)
+    tables = _private(source)
+    if not tables or not set(tables) <= {"key", "identity"}:
+        raise RequestError(f"{source}: a key file has the tables [key] and [identity], or one of them")
+    return Secrets(
+        _curve_pair(source, tables["key"], agent) if "key" in tables else None,
+        _signing_pair(source, tables["identity"], agent) if "identity" in tables else None,
+    )
+
+
+def write_signer(folder: Path, identity: Identity) -> tuple[Path, Path]:
+    """Write the two files of somebody who signs and is no agent: the secret one, and the one to give away."""
+    secret, public = folder / "signer.secret.toml", folder / "signer.public.toml"
+    _write_private(
+        secret,
+        "# Whoever has this file signs in your name: keep it to yourself.\n"
+        f"[signer]\npublic = {as_toml(identity.public)}\nsecret = {as_toml(identity.secret)}\n",
+    )
+    try:
+        with public.open("x", encoding="utf-8") as file:
+            file.write(
+                f"# Public: shows what was signed by its owner.\n[signer]\npublic = {as_toml(identity.public)}\n"
+            )
+    except OSError as error:
+        raise RequestError(f"cannot write the key file {public}: {error.strerror}") from None
+    return secret, public
+
+
+def read_signer(path: Path) -> Identity:
+    """Signing key in the secret file of a signer or an agent, which must be its owner's alone."""
+    tables = _private(path)
+    table = tables.get("signer", tables.get("identity"))
+    if not isinstance(table, dict) or "secret" not in table:
+        raise RequestError(
+            f"{path} holds no secret of a signer: `admmnet ledger key` makes one, signer.secret.toml"
+        )
+    return _identity(path, table.get("public"), table["secret"])
+
+
+def signer_in(path: Path, tables: dict[str, Any]) -> str:
+    """Public signing key of a signer or an agent, from the tables of its file."""
+    table = tables.get("signer", tables.get("identity"))
+    if not isinstance(table, dict):
+        raise RequestError(
+            f"{path} is no network file, and has no key of a signer or agent ([signer], [identity])"
+        )
+    return check_identity(table.get("public"), f"{path}: public")
+
+
+def _private(source: Path) -> dict[str, Any]:
+    """Tables of a file with secrets; one that other users can read is refused."""
     try:
         mode = stat.S_IMODE(source.stat().st_mode)
     except OSError as error:
@@ -91,13 +136,16 @@ def read_secrets(path: str | os.PathLike[str], agent: int) -> Secrets:
             f"the key file {source} is open to other users (mode {mode:04o}): chmod 600 {source}; "
             "if somebody may have read it, make new keys: admmnet network revoke"
         )
-    tables = read_toml(source, "key file")
-    if not tables or not set(tables) <= {"key", "identity"}:
-        raise RequestError(f"{source}: a key file has the tables [key] and [identity], or one of them")
-    return Secrets(
-        _curve_pair(source, tables["key"], agent) if "key" in tables else None,
-        _signing_pair(source, tables["identity"], agent) if "identity" in tables else None,
-    )
+    return read_toml(source, "key file")
+
+
+def _write_private(path: Path, content: str) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+    except OSError as error:
+        raise RequestError(f"cannot write the key file {path}: {error.strerror}") from None
 
 
 def _curve_pair(source: Path, table: object, agent: int) -> Keys:
@@ -111,12 +159,15 @@ def _curve_pair(source: Path, table: object, agent: int) -> Keys:
 
 
 def _signing_pair(source: Path, table: object, agent: int) -> Identity:
-    public, secret = _pair(source, "identity", table, agent)
+    return _identity(source, *_pair(source, "identity", table, agent))
+
+
+def _identity(source: Path, public: object, secret: object) -> Identity:
     if not isinstance(secret, str):
-        raise RequestError(f"{source}: [identity] secret must be text")
-    identity = Identity.of(secret, f"{source}: [identity] secret")
-    if identity.public != check_identity(public, f"{source}: [identity] public"):
-        raise RequestError(f"{source}: the public half of [identity] does not belong to the secret one")
+        raise RequestError(f"{source}: secret must be text")
+    identity = Identity.of(secret, f"{source}: secret")
+    if identity.public != check_identity(public, f"{source}: public"):
+        raise RequestError(f"{source}: the public half of the signing key does not belong to the secret one")
     return identity
 
 

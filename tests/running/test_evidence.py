@@ -1,0 +1,311 @@
+"""What receipts show of run folders that somebody changed, also where he made everything else fit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.identity.keys import Identity
+from admmnet.identity.receipts import NOTHING, Receipt, hash_of, of_line
+from admmnet.running import loop
+from admmnet.running.evidence import Evidence, compare, hold_keys, read_evidence
+from admmnet.running.identities import Members, agree
+from admmnet.running.reading import read_run
+from admmnet.transport.hosts.network import make_network
+from tests.transport.test_network_file import plain
+
+ROUNDS = 20
+
+
+@dataclass
+class Ran:
+    """Folder of a run on a path of three agents, and its agents' keys."""
+
+    folder: Path
+    members: Members
+
+    def ledger(self, agent: int) -> Path:
+        return self.folder / "ledger" / f"agent-00{agent}.jsonl"
+
+    def receipts(self, keeper: int) -> Path:
+        return self.folder / "receipts" / f"agent-00{keeper}.jsonl"
+
+    def of(self, agent: int, keeper: int) -> list[Receipt]:
+        lines = [of_line(line) for line in self.receipts(keeper).read_bytes().splitlines()]
+        return [receipt for _, receipt, _ in lines if receipt.agent == agent]
+
+    def write(self, keeper: int, receipts: list[Receipt]) -> None:
+        """Let one agent sign these, chained anew, as if it had said so to this keeper."""
+        key, run, previous, lines = self.members.own[receipts[0].agent], self.members.run, NOTHING, []
+        for receipt in receipts:
+            linked = receipt._replace(previous=previous)
+            statement = linked.statement(run)
+            previous = hash_of(statement)
+            lines.append(linked.line(run, key.sign(statement)))
+        self.receipts(keeper).write_bytes(b"".join(lines))
+
+    def judged(self) -> int:
+        return compare([evidence_of(self.folder)])
+
+
+def evidence_of(folder: Path) -> Evidence:
+    found = read_evidence(folder)
+    assert found is not None
+    return found
+
+
+def make(folder: Path, **more: Any) -> Ran:
+    """Run it: agent 0 keeps the receipts of agent 1, and agent 1 those of 0 and 2."""
+    kept: list[Members] = []
+
+    def remembering(*words: Any) -> Members:
+        kept.append(agree(*words))
+        return kept[0]
+
+    given = {
+        "algorithm": "pp-admm",
+        "topology": "path:3",
+        "rounds": ROUNDS,
+        "seed": 0,
+        "receipts": True,
+        **more,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "agree", remembering)
+        run(RunConfig(out=str(folder), **given))
+    return Ran(folder, kept[0])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return make(tmp_path_factory.mktemp("made") / "run")
+
+
+@pytest.fixture
+def ran(made: Ran, tmp_path: Path) -> Ran:
+    shutil.copytree(made.folder, tmp_path / "run")
+    return replace(made, folder=tmp_path / "run")
+
+
+def unfinished(ran: Ran) -> Ran:
+    """Take away what a run writes at its end."""
+    for name in ("summary.json", "manifest.json", "model.npz"):
+        (ran.folder / name).unlink()
+    return ran
+
+
+def test_an_honest_run_agrees(ran: Ran) -> None:
+    assert ran.judged() == 3 * ROUNDS
+    assert compare([evidence_of(ran.folder), evidence_of(ran.folder)]) == 3 * ROUNDS
+    assert json.loads((ran.folder / "summary.json").read_text())["identities"] == "run"
+    assert unfinished(ran).judged() == 3 * ROUNDS
+
+
+def test_a_run_without_receipts_has_none(tmp_path: Path) -> None:
+    assert read_evidence(make_without(tmp_path / "run")) is None
+
+
+def make_without(folder: Path) -> Path:
+    run(RunConfig(algorithm="pp-admm", topology="path:3", rounds=3, seed=1, out=str(folder)))
+    return folder
+
+
+@pytest.mark.parametrize("cut", [1, 2, ROUNDS])
+def test_a_ledger_that_was_rolled_back(cut: int, ran: Ran) -> None:
+    unfinished(ran)
+    lines = ran.ledger(1).read_bytes().splitlines(keepends=True)
+    ran.ledger(1).write_bytes(b"".join(lines[: -1 - cut]))
+    read_run(ran.folder)  # by itself it is a run that was interrupted
+    with pytest.raises(
+        CheckFailed, match=r"agent-001.jsonl: has \d+ lines, agent 1 told agent 0 .* cut or rolled back"
+    ):
+        ran.judged()
+
+
+def test_a_ledger_that_was_made_anew(ran: Ran, tmp_path: Path) -> None:
+    cheaper = make(tmp_path / "cheaper", epsilon=0.5)
+    unfinished(ran)
+    shutil.copy(cheaper.ledger(2), ran.ledger(2))
+    read_run(ran.folder)  # every line of it is in order
+    with pytest.raises(
+        CheckFailed, match=r"agent-002.jsonl: line 3: .* agent 2 told agent 1 in round 0.*: it was made anew"
+    ):
+        ran.judged()
+
+
+def test_the_end_of_a_ledger_is_what_its_agent_told(ran: Ran, tmp_path: Path) -> None:
+    shutil.copytree(ran.folder, tmp_path / "other")
+    unfinished(ran)
+    ran.ledger(1).write_bytes(b"".join(ran.ledger(1).read_bytes().splitlines(keepends=True)[:-1]))
+    assert ran.judged() == 3 * ROUNDS
+    with pytest.raises(
+        CheckFailed, match=r"agent-001.jsonl: is not the ledger whose sha256 that agent told at the end"
+    ):
+        compare([evidence_of(ran.folder), evidence_of(tmp_path / "other")])
+
+
+def test_an_agent_that_lied_about_its_cost(ran: Ran) -> None:
+    told = [receipt._replace(rho=receipt.rho / 2) for receipt in ran.of(1, keeper=0)]
+    ran.write(0, told)
+    with pytest.raises(CheckFailed, match=r"agent 1 told agent 0 in round 0 of .*: agent 1 lied"):
+        ran.judged()
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [({"said": b"x" * 32}, "vectors"), ({"ledger": b"x" * 32}, "ledgers"), ({"total": b"x" * 32}, "sums")],
+)
+def test_different_words_for_different_neighbours(
+    change: dict[str, Any], word: str, ran: Ran, tmp_path: Path
+) -> None:
+    """Of one round only: from there on the chains differ, too, but the first difference is what is told."""
+    told = ran.of(1, keeper=0)
+    told[7] = told[7]._replace(**change)
+    shutil.copytree(ran.folder, tmp_path / "other")
+    other = replace(ran, folder=tmp_path / "other")
+    for keeper in (0, 1):
+        other.receipts(keeper).unlink()
+    other.write(2, told)
+    other.ledger(1).unlink()
+    with pytest.raises(
+        CheckFailed, match=f"agent 1 has signed two different receipts of round 7, of different {word}"
+    ) as caught:
+        compare([evidence_of(ran.folder), evidence_of(other.folder)])
+    assert str(other.receipts(2)) in str(caught.value)
+    assert str(ran.receipts(0)) in str(caught.value)
+
+
+def test_different_sums_name_both_ends(ran: Ran) -> None:
+    ran.write(0, [receipt._replace(total=b"x" * 32) for receipt in ran.of(1, keeper=0)])
+    with pytest.raises(CheckFailed, match=r"agents [01] and [01] were given different sums in round 0"):
+        ran.judged()
+
+
+def test_folders_of_different_runs_are_not_compared(ran: Ran, tmp_path: Path) -> None:
+    other = make(tmp_path / "other")
+    with pytest.raises(RequestError, match="are not of one run"):
+        compare([evidence_of(ran.folder), evidence_of(other.folder)])
+
+
+def changed_key(folder: Path) -> None:
+    path = folder / "receipts" / "identities.json"
+    content = json.loads(path.read_text())
+    content["starts"][0]["keys"]["2"] = Identity.fresh().public
+    path.write_text(json.dumps(content))
+
+
+def test_changed_keys_are_found(ran: Ran, tmp_path: Path) -> None:
+    shutil.copytree(ran.folder, tmp_path / "other")
+    changed_key(tmp_path / "other")
+    with pytest.raises(
+        CheckFailed, match=r"agent-001.jsonl: line .*: the receipt of agent 2 is not signed by agent 2"
+    ):
+        evidence_of(tmp_path / "other")
+    (tmp_path / "other" / "receipts" / "agent-001.jsonl").unlink()
+    with pytest.raises(CheckFailed, match="list different keys of agent 2"):
+        compare([evidence_of(ran.folder), evidence_of(tmp_path / "other")])
+
+
+def test_keys_are_held_against_a_network_file(ran: Ran) -> None:
+    base, keys = plain(), ran.members.keys
+    peers = [replace(peer, identity=keys[peer.agent]) for peer in base.peers]
+    fresh = [replace(peer, identity=Identity.fresh().public) for peer in peers]
+    former = [replace(new, former=(keys[new.agent],)) for new in fresh]
+    revoked = [*former[:2], replace(fresh[2], revoked=(keys[2],))]
+
+    def held(peers: list[Any]) -> list[str]:
+        network = make_network("path:3", base.edges, peers, curve=False)
+        return hold_keys(evidence_of(ran.folder), network, "net.toml")
+
+    with pytest.raises(RequestError, match="its keys were made for the run"):
+        held(peers)
+    path = ran.folder / "receipts" / "identities.json"
+    path.write_text(path.read_text().replace('"source": "run"', '"source": "network"'))
+    assert held(peers) == held(former) == []
+    assert held(revoked) == ["the key of agent 2 was revoked: somebody else may have made what it signed"]
+    with pytest.raises(CheckFailed, match=r"the key of agent 0 is none that net.toml lists"):
+        held(fresh)
+
+
+def positions(content: bytes, count: int) -> Iterator[int]:
+    stream = np.random.default_rng(0)
+    yield from sorted(set(stream.integers(0, len(content), count).tolist()) | {0, len(content) - 1})
+
+
+def test_every_single_edit_of_receipts_is_found(ran: Ran) -> None:
+    """Of a finished run, without its manifest: signatures and chains leave no byte free."""
+    for path in (ran.receipts(0), ran.receipts(1)):
+        good = path.read_bytes()
+        for place in positions(good, 150):
+            for edited in (
+                good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :],
+                good[:place] + good[place + 1 :],
+                good[:place] + good[place : place + 1] + good[place:],
+            ):
+                if edited == good:
+                    continue
+                path.write_bytes(edited)
+                with pytest.raises(CheckFailed, match=path.name):
+                    ran.judged()
+        path.write_bytes(good)
+    assert ran.judged() == 3 * ROUNDS
+
+
+LINES: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "one is taken out": lambda lines: [*lines[:3], *lines[4:]],
+    "the first is taken out": lambda lines: lines[1:],
+    "the signed one is taken out": lambda lines: lines[:-1],
+    "two are swapped": lambda lines: [*lines[:3], lines[4], lines[3], *lines[5:]],
+    "one comes twice": lambda lines: [*lines[:4], *lines[3:]],
+    "an empty one": lambda lines: [*lines[:4], b"\n", *lines[4:]],
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_that_were_moved(name: str, ran: Ran) -> None:
+    path = ran.receipts(0)
+    path.write_bytes(b"".join(LINES[name](path.read_bytes().splitlines(keepends=True))))
+    with pytest.raises(CheckFailed, match=r"agent-000.jsonl: "):
+        ran.judged()
+
+
+def test_what_is_no_folder_of_receipts(ran: Ran) -> None:
+    path = ran.folder / "receipts" / "identities.json"
+    good = path.read_text()
+    for content in (
+        "{}",
+        "[]",
+        "[" * 10_000,
+        '{"starts": 3}',
+        good.replace('"run"', '"name"'),
+        good.replace('"0"', '"x"'),
+    ):
+        path.write_text(content)
+        with pytest.raises(CheckFailed, match=r"identities.json: is missing, or not in the form"):
+            read_evidence(ran.folder)
+    path.write_text(good)
+    stray = ran.folder / "receipts" / "agent-x.jsonl"
+    stray.write_text("")
+    with pytest.raises(CheckFailed, match="is no file of an agent"):
+        read_evidence(ran.folder)
+    shutil.rmtree(ran.folder / "receipts")
+    with pytest.raises(CheckFailed, match=r"receipts: is missing, though summary.json says"):
+        read_evidence(ran.folder)
+
+
+def test_what_a_crash_has_cut_off_counts_for_nothing(ran: Ran) -> None:
+    unfinished(ran)
+    path = ran.receipts(0)
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert b"null}" in lines[-2]  # the last batch has four lines
+    path.write_bytes(b"".join(lines[:-1]) + lines[-1][:-10])
+    assert ran.judged() == 3 * ROUNDS - 4

@@ -17,8 +17,15 @@ def account() -> None:
 
 @account.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "--against",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="RUN",
+    help="run folder whose charges must stand there; may be repeated",
+)
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
-def show(folder: Path, as_json: bool) -> None:
+def show(folder: Path, against: tuple[Path, ...], as_json: bool) -> None:
     """Show what every agent has spent over all runs, recomputed from its events."""
     from admmnet.privacy.ledger import audit
 
@@ -29,6 +36,11 @@ def show(folder: Path, as_json: bool) -> None:
             f"{folder} holds no account: it has no agent-*.jsonl; runs with --account {folder} make one"
         )
     accounts = {file.name: audit.read(file, account=True) for file in files}
+    if against:
+        from admmnet.running.reading import check_account
+
+        for run in against:
+            check_account(folder, accounts, run)
     if as_json:
         from admmnet.cli.ledger import as_json as entry
 

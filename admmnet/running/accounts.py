@@ -11,7 +11,9 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig
 from admmnet.data import DataSettings
 from admmnet.errors import RequestError
-from admmnet.privacy.ledger.account import AccountFile, delta_of
+from admmnet.files import load_json
+from admmnet.privacy.ledger.account import AccountFile, account_path, delta_of
+from admmnet.privacy.ledger.lines import KEPT
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
@@ -40,25 +42,28 @@ def _is_delta(value: object) -> bool:
 
 
 def open_accounts(
-    config: RunConfig, counts: Mapping[int, int], mine: Sequence[int]
+    config: RunConfig, world: World, counts: Mapping[int, int], mine: Sequence[int]
 ) -> dict[int, AccountFile]:
     """Accounts of this process's agents, none without ``--account``.
 
     Raises
     ------
     RequestError
-        If one cannot be opened, or is of other records.
+        If one cannot be opened, is missing, or is of other records.
     """
     if config.account is None:
         return {}
     folder = Path(config.account)
-    _same_records(folder, config)
+    if _same_records(folder, config, shared=world.shared_folder):
+        _complete(folder, mine, len(counts))
     accounts: dict[int, AccountFile] = {}
     try:
         for i in mine:
             since = begun_at(config, i, len(counts))
             budget = PrivacySettings.budget_of(config, i)
-            accounts[i] = AccountFile(folder, i, counts[i], *budget, since=since, mode=config.mode)
+            accounts[i] = AccountFile(
+                folder, i, counts[i], *budget, since=since, mode=config.mode, kept=len(mine) <= KEPT
+            )
     except BaseException:
         for account in accounts.values():
             account.close()
@@ -66,8 +71,23 @@ def open_accounts(
     return accounts
 
 
-def _same_records(folder: Path, config: RunConfig) -> None:
-    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost."""
+def _complete(folder: Path, mine: Sequence[int], agents: int) -> None:
+    """Refuse a folder that holds the accounts of all agents but lacks one: what was spent would be forgotten."""
+    used = any(path.stat().st_size for path in folder.glob("agent-*.jsonl"))
+    for i in mine:
+        path = account_path(folder, i)
+        if used and not path.exists():
+            raise RequestError(
+                f"the account {path} is missing: {folder} holds those of {agents} agents, and what this one spent "
+                "stood there; put it back"
+            )
+
+
+def _same_records(folder: Path, config: RunConfig, *, shared: bool) -> bool:
+    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost.
+
+    Return whether the accounts of all agents are in this folder, as the run that opened it has said.
+    """
     now = {
         "mode": config.mode,
         "noise": "seeded" if config.seeded else "private",
@@ -84,12 +104,12 @@ def _same_records(folder: Path, config: RunConfig) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with path.open("x", encoding="utf-8") as file:
-                json.dump(now, file, indent=2)
-            return
+                json.dump({**now, "all_agents": shared}, file, indent=2)
+            return False  # nothing was here to be complete
         except FileExistsError:
             # another rank of this run may be writing it: the content is the same then
             text = path.read_text(encoding="utf-8")
-            then = json.loads(text) if text else now
+            then = load_json(text) if text else now
     except (OSError, ValueError) as error:
         raise RequestError(f"cannot open the account {folder}: {error}") from None
     before = _dealt({**now, "no_test": False, "mode": None, **(then if isinstance(then, dict) else {})})
@@ -102,6 +122,7 @@ def _same_records(folder: Path, config: RunConfig) -> None:
                 f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; name "
                 "another folder with --account"
             )
+    return isinstance(then, dict) and then.get("all_agents") is True
 
 
 def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,12 +16,17 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import numpy as np
 
+from admmnet.config.toml import to_toml
 from admmnet.errors import RequestError
 from admmnet.files import sync, write_whole
 from admmnet.running.manifest import MANIFEST, make_manifest
+from admmnet.transport.collective import run_on_all
 from admmnet.types import Matrix, Vector
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from admmnet.config.run_config import RunConfig
     from admmnet.transport import World
 
 PUBLIC_COLUMNS = ("round", "agent", "test_error", "releases", "bytes_sent")
@@ -108,6 +113,32 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
             file.close()
             raise
     return file
+
+
+def open_folder(config: RunConfig, world: World, opened: ExitStack) -> Path:
+    """Run folder, made if the run is new; no other run can have it until ``opened`` is closed."""
+    out = config.out
+    if out is None:
+        out = str(agreed_folder(world, config.algorithm))
+    folder, first = Path(out), world.rank == 0 or not world.shared_folder
+
+    def create() -> None:
+        if config.resume is None:
+            if first:
+                create_folder(folder)
+                write_whole({folder / "config.toml": to_toml(config).encode()})
+            if not world.shared_folder:
+                write_part(folder, world.rank, world.size)
+        if first:
+            opened.enter_context(hold(folder, first=True))
+            if (folder / "summary.json").exists():  # finished while this process loaded its records
+                raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+            (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
+
+    run_on_all(world, create)
+    if not first:
+        opened.enter_context(hold(folder, first=False))
+    return folder
 
 
 def part_name(algorithm: str, agent: int) -> str:

@@ -12,34 +12,31 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import to_toml
-from admmnet.data import ENCODING
-from admmnet.errors import BudgetError, RequestError, RunError
-from admmnet.files import raise_descriptors, remedy, write_whole
+from admmnet.errors import BudgetError, RunError
+from admmnet.files import raise_descriptors, remedy
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
 from admmnet.privacy.ledger.file import Ledger, Place
 from admmnet.privacy.ledger.form import Header
+from admmnet.privacy.ledger.lines import KEPT
 from admmnet.rng import agent_streams
 from admmnet.running import folder as run_folder
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.closing import answer, write_end
 from admmnet.running.ends import LastWords
 from admmnet.running.handshake import public_settings
 from admmnet.running.identities import Members, agree
 from admmnet.running.loading import Loader, block_of
-from admmnet.running.manifest import MANIFEST
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan, prepare
-from admmnet.running.readout import TailAverage, average, gossip
+from admmnet.running.readout import TailAverage
 from admmnet.running.receipts import Receipts, begin, wanted
 from admmnet.running.references import pooled_figure
 from admmnet.running.result import RunResult
@@ -49,7 +46,6 @@ from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.radius import tail_delta
 from admmnet.transport import Transport, World, is_writer, open_world
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
-from admmnet.types import Matrix
 from admmnet.version import __version__
 
 
@@ -139,7 +135,7 @@ def _run(
         plan = prepare(config, world, loader)
         for account in plan.accounts.values():
             opened.callback(account.close)
-        folder = words.folder = _folder(plan, world, opened)
+        folder = words.folder = run_folder.open_folder(plan.config, world, opened)
         words.alone = not world.shared_folder
         on_start(plan)
         transport = world.connect(plan.graph, block_of(plan.config))
@@ -194,7 +190,7 @@ def _run(
             receipts.settle(durable=not plan.config.simulation)
         for agent in agents:
             agent.ledger.finish()
-        theta = _answer(plan, transport, observer, tail, agents, done)
+        theta = answer(plan, transport, observer, tail, agents, done)
         times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
             plan.method,
@@ -210,37 +206,9 @@ def _run(
             None if receipts is None else receipts.source,
         )
         if is_writer(transport):
-            observer.close()
-            names = plan.data.labels if plan.data.task == "classes" else ()
-            aggregate = plan.method.aggregate
-            model = run_folder.model_bytes(theta, plan.data.feature_names, names, aggregate)
-            files = {"model.npz": model}
-            if plan.data.encoding is not None:
-                files[ENCODING] = run_folder.as_json(plan.data.encoding)
-            run_folder.finish(folder, files, summary, transport.lost)
+            write_end(plan, observer, theta, summary, folder, transport)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)
-
-
-def _answer(
-    plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, agents: list[Node], done: int
-) -> Matrix:
-    """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
-    theta, answer, sent = observer.theta, plan.config.answer, np.zeros(len(plan.graph), dtype=np.int64)
-    living = [i for i in range(len(theta)) if i not in transport.lost]
-    if answer == "tail":
-        theta = tail.mean()
-    elif answer == "gossip":
-        theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
-        sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])
-    elif answer == "average" and plan.method.verb == "exchange":
-        found, sent = average(transport, plan.graph, agents, done)
-        theta = theta if found is None else np.tile(found, (len(theta), 1))
-    elif answer == "average" and plan.method.verb == "reduce":  # all that go on hold the same
-        theta = np.where(np.isin(np.arange(len(theta)), living)[:, None], theta, theta[living[0]])
-    if answer != "last" and plan.method.verb != "none":
-        observer.judge(theta, sent)
-    return theta
 
 
 def _receipts(
@@ -258,32 +226,6 @@ def _receipts(
     begin(members, world, folder, start, len(plan.graph))
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
-
-
-def _folder(plan: Plan, world: World, opened: ExitStack) -> Path:
-    """Run folder, made if the run is new; no other run can have it until ``opened`` is closed."""
-    out = plan.config.out
-    if out is None:
-        out = str(run_folder.agreed_folder(world, plan.config.algorithm))
-    folder, first = Path(out), world.rank == 0 or not world.shared_folder
-
-    def create() -> None:
-        if plan.config.resume is None:
-            if first:
-                run_folder.create_folder(folder)
-                write_whole({folder / "config.toml": to_toml(plan.config).encode()})
-            if not world.shared_folder:
-                run_folder.write_part(folder, world.rank, world.size)
-        if first:
-            opened.enter_context(run_folder.hold(folder, first=True))
-            if (folder / "summary.json").exists():  # finished while this process loaded its records
-                raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
-            (folder / MANIFEST).unlink(missing_ok=True)  # of a run that died before its summary
-
-    run_on_all(world, create)
-    if not first:
-        opened.enter_context(run_folder.hold(folder, first=False))
-    return folder
 
 
 def _members(plan: Plan, transport: Transport) -> Members | None:
@@ -350,4 +292,5 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
     )
     path = run_folder.ledger_path(folder, agent, len(plan.graph))
     durable, account = not config.simulation, plan.accounts.get(agent)
-    return Ledger(path, header, budget, durable=durable, account=account, since=since)
+    kept = len(plan.holders) <= KEPT
+    return Ledger(path, header, budget, durable=durable, account=account, since=since, kept=kept)

@@ -127,7 +127,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     data = replace(data, counts=counts, shards={})
     width = _width(world, owners, data)
     config = delta_for_all(config, world, owners, counts)
-    accounts = run_on_all(world, lambda: open_accounts(config, counts, owners[world.rank]))
+    accounts = run_on_all(world, lambda: open_accounts(config, world, counts, owners[world.rank]))
     try:
         public = Public(counts, width, data.task, data.classes)
         method, agents = decide(config, graph, world, owners, public, accounts)

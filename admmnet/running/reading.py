@@ -10,6 +10,8 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.account import account_path
+from admmnet.privacy.ledger.lines import digest
 from admmnet.running.agree import contradictions, entries_of
 from admmnet.running.folder import PART, ledger_path, sha256
 from admmnet.running.manifest import MANIFEST, check_manifest
@@ -83,6 +85,30 @@ def read_run(path: Path, *, ledgers_alone: bool = False) -> RunFolder:
         for fault in filter(None, faults):
             raise CheckFailed(fault)
     return RunFolder(path, ledgers, summary, part)
+
+
+def check_account(folder: Path, accounts: Mapping[str, audit.VerifiedLedger], run: Path) -> None:
+    """Hold an account's files, by name, against the ledgers of a run that used it.
+
+    Raises
+    ------
+    CheckFailed
+        If the run used no account, or the account lacks its charges: it was exchanged, cut, or is of before the run.
+    """
+    for name, ledger in read_run(run).ledgers.items():
+        path, header = account_path(folder, ledger.header["agent"]), ledger.header
+        account = accounts.get(path.name)
+        if "account" not in header:
+            raise CheckFailed(f"{run / name}: its run used no account")
+        if account is None:
+            raise CheckFailed(f"{path}: is missing, or empty, though {run / name} was charged to it")
+        begun = [start for start in account.starts if start.previous == header["account"]]
+        # what a resumed run charged again may stand behind other runs: its charges come in order, not in one piece
+        standing = iter([event[:2] for event in account.events[begun[0].events :]] if begun else ())
+        heads = {digest(line) for line in path.read_bytes().split(b"\n")}
+        whole = ledger.account is None or ledger.account in heads
+        if not begun or not whole or any(event[:2] not in standing for event in ledger.events):
+            raise CheckFailed(f"{path}: lacks charges of {run / name}: it was cut, exchanged or put back")
 
 
 def manifest_fault(path: Path, summary: Mapping[str, Any] | None) -> str | None:

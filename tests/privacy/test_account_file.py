@@ -62,7 +62,7 @@ input()
 
 def test_another_process_holds_the_account(tmp_path: Path) -> None:
     started(tmp_path).close()
-    path = tmp_path / "agent-000.jsonl"
+    path = tmp_path / "agent-000.lock"
     child = subprocess.Popen(
         [sys.executable, "-c", LOCK, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -110,6 +110,7 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
     whole = b"\n".join(lines) + b"\n"
     for cut in (1, len(last) // 2, len(last) - 1):
         path.write_bytes(whole + last[:cut])
+        path.with_suffix(".lock").unlink()  # which knows of a line only when it is whole on the disk
         account = opened(tmp_path)
         assert account.totals.rho == pytest.approx(0.2 * nominal_rho(1.0, 1e-4), rel=1e-12)
         assert path.read_bytes() == whole
@@ -120,6 +121,7 @@ def test_a_torn_last_line_is_dropped(tmp_path: Path) -> None:
         )
     for kept in (data, data[:-1]):  # a charge that lost its newline alone was a charge
         path.write_bytes(kept)
+        path.with_suffix(".lock").unlink()
         account = opened(tmp_path)
         assert account.totals.rho == pytest.approx(0.4 * nominal_rho(1.0, 1e-4), rel=1e-12)
         account.close()
@@ -138,6 +140,7 @@ def test_a_header_that_was_never_finished_is_no_account(tmp_path: Path) -> None:
     started(tmp_path).close()
     path = tmp_path / "agent-000.jsonl"
     whole = path.read_bytes()
+    (tmp_path / "agent-000.lock").unlink()
     for part in (b"", whole[:40]):
         path.write_bytes(part)
         account = opened(tmp_path, records=71, delta=1e-6)

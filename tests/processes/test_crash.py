@@ -129,7 +129,8 @@ def _patch(killer: Killer) -> None:
         def half() -> None:
             account_charge(self, round, event)
             line = self._file._pending
-            os.write(self._handle.fileno(), line[: len(line) // 2])
+            with self.path.open("ab") as file:
+                file.write(line[: len(line) // 2])
 
         killer.at("inside an account's write", first=half)
         account_charge(self, round, event)

@@ -7,22 +7,21 @@ the account before it stands in the run's ledger, so that no crash makes the acc
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
-import resource
-from contextlib import suppress
+import os
 from dataclasses import replace
-from io import FileIO
 from pathlib import Path
 
 from admmnet.errors import RequestError
+from admmnet.files import remedy, sync
 from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Event
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import Header, encode, event_bytes
-from admmnet.privacy.ledger.lines import NOTHING, ChainFile, digest, mend, sync_folder
+from admmnet.privacy.ledger.lines import NOTHING, ChainFile, digest, mend, open_plain
+from admmnet.privacy.ledger.lock import Lock
 
 
 class AccountFile:
@@ -65,8 +64,9 @@ class AccountFile:
         *,
         since: str | None = None,
         mode: str | None = None,
+        kept: bool = True,
     ) -> None:
-        self.path = account_path(folder, agent)
+        self.path, self._kept, self._closed = account_path(folder, agent), kept, False
         self._delta = delta
         self.adjacency: str | None = None
         self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
@@ -74,41 +74,67 @@ class AccountFile:
         self._alone = True  # whether no other run has begun since
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._handle = _open(self.path)
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            sync_folder(folder)  # a new account's name must last, too
+            self._lock = Lock(self.path.with_suffix(".lock"))
         except BlockingIOError:
-            self._handle.close()
             raise RequestError(
                 f"the account {self.path} is in use by another run; wait for its end"
             ) from None
         except OSError as error:
-            remedy = "; raise ulimit -n, or start more processes" if error.errno == errno.EMFILE else ""
-            raise RequestError(f"cannot open the account {self.path}: {error.strerror}{remedy}") from None
+            raise self._cannot_open(error) from None
         try:
+            os.close(open_plain(self.path, os.O_CREAT))
+            sync(folder)  # a new account's name must last, too
             mend(self.path)
-            if self.path.stat().st_size == 0 and since is None:
+            lines = self.path.read_bytes().split(b"\n")[:-1]
+            if not lines and since is None:
                 whole = Target(epsilon, delta).nominal_rho() * ORDERS
                 self.totals = empty("proven")
                 self.order: int | None = best_order(whole, delta)
                 previous = NOTHING
             else:
-                previous = self._continue(agent, records, delta, since, mode)
+                previous = self._continue(lines, agent, records, delta, since, mode)
+            self._check_mark(lines)
+            self._file, self._count = self._chain(previous), len(lines)
+        except OSError as error:
+            self._lock.close()
+            raise self._cannot_open(error) from None
         except BaseException:
-            self._handle.close()  # and with it the lock
+            self._lock.close()
             raise
-        self._file = self._chain(previous)
         if since is None:
             self.past, self.place = self.totals, previous
+
+    def _cannot_open(self, error: OSError) -> RequestError:
+        said = "it is a symbolic link" if error.errno == errno.ELOOP else remedy(error)
+        return RequestError(f"cannot open the account {self.path}: {said}")
+
+    def _check_mark(self, lines: list[bytes]) -> None:
+        """Hold the file against what its lock remembers of it."""
+        if self._lock.mark is None:
+            return
+        count, head = self._lock.mark
+        if len(lines) < count or digest(lines[count - 1]) != head:
+            raise RequestError(
+                f"the account {self.path} is not the one that was last used here: it had {count} lines, and has "
+                f"{len(lines)} now, or others; what is missing was spent: put the right file back"
+            )
 
     @property
     def fresh(self) -> bool:
         """Whether no run has begun here; the order may still be chosen, from public facts."""
         return self._file.previous == NOTHING
 
-    def _continue(self, agent: int, records: int, delta: float, since: str | None, mode: str | None) -> str:
+    def _continue(
+        self,
+        lines: list[bytes],
+        agent: int,
+        records: int,
+        delta: float,
+        since: str | None,
+        mode: str | None,
+    ) -> str:
         """Take over what the file holds; return the digest of its last line."""
-        if self.path.stat().st_size == 0:
+        if not lines:
             raise self._lacks()
         account = audit.read(self.path, account=True)
         header = account.header
@@ -131,7 +157,6 @@ class AccountFile:
         self.adjacency = header["adjacency"]
         order = header["order"]
         self.order = None if order is None else int(abs(ORDERS - order).argmin())
-        lines = self.path.read_bytes().split(b"\n")[:-1]
         if since is not None:
             start = next((start for start in account.starts if start.previous == since), None)
             if start is None:
@@ -151,17 +176,24 @@ class AccountFile:
         )
 
     def _chain(self, previous: str, standing: tuple[bytes, ...] = ()) -> ChainFile:
-        handle = self._handle.fileno()
         return ChainFile(
-            self.path, "account", durable=True, previous=previous, standing=standing, handle=handle
+            self.path, "account", durable=True, previous=previous, standing=standing, kept=self._kept
         )
+
+    def _append(self, line: bytes) -> None:
+        self._count += self._file.append(line)
+
+    @property
+    def head(self) -> str:
+        """Digest of the last line."""
+        return self._file.previous
 
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
         line = replace(header, account=None).line()
         if not self.fresh:
             line = {**line, "kind": "run", "previous": self._file.previous}
-        self._file.append(encode(line))
+        self._append(encode(line))
 
     def rewind(self, events: int) -> None:
         """Go back to the first charges of the seeded run that is resumed; the others must come again as they stand.
@@ -181,6 +213,7 @@ class AccountFile:
         self.totals = self.past
         for event in self._events[:events]:
             self.totals = grown(self.totals, event)
+        self._file.close()
         self._file = self._chain(digest(self._lines[events]), tuple(self._lines[events + 1 :]))
 
     def resume(self, header: Header, round: int, events: int) -> None:
@@ -194,14 +227,14 @@ class AccountFile:
         if len(self._events) < events:
             raise self._lacks()
         if self._alone:
-            self._file.append(encode({"kind": "resume", "round": round, "previous": self._file.previous}))
+            self._append(encode({"kind": "resume", "round": round, "previous": self._file.previous}))
         else:
             self.begin(header)
 
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""
         self.totals = grown(self.totals, event)
-        self._file.append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
+        self._append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
 
     def commit(self) -> None:
         """Wait until every charge is on the disk.
@@ -209,18 +242,22 @@ class AccountFile:
         Raises
         ------
         RunError
-            If the disk refuses.
+            If the disk refuses, or the account is not the one that this run has written.
         """
+        self._lock.check()
         self._file.commit()
+        if self._count > (self._lock.mark or (0, ""))[0]:
+            self._lock.remember(self._count, self.head)
 
     def close(self) -> None:
         """Commit and release the lock; once is enough."""
-        if not self._handle.closed:
+        if not self._closed:
+            self._closed = True
             try:
                 self.commit()
             finally:
-                with suppress(OSError):  # said by commit
-                    self._handle.close()
+                self._file.close()
+                self._lock.close()
 
 
 def delta_of(folder: Path, agent: int) -> float | None:
@@ -235,15 +272,3 @@ def delta_of(folder: Path, agent: int) -> float | None:
 def account_path(folder: Path, agent: int) -> Path:
     """File of one agent's account."""
     return folder / f"agent-{agent:03d}.jsonl"
-
-
-def _open(path: Path) -> FileIO:
-    """Open for appending; an account stays open, and locked, so that many need many open files."""
-    try:
-        return path.open("a+b", buffering=0)
-    except OSError as error:
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if error.errno != errno.EMFILE or soft == hard:
-            raise
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return path.open("a+b", buffering=0)

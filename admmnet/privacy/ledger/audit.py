@@ -66,6 +66,8 @@ class VerifiedLedger:
         Where its run began; in an account, where every run began.
     resumed : tuple of int
         Rounds from which a private run went on after an interruption.
+    account : str or None
+        Digest of the account's last line when the run ended; None without account, or in older ledgers.
     """
 
     header: dict[str, Any]
@@ -75,6 +77,7 @@ class VerifiedLedger:
     torn: bool = False
     starts: tuple[Start, ...] = (Start(),)
     resumed: tuple[int, ...] = ()
+    account: str | None = None
 
     @property
     def runs(self) -> int:
@@ -111,7 +114,7 @@ def read(path: Path, *, account: bool = False) -> VerifiedLedger:
     delta, totals = header["budget"]["delta"], empty(header["method"])
     events: list[tuple[int, Event, dict[str, Any]]] = []
     finished, last_round, total, payer = False, 0, total_line(totals, delta), header
-    starts, resumed = [Start()], []
+    starts, resumed, head = [Start()], [], None
     for number, data in lines:
         line = _parse(path, number, data)
         if finished and line.get("kind") != "resume":  # a run may die between its end lines and its summary
@@ -130,10 +133,12 @@ def read(path: Path, *, account: bool = False) -> VerifiedLedger:
             resumed.append(last_round)
             finished = False
         elif line.get("kind") == "end":
-            end = {"kind": "end", "events": len(events), "total": total, "previous": digest(raw)}
-            if data != encode(end):
+            end = {"kind": "end", "events": len(events), "total": total}
+            if "account" in header and _is_digest(line.get("account")):  # versions before wrote none
+                end["account"] = line["account"]
+            if data != encode({**end, "previous": digest(raw)}):
                 raise _fault(path, number, f"is not the end of the {len(events)} events before it")
-            finished = True
+            finished, head = True, line.get("account")
         else:
             event, round_ = _event(path, number, line, header["records"])
             relation = relation_of(event)
@@ -158,7 +163,7 @@ def read(path: Path, *, account: bool = False) -> VerifiedLedger:
         raise CheckFailed(f"{path}: the beginning of a line stands behind the end line")
     _within_budget(path, payer, totals)
     finished = finished and not torn
-    return VerifiedLedger(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed))
+    return VerifiedLedger(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed), head)
 
 
 def _lines(path: Path) -> tuple[Iterator[tuple[int, bytes]], bool]:
@@ -230,6 +235,10 @@ def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
         raise _fault(path, number, f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
 
 
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
+
+
 def _is_budget(value: object) -> bool:
     if not isinstance(value, dict) or set(value) != {"epsilon", "delta"}:
         return False
@@ -248,7 +257,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "budget": _is_budget,
     "accountant": lambda value: value in ("proven", "published"),
     "order": lambda value: value is None or (is_positive(value) and value > 1),
-    "account": lambda value: value is None or (isinstance(value, str) and bool(_DIGEST.fullmatch(value))),
+    "account": lambda value: value is None or _is_digest(value),
     "noise": lambda value: value in ("private", "seeded"),
     "mode": lambda value: value in (None, "simulation", "private"),
     "loss": lambda value: value is None or isinstance(value, str),

@@ -55,6 +55,8 @@ class Ledger(MemoryLedger):
         Checkpoint from which an interrupted run goes on with the file that is there. Charges behind it stand.
         Of a seeded run they are made again, and must come out as they stand; a private run's next charges are
         new ones behind them, after a line of kind ``resume``.
+    kept : bool
+        Whether the file stays open from commit to commit.
 
     Raises
     ------
@@ -73,14 +75,16 @@ class Ledger(MemoryLedger):
         durable: bool,
         account: AccountFile | None = None,
         since: Place | None = None,
+        kept: bool = True,
     ) -> None:
         super().__init__(budget, header.method, header.adjacency)
         self.path, self._delta, self._account, self._closed = path, header.delta, account, False
+        self._kept = kept
         header = header if account is None else replace(header, account=account.place)
         if since is None:
             line = encode(header.line())
             create(path, "ledger", line, durable=durable)
-            self._file = ChainFile(path, "ledger", durable=durable, previous=digest(line))
+            self._file = ChainFile(path, "ledger", durable=durable, previous=digest(line), kept=kept)
             self._lines = 1
             if account is not None:
                 account.begin(header)
@@ -113,11 +117,18 @@ class Ledger(MemoryLedger):
             if self._account is not None:
                 self._account.rewind(since.events)
             standing = lines[since.lines :]
-            return ChainFile(self.path, "ledger", durable=durable, previous=since.digest, standing=standing)
+            return ChainFile(
+                self.path,
+                "ledger",
+                durable=durable,
+                previous=since.digest,
+                standing=standing,
+                kept=self._kept,
+            )
         self.totals, self.events, self._lines = book.totals, len(book.events), len(lines)
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))
-        file = ChainFile(self.path, "ledger", durable=durable, previous=digest(lines[-1]))
+        file = ChainFile(self.path, "ledger", durable=durable, previous=digest(lines[-1]), kept=self._kept)
         file.append(encode({"kind": "resume", "round": since.round, "previous": file.previous}))
         self._lines += 1
         return file
@@ -172,8 +183,9 @@ class Ledger(MemoryLedger):
     def finish(self) -> None:
         """Write the end line and close."""
         total = total_line(self.totals, self._delta)
-        end = {"kind": "end", "events": self.events, "total": total, "previous": self._file.previous}
-        self._append(encode(end))
+        account = {} if self._account is None else {"account": self._account.head}
+        end = {"kind": "end", "events": self.events, "total": total, **account}
+        self._append(encode({**end, "previous": self._file.previous}))
         self.close()
 
     def close(self) -> None:
@@ -184,6 +196,7 @@ class Ledger(MemoryLedger):
         try:
             self.commit()
         finally:
+            self._file.close()
             if self._account is not None:
                 self._account.close()
 

@@ -1,7 +1,7 @@
 """An append-only file of lines that are chained by their hashes: what ledgers and accounts are written to.
 
-Lines are kept in memory until ``commit``. The file is open only while it is written, so that one process may
-keep any number of ledgers.
+Lines are kept in memory until ``commit``. Before anything is written, and so before anything is sent, the file must be
+the one that this process has written so far: of the same inode, length and last line.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from admmnet.errors import RequestError, RunError
+from admmnet.files import remedy, sync
 
 
 def digest(line: bytes) -> str:
@@ -25,13 +27,25 @@ def digest(line: bytes) -> str:
 _BEGINNING = b'{"kind":"'
 NOTHING = digest(b"")
 """What the first line follows from."""
+KEPT = 256
+"""Agents of a process whose files stay open: what keeps a process from opening more files cannot stop their ledgers."""
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Open a file for reading and writing that is no link, pipe or device; an OSError says which."""
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o666)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(0, "it is no plain file")
+    return handle
 
 
 class ChainFile:
     """Lines that go to a file, which errors call ``what``, or are found to stand there already.
 
     ``previous`` is the digest of the line before the next one. Lines ``standing`` behind it are in the file: the next
-    ones must equal them, and are not written again. Without an open ``handle`` the path is opened at every commit.
+    ones must equal them, and are not written again. Unless it is ``kept`` open, the file is opened at every commit, so
+    that one process may keep any number of ledgers.
     """
 
     def __init__(
@@ -42,16 +56,38 @@ class ChainFile:
         durable: bool,
         previous: str,
         standing: Iterable[bytes] = (),
-        handle: int | None = None,
+        kept: bool = True,
     ) -> None:
         self.path, self.what, self.previous = path, what, previous
-        self._durable, self._handle = durable, handle
+        self._durable, self._handle = durable, None if not kept else self._open()
         self._standing = deque(standing)
         self._pending = bytearray()
         self._lasts = True  # whether everything that was written is on the disk
+        handle = self._open() if self._handle is None else self._handle
+        try:
+            found = os.fstat(handle)
+            self._node, self._size = (found.st_dev, found.st_ino), found.st_size
+            self._last = os.pread(handle, _TAIL, max(0, self._size - _TAIL))
+        finally:
+            if self._handle is None:
+                os.close(handle)
 
-    def append(self, line: bytes) -> None:
-        """Add a line; ``commit`` writes it.
+    def _open(self) -> int:
+        try:
+            return open_plain(self.path, os.O_APPEND)
+        except FileNotFoundError:
+            raise self._another("is gone") from None
+        except OSError as error:
+            raise RunError(f"cannot write the {self.what} {self.path}: {remedy(error)}") from None
+
+    def _another(self, how: str) -> RunError:
+        return RunError(
+            f"the {self.what} {self.path} {how} while this run used it: nothing was sent that does not stand there; "
+            "put the right file back, or what was spent is lost to every later run"
+        )
+
+    def append(self, line: bytes) -> bool:
+        """Add a line, which ``commit`` writes; return whether it is new.
 
         Raises
         ------
@@ -64,9 +100,11 @@ class ChainFile:
                     f"the {self.what} {self.path} holds other charges than this run makes again: records, seed, "
                     "admmnet and its libraries must be those of the interrupted run; run anew"
                 )
-        else:
-            self._pending += line + b"\n"
+            self.previous = digest(line)
+            return False
+        self._pending += line + b"\n"
         self.previous = digest(line)
+        return True
 
     def commit(self) -> None:
         """Push all lines out of the process, and to the disk if durable.
@@ -74,25 +112,21 @@ class ChainFile:
         Raises
         ------
         RunError
-            If the disk refuses. What it has not taken goes to it at the next commit.
+            If the disk refuses, or the file is not what was written. What the disk has not taken goes to it at the next
+            commit.
         """
-        if not self._pending and (self._lasts or not self._durable):
-            return
-        self._lasts = False
+        handle = self._open() if self._handle is None else self._handle
         try:
-            if self._handle is not None:
-                self._push(self._handle)
-            else:
-                handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-                try:
-                    self._push(handle)
-                finally:
-                    os.close(handle)
+            self._check(handle)
+            if self._pending or (self._durable and not self._lasts):
+                self._lasts = False
+                self._push(handle)
+                self._lasts = self._durable
         except OSError as error:
-            raise RunError(
-                f"cannot write the {self.what} {self.path}: {error.strerror}; free some space and run again"
-            ) from None
-        self._lasts = self._durable
+            raise RunError(f"cannot write the {self.what} {self.path}: {remedy(error)}") from None
+        finally:
+            if self._handle is None:
+                os.close(handle)
 
     def sync(self) -> None:
         """Write everything, and wait for the disk even if not durable."""
@@ -102,11 +136,38 @@ class ChainFile:
         finally:
             self._durable = durable
 
+    def close(self) -> None:
+        """Let the file go, without a commit; once is enough."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with suppress(OSError):  # said by commit
+                os.close(handle)
+
+    def _check(self, handle: int) -> None:
+        """Whether the file that has our name is the one that we wrote, with nothing missing at its end."""
+        try:
+            there = os.stat(self.path, follow_symlinks=False)
+        except FileNotFoundError:
+            raise self._another("was deleted") from None
+        if (there.st_dev, there.st_ino) != self._node:
+            raise self._another("was replaced by another file")
+        if there.st_size != self._size:
+            raise self._another(f"was changed, from {self._size} to {there.st_size} bytes,")
+        if os.pread(handle, len(self._last), self._size - len(self._last)) != self._last:
+            raise self._another("was changed in its last line")
+
     def _push(self, handle: int) -> None:
         while self._pending:
-            del self._pending[: os.write(handle, self._pending)]
+            written = os.write(handle, self._pending)
+            self._size += written
+            self._last = (self._last + self._pending[:written])[-_TAIL:]
+            del self._pending[:written]
         if self._durable:
             os.fsync(handle)
+
+
+_TAIL = 256
+"""Bytes at the end of a file that are compared: a last line ends with the digest of what is before it."""
 
 
 def create(path: Path, what: str, line: bytes, *, durable: bool) -> None:
@@ -128,9 +189,7 @@ def create(path: Path, what: str, line: bytes, *, durable: bool) -> None:
                 if durable:
                     os.fsync(file.fileno())
             except OSError as error:
-                raise RunError(
-                    f"cannot write the {what} {path}: {error.strerror}; free some space and run again"
-                ) from None
+                raise RunError(f"cannot write the {what} {path}: {remedy(error)}") from None
         os.link(draft, path)  # never over a file that is there
     except OSError as error:
         raise RequestError(f"cannot create the {what} {path}: {error.strerror}") from None
@@ -138,7 +197,7 @@ def create(path: Path, what: str, line: bytes, *, durable: bool) -> None:
         with suppress(OSError):
             draft.unlink()
     if durable:
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
 def mend(path: Path) -> None:
@@ -174,15 +233,3 @@ def is_torn(tail: bytes) -> bool:
     except (ValueError, RecursionError):
         return True
     return False
-
-
-def sync_folder(folder: Path) -> None:
-    """Make a new file's name last."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise RunError(f"cannot write in {folder}: {error.strerror}; free some space and run again") from None

@@ -1,0 +1,57 @@
+"""The end of a run: every agent's model, and the files that are written once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.data import ENCODING
+from admmnet.running import folder as run_folder
+from admmnet.running.node import Node
+from admmnet.running.observer import Observer
+from admmnet.running.plan import Plan
+from admmnet.running.readout import TailAverage, average, gossip
+from admmnet.transport import Transport
+from admmnet.types import Matrix
+
+
+def answer(
+    plan: Plan, transport: Transport, observer: Observer, tail: TailAverage, agents: Sequence[Node], done: int
+) -> Matrix:
+    """Every agent's model: the average, its own last released vector, or what tail and gossip make of these."""
+    theta, asked, sent = observer.theta, plan.config.answer, np.zeros(len(plan.graph), dtype=np.int64)
+    living = [i for i in range(len(theta)) if i not in transport.lost]
+    if asked == "tail":
+        theta = tail.mean()
+    elif asked == "gossip":
+        theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
+        sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])
+    elif asked == "average" and plan.method.verb == "exchange":
+        found, sent = average(transport, plan.graph, agents, done)
+        theta = theta if found is None else np.tile(found, (len(theta), 1))
+    elif asked == "average" and plan.method.verb == "reduce":  # all that go on hold the same
+        theta = np.where(np.isin(np.arange(len(theta)), living)[:, None], theta, theta[living[0]])
+    if asked != "last" and plan.method.verb != "none":
+        observer.judge(theta, sent)
+    return theta
+
+
+def write_end(
+    plan: Plan,
+    observer: Observer,
+    theta: Matrix,
+    summary: Mapping[str, Any],
+    folder: Path,
+    transport: Transport,
+) -> None:
+    """Write the model, the encoding, the manifest and the summary."""
+    observer.close()
+    names = plan.data.labels if plan.data.task == "classes" else ()
+    model = run_folder.model_bytes(theta, plan.data.feature_names, names, plan.method.aggregate)
+    files = {"model.npz": model}
+    if plan.data.encoding is not None:
+        files[ENCODING] = run_folder.as_json(plan.data.encoding)
+    run_folder.finish(folder, files, summary, transport.lost)

@@ -28,7 +28,7 @@ if [ "$audits" != 0 ]; then
     ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_radius.py
 fi
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
-ADMMNET_STRANGERS=$strangers python -m pytest tests/attacks/test_strangers.py
+ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py
 [ "$soak" = 0 ] || python -m tests.benchmarks.soak "$soak"
 [ "$kills" = 0 ] && exit
 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

@@ -144,7 +144,7 @@ def test_the_slurm_job_asks_for_what_it_says() -> None:
 def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program(site.bin / "admmnet", 'for last; do :; done; mkdir -p "$last"; echo "$@" > "$last/words"')
-    program(site.bin / "python", 'echo "$ADMMNET_AUDITS $ADMMNET_PAGES $ADMMNET_KILLS: $@"')
+    program(site.bin / "python", 'echo "$ADMMNET_AUDITS $ADMMNET_PAGES $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS: $@"')
     os.environ["OUT"] = str(out)
     try:
         ended = site.run("launch/nightly.sh", "--data-dir", "there")
@@ -156,14 +156,17 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --data-dir there -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, large, shown, killed = ended.out.splitlines()
+    *times, audited, large, shown, attacked, disturbed, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
-    assert audited == f"10  : -m pytest tests/auditing {attacks}"
-    assert large.startswith("  : -m pytest tests/privacy/")
-    assert shown == " all : -m pytest tests/processes/test_documented_commands.py"
-    assert killed == "  200: -m pytest tests/processes/test_resume.py"
+    assert audited == f"10    : -m pytest tests/auditing {attacks}"
+    assert large.startswith("    : -m pytest tests/privacy/")
+    assert shown == " all   : -m pytest tests/processes/test_documented_commands.py"
+    outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))
+    assert attacked == f"  10000 all : -m pytest {outside}"
+    assert disturbed == "    : -m tests.benchmarks.soak 30"
+    assert killed == "    200: -m pytest tests/processes/test_resume.py"
     assert again.code == 2
     assert "is there already" in again.err
 

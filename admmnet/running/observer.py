@@ -17,7 +17,7 @@ from admmnet.methods.aggregate import mean_of
 from admmnet.running.folder import MetricsFile
 from admmnet.running.node import Node
 from admmnet.solvers.losses import Loss
-from admmnet.transport import Transport, is_writer
+from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
 Summed = tuple[Tree | None, int]
@@ -70,7 +70,7 @@ class Observer:
         if faults is not None and faults.delays is not None:
             self.clock = VirtualClock(faults, self.theta[0].nbytes)
             releases = np.array([[node.agent.releases] for node in nodes], dtype=float)
-            self._releases = transport.collect(releases)[:, 0]
+            self._releases = edge.collect(transport, releases)[:, 0]
         self._file = self._metrics(start) if is_writer(transport) else None
 
     def _metrics(self, start: int) -> MetricsFile:
@@ -90,7 +90,7 @@ class Observer:
 
     def _kept(self, mine: Matrix, before: Matrix) -> Matrix:
         """Rows of all agents; a lost agent keeps the ones it had."""
-        rows = self._transport.collect(mine)
+        rows = edge.collect(self._transport, mine)
         for i in self._transport.lost:
             rows[i] = before[i]
         return rows

@@ -13,7 +13,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.graph.tree import spanning_tree
 from admmnet.solvers.radius import MOST, clip
-from admmnet.transport import Transport
+from admmnet.transport import Transport, edge
 from admmnet.transport.edge import exchange
 from admmnet.types import Integers, Matrix, Vector
 
@@ -127,7 +127,7 @@ def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> 
             i: vector + sum(_weight(graph, i, j) * (inbox[i][j] - vector) for j in sorted(inbox[i]))
             for i, vector in own.items()
         }
-    return transport.collect(np.stack([own[i] for i in transport.agents])), steps
+    return edge.collect(transport, np.stack([own[i] for i in transport.agents])), steps
 
 
 def _weight(graph: nx.Graph, i: int, j: int) -> float:

@@ -132,8 +132,11 @@ class Transport(Protocol):
             If an agent's vector has another length, and one loss ends all.
         """
 
-    def reject(self, agent: int, fault: str) -> None:
-        """Do without an agent from now on, because of what it sent; a RunError where one loss ends all."""
+    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
+        """Do without an agent from now on, because of what it sent; a RunError where one loss ends all.
+
+        ``everywhere``: every process has got the same from it, and rejects it, too.
+        """
 
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.

@@ -1,4 +1,4 @@
-"""What neighbours say, checked where it comes in: of the run's length, finite, within the bound of all messages."""
+"""What others say, checked where it comes in: of the run's length, finite, within the bound of all messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from admmnet.solvers.radius import MOST
 from admmnet.transport import Inbox, Outgoing, Transport, Words
 
 if TYPE_CHECKING:
-    from admmnet.types import Vector
+    from admmnet.types import Matrix, Vector
 
 
 def exchange(
@@ -24,6 +24,19 @@ def exchange(
                 del vectors[j]
                 transport.reject(j, f"agent {agent}: neighbour {j} sent {fault}")
     return inbox
+
+
+def collect(transport: Transport, rows: Matrix) -> Matrix:
+    """Collect the rows of all agents; who sends no numbers where this process has some is rejected by everybody.
+
+    Rows of lost agents are nan.
+    """
+    everything, known = transport.collect(rows), np.isfinite(rows).all(axis=0)
+    for i in set(range(len(everything))) - set(transport.agents) - transport.lost.keys():
+        if (fault := fault_of(everything[i, known], int(known.sum()))) is not None:
+            everything[i] = np.nan
+            transport.reject(i, f"among its figures it sent {fault}", everywhere=True)
+    return everything
 
 
 def fault_of(vector: Vector, width: int) -> str | None:

@@ -144,6 +144,6 @@ class Hosting:
             self._last_sweep = Sweep.of(tree, self.layout.owners, self.world.rank)
         return self._last_sweep
 
-    def reject(self, agent: int, fault: str) -> None:
+    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
         """See ``Transport.reject``: one loss ends all."""
         raise RunError(fault)

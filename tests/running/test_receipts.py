@@ -47,7 +47,7 @@ class Bench:
     def __init__(self, agent: int) -> None:
         self.agents, self.lost, self.faults, self.inbox = (agent,), dict[int, int](), list[str](), Inbox()
 
-    def reject(self, agent: int, fault: str) -> None:
+    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
         self.lost[agent] = 0
         self.faults.append(fault)
 

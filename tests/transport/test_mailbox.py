@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from admmnet.transport.zmq import mailbox as rules
 from admmnet.transport.zmq.mailbox import Mailbox, Verdict
 from admmnet.transport.zmq.wire import Frame, Kind, payload_of
 
@@ -220,12 +219,13 @@ def test_frames_without_a_number() -> None:
     assert one.say(Kind.VECTOR, sequence=0) is Verdict.REFUSED  # a vector has its place
 
 
-def test_one_sender_fills_no_more_than_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "MOST", 3)
+def test_one_sender_fills_no_more_than_its_part() -> None:
     mailbox, one, two_ = two()
+    mailbox.room = 3000
     mailbox.begin(ROUNDS, 0)
-    verdicts = [one.say(Kind.VECTOR, 0, origin=agent) for agent in range(5)]
-    assert verdicts == [Verdict.NOW] * 3 + [Verdict.REFUSED] * 2
+    verdicts = [one.say(Kind.VECTOR, 0, origin=agent) for agent in range(7)]
+    assert verdicts == [Verdict.NOW] * 5 + [Verdict.FULL] * 2  # a frame costs more than its numbers
+    assert one.say(Kind.UP, 0, payload=bytes(2400)) is Verdict.FULL
     assert two_.say(Kind.VECTOR, 0) is Verdict.NOW
     mailbox.finish(ROUNDS, 0)
     assert one.say(Kind.VECTOR, 1) is Verdict.EARLY

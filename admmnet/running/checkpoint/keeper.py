@@ -44,7 +44,7 @@ from admmnet.running.checkpoint.state import (
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.settings import settings_in
-from admmnet.transport import Transport
+from admmnet.transport import Transport, edge
 from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
@@ -123,7 +123,7 @@ class Keeper:
         tail.count = int(self._network["count"])
         if tail.count:
             rows = [self._states[f"agent {i}"]["tail"] for i in self._transport.agents]
-            tail.sum = self._transport.collect(np.stack(rows))
+            tail.sum = edge.collect(self._transport, np.stack(rows))
         self._states = {}
 
     def restore_clock(self, clock: VirtualClock | None) -> None:

@@ -39,6 +39,12 @@ class Link:
     """When the neighbour last told that it waits for somebody else."""
     gap: bool = False
     """Whether frames are missing that it was asked to send again."""
+    unconfirmed: int = 0
+    """Bytes of the numbered frames that the neighbour may not have."""
+    answered_at: float = 0.0
+    """When frames were last sent again because it asked for them."""
+    idle: int = 0
+    """Frames of its that brought nothing, less those that are forgotten."""
     garbled: int = 0
     """Unreadable frames that came under the neighbour's key."""
     farewell: bool = False
@@ -56,7 +62,7 @@ class Link:
     def acknowledge(self, sequence: int) -> None:
         """Drop what the neighbour has."""
         while self.log and self.log[0][0] <= sequence:
-            self.log.popleft()
+            self.unconfirmed -= len(self.log.popleft()[1])
 
 
 def fresh_nonce() -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from admmnet.transport.zmq.wire import Frame, Kind
+from admmnet.transport.zmq.wire import LIMIT, Frame, Kind
 from admmnet.transport.zmq.words import SIGNED
 
-MOST = 50_000
-"""Frames of one sender that may wait here."""
+ROOM = 2 * LIMIT
+"""Bytes of one sender's frames that may wait here, beside what frames as large as this process's own would need."""
+_FRAME = 2**9  # bytes that a frame needs besides its payload
 
 Topic = tuple[str, int]
 """What turns are counted of: ("round", "up", "down" or "collect", channel), or ("gather", 0)."""
@@ -39,7 +40,8 @@ class Verdict(StrEnum):
     DUPLICATE = "duplicate"  # came already: dropped
     GAP = "gap"  # frames before it are missing: dropped, and asked for again
     FOREIGN = "foreign"  # of another session, of no neighbour, or under another process's name: dropped
-    REFUSED = "refused"  # unreadable, or too many: dropped
+    REFUSED = "refused"  # unreadable: dropped
+    FULL = "full"  # more than may wait here: dropped
     AHEAD = "ahead"  # of a turn at which nobody can be yet: dropped
     FORGED = "forged"  # not signed by its origin: dropped
     TWICE = "twice"  # signed by its origin, which has said something else in this turn
@@ -60,7 +62,7 @@ class Mailbox:
     ``identities`` maps the process of every neighbour to the public key that its frames come under, None where
     links have no keys. ``counts`` has the frames that were not simply wanted, by what became of them, ``received``
     how far every neighbour's numbered frames have come. ``genuine`` says of a frame of a kind that travels whether its
-    origin has signed it.
+    origin has signed it, ``room`` how many bytes of one neighbour's may wait here.
     """
 
     def __init__(
@@ -73,7 +75,8 @@ class Mailbox:
         self._first: dict[Topic, int] = {}  # the oldest turn of a topic that is not over
         self._begun: dict[Topic, int] = {}
         self._boxes: dict[tuple[Topic, int], Box] = {}
-        # number of frames kept of every topic and sender, by turn
+        self.room = ROOM
+        # bytes kept of every topic and sender, by turn
         self._turns: dict[tuple[Topic, int], dict[int, int]] = {}
         self._kept = dict.fromkeys(identities, 0)
 
@@ -128,16 +131,16 @@ class Mailbox:
             return Verdict.KNOWN if travels else Verdict.LATE
         if turn > self.last(topic) + travels:  # one more, if who passes it on has begun what is next here
             return Verdict.AHEAD
-        if self._kept[peer] >= MOST:
-            return Verdict.REFUSED
+        size = _FRAME + len(frame.payload) + len(frame.words)
+        if self._kept[peer] + size > self.room:
+            return Verdict.FULL
         if travels and not self._genuine(frame):
             return Verdict.FORGED
+        # a known one is of an earlier attempt at the same sum
         self._boxes.setdefault((topic, turn), {})[key] = frame
-        if known is not None:  # of a later attempt at the same sum
-            return Verdict.EARLY if self._begun.get(topic) != turn else Verdict.NOW
         turns = self._turns.setdefault((topic, peer), {})
-        turns[turn] = turns.get(turn, 0) + 1
-        self._kept[peer] += 1
+        turns[turn] = turns.get(turn, 0) + size
+        self._kept[peer] += size
         return Verdict.NOW if self._begun.get(topic) == turn else Verdict.EARLY
 
     def last(self, topic: Topic) -> int:

@@ -177,7 +177,12 @@ class Membership(Start):
             if set(value["for"]) - {self.rank} - self.lost.keys():
                 link.waiting_at = time.monotonic()
         elif frame.kind is Kind.AGAIN:
-            self.resend(peer, frame.acknowledged)
+            now = time.monotonic()
+            if (
+                now > link.answered_at + 0.5 * self.deadlines.pulse
+            ):  # else each word would cost this process many
+                link.answered_at = now
+                self.resend(peer, frame.acknowledged)
         elif frame.kind is Kind.OBITUARY:
             self._heard(frame, value)
         elif frame.kind is Kind.ABORT:

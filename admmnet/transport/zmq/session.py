@@ -17,13 +17,15 @@ from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
-from admmnet.transport.zmq.mailbox import Mailbox, Verdict
+from admmnet.transport.zmq.mailbox import ROOM, Mailbox, Verdict, topic_of
 from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
 from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
 from admmnet.transport.zmq.words import Words
 
 BURST = 1000
 """Frames that are taken in before lines and clock are looked at."""
+IDLE, FORGIVEN = 10_000, 100
+"""Frames of a neighbour that bring nothing until it counts as lost, and how many are forgotten each pulse."""
 PATIENCE = 8
 """Unreadable frames under one neighbour's key before it counts as lost."""
 _PARSED = (Kind.HELLO, Kind.WAITING, Kind.OBITUARY, Kind.ABORT)
@@ -69,7 +71,9 @@ class Session(ABC):
         plain = json.loads(json.dumps(dict(settings)))
         self.nonce = fresh_nonce()
         self._greeting = Greeting(self.nonce, "", False, facts(network), plain)
-        self._next_look = 0.0
+        self._next_look, self._relieved, self._widest = 0.0, 0.0, 0
+        # an honest one sends an excuse each pulse, and all may be read at once
+        self._idle = IDLE + int(2 * deadlines.round / deadlines.pulse)
         self.sockets = Sockets(own, self.peers, keys, deadlines, parent)
 
     @abstractmethod
@@ -99,10 +103,16 @@ class Session(ABC):
         number = link.sent if numbered else 0
         received = self.mailbox.received[peer]
         data = encode(Frame(kind, link.id, self.rank, sequence=number, acknowledged=received, **fields))
+        if len(data) > self._widest:  # others may send as much, and pass on as much of everybody
+            self._widest = len(data)
+            self.mailbox.room = ROOM + 4 * len(self.names) * len(data)
         if numbered:
             link.log.append((number, data))
+            link.unconfirmed += len(data)
         if link.up:
             self.sockets.send(peer, data)
+        if link.unconfirmed > self.mailbox.room:
+            self.lose(peer, f"it takes part, but has not confirmed {link.unconfirmed} bytes that it was sent")
 
     def spread(self, kind: Kind, *, besides: int | None = None, **fields: Any) -> None:
         """Send a frame to all neighbours, or all but one."""
@@ -144,6 +154,10 @@ class Session(ABC):
 
     def take(self, seconds: float) -> None:
         """Take what has arrived; if nothing has, wait until something does or the time is over."""
+        if time.monotonic() >= self._relieved + self.deadlines.pulse:
+            self._relieved = time.monotonic()
+            for link in self.links.values():
+                link.idle = max(0, link.idle - FORGIVEN)
         for _ in range(BURST):
             arrived = self.sockets.receive()
             if arrived is None:
@@ -166,31 +180,43 @@ class Session(ABC):
             if link.up:
                 link.up, link.down_since = False, time.monotonic()
         elif line is Line.FLOODS:
-            self.lose(peer, str(line))
+            self._cut(peer, str(line))
         else:
             link.fault = str(line)
 
     def _arrive(self, data: bytes, identity: str | None) -> None:
+        brought = False
         try:
             frame = decode(data)
             value = content(frame) if frame.kind in _PARSED else None
             if frame.kind is Kind.HELLO:
                 self._greeted(frame, Greeting.read(value), identity)
             else:
-                self._judge(frame, value, identity)
+                brought = self._judge(frame, value, identity)
         except BadFrame as bad:
             self._garbled(identity, bad.reason)
         except RecursionError:  # brackets in brackets
             self._garbled(identity, "payload")
+        peer = None if brought or identity is None else self._by_key.get(identity)
+        if peer is not None and peer not in self._closed:
+            self.links[peer].idle += 1
+            if self.links[peer].idle == self._idle:
+                self._cut(peer, f"it floods this process: {self._idle} frames in short time brought nothing")
+
+    def _cut(self, peer: int, reason: str) -> None:
+        """Accuse a neighbour that floods, and hear no more of it."""
+        self.sockets.ban(peer)
+        self.lose(peer, reason)
 
     def _genuine(self, frame: Frame) -> bool:
         """Whether a frame's origin has said it: it has signed that, or it ends, and the link is its own."""
         return (frame.kind is Kind.ABORT and frame.origin == frame.sender) or self.words.genuine(frame)
 
-    def _judge(self, frame: Frame, value: Any, identity: str | None) -> None:
+    def _judge(self, frame: Frame, value: Any, identity: str | None) -> bool:
+        """Act upon a frame; whether it brought what belongs to a turn."""
         verdict, peer = self.mailbox.judge(frame, identity), frame.sender
         if verdict in (Verdict.FOREIGN, Verdict.REFUSED):
-            return
+            return False
         link = self.links[peer]
         link.acknowledge(min(frame.acknowledged, link.sent))
         if frame.kind is Kind.WAITING:
@@ -212,10 +238,13 @@ class Session(ABC):
                 peer,
                 f"it sent as words of {whose} what {whose} has not signed for this run ({frame.kind.name})",
             )
+        elif verdict is Verdict.FULL:
+            self._cut(peer, f"it sent more than {self.mailbox.room} bytes that nobody can need yet")
         elif verdict is Verdict.AHEAD:
             self.lose(
                 peer, f"it sent a frame of turn {frame.round}, at which nobody can be yet ({frame.kind.name})"
             )
+        return verdict in (Verdict.NOW, Verdict.EARLY, Verdict.KNOWN) and topic_of(frame) is not None
 
     def _sent(self, peer: int, value: Any) -> int:
         """How many frames a neighbour that waits has sent; BadFrame if it does not wait for other processes."""

@@ -145,11 +145,11 @@ class ZmqTransport(Hosting):
         self._member.due = round + 1
         return total
 
-    def reject(self, agent: int, fault: str) -> None:
-        """See ``Transport.reject``: a neighbour's process is lost, and ``on_loss`` decides what that means."""
+    def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
+        """See ``Transport.reject``: a process is accused, or lost; ``on_loss`` decides what that means."""
         if self._owner[agent] == self.world.rank:
             raise RunError(fault)
-        self._member.lose(self._owner[agent], fault)
+        (self._member.disown if everywhere else self._member.lose)(self._owner[agent], fault)
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""

@@ -1,0 +1,130 @@
+"""One of four agents lies: the others go on without it, or as if nothing had been said, or end and name it.
+
+`ADMMNET_LIES=all` tells all lies (launch/nightly.sh), else one of each kind. `ADMMNET_TRIED=FILE` appends what became
+of them, for docs/tried.md (tests/benchmarks/tried_page.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.lies import LIES
+from tests.attacks.stage import HONEST, Left, perform
+
+pytestmark = pytest.mark.processes
+
+FEW = (
+    *(
+        "abort 0",
+        "abort text",
+        "accuse 1",
+        "accuse as 3",
+        "share as 2",
+        "rows as 2",
+        "rows nan",
+        "vector nan",
+    ),
+    *("vector twice", "hang nobody", "hello junk", "again", "sum short", "count huge"),
+)
+TOLD = list(LIES) if os.environ.get("ADMMNET_LIES") == "all" else FEW
+REFUSED = {name for name in LIES if name.startswith("count")} | {"share junk"}
+"""Lies before the first round: the others refuse to begin, and name the liar."""
+TO_ONE = {name for name in LIES if name.startswith(("sum ", "total "))}
+"""Lies that one neighbour alone hears, which has no majority then, and may have to leave."""
+UNHEARD = {
+    *(
+        "accuse 1",
+        "accuse 2",
+        "accuse both",
+        "accuse nobody",
+        "accuse negative",
+        "accuse itself",
+        "accuse late",
+    ),
+    *("accuse text", "acknowledge", "bye", "hello"),
+}
+"""Lies that change nothing: the model is that of a run without them."""
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Model of the same run without a lie."""
+    left = perform(tmp_path_factory.mktemp("honest"))
+    assert [agent.code for agent in left] == [0] * 4, left
+    return left[1].model
+
+
+def is_clean(agent: Left) -> None:
+    """Whatever was said: a clear exit code, printable words, no internal error, a summary where it is 0."""
+    assert agent.code in (0, 2, 3, 4), agent
+    said = agent.out + agent.err
+    assert all(line.isprintable() for line in said.splitlines()), agent
+    assert "internal error" not in said, agent
+    assert "Traceback" not in said, agent
+    assert not [line for line in said.splitlines() if line.startswith("admmnet: the run finished")], agent
+    assert agent.summary.exists() == (agent.code == 0), agent
+    assert not agent.folder.exists() or agent.verified() == "", agent
+    # nobody but the liar is blamed, and nobody speaks for another
+    assert not re.search(
+        r"agent [123] (is|was) lost|agent [123] has ended|gave up this process", agent.err
+    ), agent
+    if agent.code:
+        assert re.search(r"agents? 0\b", agent.err), agent
+
+
+def lost_at(agent: Left) -> dict[int, int]:
+    rows = json.loads(agent.summary.read_text())["per_agent"]
+    return {row["agent"]: row["lost_at"] for row in rows if row.get("lost_at") is not None}
+
+
+def note(name: str, on_loss: str, left: list[Left], honest: dict[str, bytes]) -> None:
+    if "ADMMNET_TRIED" not in os.environ:
+        return
+    others = [left[i] for i in HONEST]
+    rounds = sorted({round for agent in others if agent.code == 0 for round in lost_at(agent).values()})
+    row = {
+        "name": name,
+        "what": LIES[name].what,
+        "on_loss": on_loss,
+        "codes": [agent.code for agent in others],
+        "lost": rounds,
+        "same": all(agent.code == 0 and agent.model == honest for agent in others),
+        "said": next(
+            (line for agent in others for line in agent.err.splitlines() if line.startswith("admmnet:")), ""
+        ),
+    }
+    with Path(os.environ["ADMMNET_TRIED"]).open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_others_go_on(name: str, honest: dict[str, bytes], tmp_path: Path) -> None:
+    left = perform(tmp_path, name, **LIES[name].settings)
+    note(name, "continue", left, honest)
+    for i in HONEST:
+        is_clean(left[i])
+        if name in REFUSED:
+            assert left[i].code in (2, 3), left[i]
+            continue
+        if name in TO_ONE and left[i].code == 3:
+            continue
+        assert left[i].code == 0, left[i]
+        assert lost_at(left[i]).keys() <= {0}, left[i]
+        if name in UNHEARD:
+            assert left[i].model == honest
+
+
+@pytest.mark.parametrize(
+    "name", ["abort 0", "accuse 1", "vector nan", "rows short", "hang nobody", "abort text"]
+)
+def test_under_stop_all_end_and_name_it(name: str, honest: dict[str, bytes], tmp_path: Path) -> None:
+    left = perform(tmp_path, name, on_loss="stop")
+    note(name, "stop", left, honest)
+    for i in HONEST:
+        is_clean(left[i])
+        assert left[i].code == 3

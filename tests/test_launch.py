@@ -144,7 +144,10 @@ def test_the_slurm_job_asks_for_what_it_says() -> None:
 def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Path) -> None:
     out = tmp_path / "out"
     program(site.bin / "admmnet", 'for last; do :; done; mkdir -p "$last"; echo "$@" > "$last/words"')
-    program(site.bin / "python", 'echo "$ADMMNET_AUDITS $ADMMNET_PAGES $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS: $@"')
+    program(
+        site.bin / "python",
+        'echo "$ADMMNET_AUDITS $ADMMNET_PAGES $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS: $@"',
+    )
     os.environ["OUT"] = str(out)
     try:
         ended = site.run("launch/nightly.sh", "--data-dir", "there")

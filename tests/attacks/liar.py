@@ -26,6 +26,7 @@ class Liar:
 
     def __init__(self, member: Session) -> None:
         self.member, self.round = member, -1
+        self.said: set[tuple[int, Kind, int, int]] = set()
 
     def word(
         self,

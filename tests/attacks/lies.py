@@ -51,6 +51,9 @@ def into(kind: Kind, content: Callable[[int, bytes], bytes], since: int = WHEN) 
     def change(me: Liar, peer: int, sent: Kind, fields: Fields) -> Fields | None:
         if sent is not kind or fields.get("origin") != 0 or me.round < since:
             return fields
+        if (place := (peer, kind, fields["channel"], fields["round"])) in me.said:  # come back by another way
+            return None
+        me.said.add(place)
         payload = content(peer, fields["payload"])
         if kind in (Kind.SHARE, Kind.ROWS):
             fields = fields | {"words": me.signature(kind, fields["channel"], fields["round"], payload)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from admmnet.transport.hosts.network import (
     check_address,
     is_loopback,
     make_network,
+    numbers_of,
     read_network,
     write_network,
 )
@@ -304,3 +306,24 @@ def test_wrong_key_files(tmp_path: Path) -> None:
             read_secrets(tmp_path / "cut", 3)
         assert curve[1:-10] not in str(caught.value)
         assert signing[1:-10] not in str(caught.value)
+
+
+def test_connections_come_from_the_neighbours_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolved(
+        host: str, port: None, *, family: int, type: int
+    ) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+        known = {"10.0.0.7": ["10.0.0.7"], "node-a": ["10.0.0.8", "10.0.0.9"], "::1": ["::1"]}
+        if host not in known or (":" in host) != (family == socket.AF_INET6):
+            raise socket.gaierror
+        return [(family, type, 6, "", (number, 0)) for number in known[host]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    own, number, name = (
+        Peer(i, f"tcp://{host}:1") for i, host in enumerate(("10.0.0.1", "10.0.0.7", "node-a"))
+    )
+    assert numbers_of(own, [number, name]) == ["10.0.0.7", "10.0.0.8", "10.0.0.9"]
+    # one that is not known, and all may come
+    assert numbers_of(own, [number, Peer(3, "tcp://nowhere:1")]) == []
+    assert numbers_of(own, [number, Peer(3, "tcp://[::1]:1")]) == []
+    assert numbers_of(Peer(0, "tcp://[::2]:1"), [Peer(3, "tcp://[::1]:1")]) == ["::1"]
+    assert numbers_of(Peer(0, "ipc:///a"), [Peer(3, "ipc:///b")]) == []

@@ -119,6 +119,8 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
         stopped = "" if entry["refused_at"] is None else f" (refused at {entry['refused_at']})"
         if entry["lost_at"] is not None:
             stopped = f" (lost at {entry['lost_at']})"
+        elif str(entry["agent"]) in summary.get("far_from_others", {}):
+            stopped += " (far off)"
         elif entry["agent"] in parts and not stopped:
             stopped = f" ({parts[entry['agent']]})"
         grid.add_row(

@@ -10,12 +10,16 @@ from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.methods.settings import trimmed_of
 from admmnet.types import Matrix, Vector
 
 Rule: TypeAlias = Callable[[Matrix], Vector]
 """What stands for the sum of the rows of a matrix, shape (k, d) to (d,)."""
+
+JUDGED = 4
+"""Fewest vectors of which one can stand far from the others."""
 
 
 def added(rows: Matrix) -> Vector:
@@ -24,14 +28,14 @@ def added(rows: Matrix) -> Vector:
 
 
 def rule_of(aggregate: str) -> Rule:
-    """Rule of a name: ``mean``, ``median`` or ``trimmed:B``.
+    """Rule of a name: ``mean``, ``median``, ``trimmed:B``, or ``screened``, the sum of what is left.
 
     Raises
     ------
     RequestError
         If there is no such rule.
     """
-    if aggregate == "mean":
+    if aggregate in ("mean", "screened"):
         return added
     return partial(_middle, trimmed=trimmed_of(aggregate))
 
@@ -49,4 +53,33 @@ def _middle(rows: Matrix, trimmed: int | None) -> Vector:
 def mean_of(rows: Matrix, aggregate: str = "mean") -> Vector:
     """Mean of the rows by a rule, shape (d,); of equal ones bit for bit what they are."""
     first: Vector = rows[0]
-    return first.copy() if (rows == first).all() else np.asarray(rule_of(aggregate)(rows) / len(rows))
+    if (rows == first).all():
+        return first.copy()
+    if aggregate == "screened":
+        rows = rows[~stands_far(rows)]
+    return np.asarray(rule_of(aggregate)(rows) / len(rows))
+
+
+def standing(rows: Matrix) -> Vector:
+    """Distance of each row from the middle over what is usual among them, eq. (100), shape (k,).
+
+    Rows of zeros have said nothing: they are not judged, and stand at 0, as all do where less than ``JUDGED`` speak.
+    """
+    found, speak = np.zeros(len(rows)), rows.any(axis=1)
+    if speak.sum() < JUDGED:
+        return found
+    away = rows[speak] - np.median(rows[speak], axis=0)
+    usual = 1.4826 * float(np.linalg.norm(np.median(np.abs(away), axis=0)))
+    distance = np.linalg.norm(away, axis=1)
+    found[speak] = np.divide(distance, usual, out=np.where(distance > 0.0, np.inf, 0.0), where=usual > 0.0)
+    return found
+
+
+def stands_far(rows: Matrix) -> NDArray[np.bool_]:
+    """Rows that stand further from the middle than members do who err by noise alone."""
+    return standing(rows) > far(rows.shape[1])
+
+
+def far(width: int) -> float:
+    """Standing from which on a vector of so many coordinates is far from the others, eq. (100)."""
+    return 1.6 + 42.0 / width

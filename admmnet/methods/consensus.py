@@ -17,7 +17,7 @@ import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Released
-from admmnet.methods.aggregate import Rule, added, rule_of
+from admmnet.methods.aggregate import JUDGED, Rule, added, rule_of, stands_far
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings, trimmed_of
@@ -208,11 +208,12 @@ class ConsensusMethod(Method):
         if self.aggregate == "mean":
             return ()
         graph = self.facts.graph
-        open_ = [i for i in sorted(graph) if graph.degree(i) < 3]
-        unsafe = f"; {len(open_)} agents have less than 3 neighbours, of which one can move them at will"
+        few = sum(graph.degree(i) < JUDGED - 1 for i in graph)
+        unsafe = f"; {few} agents have less than 3 neighbours, of which one can move them at will"
+        sums = "duals no longer sum to zero, so the agents end near, not at, the optimum of all, and "
         return (
-            f"aggregate = {self.aggregate}: duals no longer sum to zero, so the agents end near, not at, the optimum "
-            f"of all, and each keeps a model of its own{unsafe if open_ else ''} (docs/robust.md)",
+            f"aggregate = {self.aggregate}: {sums if self.aggregate != 'screened' else ''}each agent keeps a model of "
+            f"its own{unsafe if few else ''} (docs/robust.md)",
         )
 
     def wanted_convexity(self, agent: int) -> float:
@@ -248,12 +249,30 @@ class ConsensusMethod(Method):
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Eqs. (4) and (36)."""
+        if self.aggregate == "screened":
+            inbox = screened(agent, own, inbox)
         agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact, self.together)
 
     def model(self, agent: Agent) -> Vector:
         """Last broadcast."""
         found: Vector = agent.state.theta
         return found
+
+
+def screened(agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> dict[int, Vector]:
+    """What neighbours said, with the agent's own vector in place of those that stand far from the others, eq. (100).
+
+    The own vector is what an absent edge has, too: in (35) it counts as the agent itself, and in (4) as no difference.
+    """
+    state: ConsensusState = agent.state
+    here = state.theta if own is None else own
+    around = [inbox.get(j, state.heard[row]) for row, j in enumerate(agent.neighbours)]
+    apart = stands_far(np.array([*around, here]))
+    return {
+        j: here.copy() if apart[row] and j in inbox else around[row]
+        for row, j in enumerate(agent.neighbours)
+        if j in inbox
+    }
 
 
 def vector_of(answer: object) -> Vector | None:

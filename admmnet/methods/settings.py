@@ -163,9 +163,10 @@ class ConsensusSettings(MethodSettings):
     aggregate: str = setting(
         "mean",
         "algorithm",
-        "what an agent takes from its neighbours: their mean, or the median or trimmed mean of each coordinate, which "
-        "a few wrong vectors move little; duals then do not sum to zero, and the answer is each agent's own vector",
-        metavar="mean|median|trimmed:B",
+        "what an agent takes from its neighbours: their mean; the mean without those that stand far from the others; "
+        "or the median or trimmed mean of each coordinate, with which duals do not sum to zero. Unless it is mean, the "
+        "answer is each agent's own vector",
+        metavar="mean|screened|median|trimmed:B",
         chosen=True,
         tunable=True,
     )
@@ -197,19 +198,19 @@ class NoisySettings(ConsensusSettings):
 
 
 def trimmed_of(aggregate: str) -> int | None:
-    """B of ``trimmed:B``, 0 of the mean; None of the median, which leaves out all but the middle.
+    """B of ``trimmed:B``, 0 of means, None of the median, which leaves out all but the middle.
 
     Raises
     ------
     RequestError
         If it is no such name.
     """
-    if aggregate in ("mean", "median"):
-        return 0 if aggregate == "mean" else None
+    if aggregate in ("mean", "median", "screened"):
+        return None if aggregate == "median" else 0
     found = re.fullmatch(r"trimmed:([1-9][0-9]{0,5})", aggregate)
     if found is None:
         raise RequestError(
-            f"aggregate = {aggregate!r} is not allowed: it must be mean, median or trimmed:B, where B of at least 1 is "
-            "how many values are left out at each end"
+            f"aggregate = {aggregate!r} is not allowed: it must be mean, median, screened or trimmed:B, where B of "
+            "at least 1 is how many values are left out at each end"
         )
     return int(found[1])

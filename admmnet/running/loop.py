@@ -175,7 +175,7 @@ def _run(
                 break
             done = round + 1
             if plan.method.measured(round):
-                error, shown = observer.observe(round, rounds.summed), done
+                error, shown = observer.observe(round, rounds.summed, rounds.heard), done
                 tail.add(round, observer.theta)
             if receipts is not None and keeper.due(done):
                 receipts.settle(durable=True)
@@ -185,7 +185,7 @@ def _run(
         if not done:
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
-            observer.observe(done - 1, rounds.summed)
+            observer.observe(done - 1, rounds.summed, rounds.heard)
         if receipts is not None:
             receipts.settle(durable=not plan.config.simulation)
         for agent in agents:

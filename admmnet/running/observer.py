@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from admmnet.faults.clock import VirtualClock
 from admmnet.faults.model import FaultModel
 from admmnet.graph.tree import Tree
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.methods.aggregate import mean_of
+from admmnet.methods.aggregate import far, mean_of, standing
 from admmnet.running.folder import MetricsFile
 from admmnet.running.node import Node
 from admmnet.solvers.losses import Loss
@@ -64,6 +65,7 @@ class Observer:
         self._place = {node.id: place for place, node in enumerate(nodes)}
         theta = np.stack([node.theta for node in nodes])
         self.theta = self._kept(theta, np.zeros((len(data.counts), theta.shape[1])))
+        self._said = dict(enumerate(self.theta))
         self._all = np.full((len(self.theta), 8), np.nan)
         self.rows, self.network = self._all[:, :6], np.empty(6)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
@@ -95,12 +97,16 @@ class Observer:
             rows[i] = before[i]
         return rows
 
-    def observe(self, round: int, summed: Summed = (None, 0)) -> float:
+    def observe(
+        self, round: int, summed: Summed = (None, 0), heard: Mapping[int, Vector] = MappingProxyType({})
+    ) -> float:
         """Measure and record a round; return the test error of the consensus.
 
-        ``summed`` has the tree of the round's sum, None for none, and how many numbers its vectors have.
+        ``summed`` has the tree of the round's sum, None for none, and how many numbers its vectors have. ``heard``
+        has what agents of this process were sent, whatever the senders say of it elsewhere.
         """
         self.theta = self._kept(np.stack([node.theta for node in self._nodes]), self.theta)
+        self._said = {**dict(enumerate(self.theta)), **heard}
         living = next(i for i in range(len(self.theta)) if i not in self._transport.lost)
         consensus = self.theta[living].copy() if self._shared else self._consensus(self.theta)
         error = float(test_errors(self._data, consensus[None])[0])
@@ -131,6 +137,16 @@ class Observer:
         if self._file is not None:
             self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), times)
         return float(self.network[0])
+
+    def far(self) -> dict[int, float]:
+        """Agents whose vectors stood far from all others in the last round, and how far, eq. (100)."""
+        if self._shared:
+            return {}
+        silent = [i for i in self._said if self.rows[i, 1] == 0 or i in self._transport.lost]
+        theta = np.stack([self._said[i] for i in range(len(self.theta))])
+        theta[silent] = 0.0  # who never spoke has released nothing
+        found = standing(theta)
+        return {int(i): min(float(found[i]), 1e300) for i in np.flatnonzero(found > far(theta.shape[1]))}
 
     def _losses(self, block: Sequence[Node], theta: Matrix) -> Vector:
         """Every agent's mean loss over its records at its row of theta, shape (B, d): in simulations alone."""

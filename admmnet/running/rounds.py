@@ -19,6 +19,7 @@ from admmnet.transport.edge import exchange
 if TYPE_CHECKING:
     from admmnet.methods.base import Method
     from admmnet.running.receipts import Receipts
+    from admmnet.types import Vector
 
 
 class Rounds:
@@ -30,6 +31,8 @@ class Rounds:
         Wall time in proposals, ``solve``, and in between, ``exchange``.
     summed : tuple of (Tree or None, int)
         Tree of the last sum, None for none, and how many numbers its vectors have.
+    heard : dict of int to ndarray
+        What agents of this process heard from others in the last round.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Rounds:
         self._receipts = receipts
         self._trees = RoundTrees(graph, faults)
         self.summed: tuple[Tree | None, int] = (None, 0)
+        self.heard: dict[int, Vector] = {}
         self.seconds = {"solve": 0.0, "exchange": 0.0}
 
     def run(self, round: int) -> bool:
@@ -85,6 +89,7 @@ class Rounds:
             inbox = exchange(transport, outgoing, round, self._method.size, words)
             if self._receipts is not None:
                 self._receipts.take(round, inbox)
+            self.heard = {j: vector for vectors in inbox.values() for j, vector in vectors.items()}
             for node in agents:
                 node.absorb(inbox[node.id])
         self.seconds["solve"] += solved - begin

@@ -97,6 +97,7 @@ def summarise(
     privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
     further = further_figures(data, mean_of(observer.theta, method.aggregate))
+    apart = observer.far()
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -126,6 +127,7 @@ def summarise(
         },
         "references": references(data, pooled),
         **({"train_loss": finite(float(observer.network[3]))} if simulation else {}),
+        "far_from_others": {str(i): value for i, value in apart.items()},
         "per_agent": entries,
         "bytes_sent": int(observer.network[2]),
         **_frames(said.frames),
@@ -139,7 +141,13 @@ def summarise(
         "ledgers": said.digests,
         "manifest": MANIFEST,
         **({} if identities is None else {"identities": identities}),
-        "notes": [*notes, *remarks, *_lost_notes(transport, silent), *group_notes(privacy)],
+        "notes": [
+            *notes,
+            *remarks,
+            *_lost_notes(transport, silent),
+            *_far_notes(apart),
+            *group_notes(privacy),
+        ],
         "versions": versions_of(),
     }
 
@@ -323,6 +331,14 @@ def _frames(counts: Iterable[Mapping[str, int]]) -> dict[str, dict[str, int]]:
     for count in counts:
         total.update(count)
     return {"frames": dict(total)} if total else {}
+
+
+def _far_notes(apart: Mapping[int, float]) -> list[str]:
+    return [
+        f"agent {i}: its vectors stand {value:.3g} times as far from the middle of all as is usual: it errs or lies, "
+        "or its records are unlike the others' (docs/robust.md)"
+        for i, value in apart.items()
+    ]
 
 
 def _lost_notes(transport: Transport, silent: Sequence[int]) -> list[str]:

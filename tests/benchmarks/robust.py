@@ -28,15 +28,17 @@ from .common import row
 
 LIAR = 2
 """One of the largest agents of the uneven split: it speaks in all rounds."""
+WITHOUT = "that member away from the start"
 Lie = Callable[[Vector, np.random.Generator], Vector]
 LIES: dict[str, Lie | None] = {
     "none": None,
+    WITHOUT: None,
     "-10 times its vector": lambda vector, stream: -10.0 * vector,
     "random vectors": lambda vector, stream: stream.standard_normal(len(vector)),
     "a constant, 1 everywhere": lambda vector, stream: np.ones_like(vector),
     "its vector's sign turned": lambda vector, stream: -vector,
 }
-AGGREGATES = ("mean", "median", "trimmed:1")
+AGGREGATES = ("mean", "screened", "trimmed:1", "median")
 SPLITS = ("iid", "dirichlet:0.1")
 
 
@@ -91,14 +93,17 @@ def main() -> None:
     parser.add_argument("--algorithm", default="pp-admm")
     parser.add_argument("--topology", default="complete:10")
     parser.add_argument("--seeds", default="100:110")
+    parser.add_argument("--splits", default=",".join(SPLITS))
     given = parser.parse_args()
     seeds = range(*map(int, given.seeds.split(":")))
     common = {"data": "adult", "data_dir": given.data_dir, "topology": given.topology, "delta": 1e-4}
-    print(row(f"{given.algorithm}, {given.topology}", *product(SPLITS, AGGREGATES)))
+    splits = given.splits.split(",")
+    print(row(f"{given.algorithm}, {given.topology}", *map(" ".join, product(splits, AGGREGATES))))
     for name, lie in LIES.items():
         cells = []
-        for split, aggregate in product(SPLITS, AGGREGATES):
+        for split, aggregate in product(splits, AGGREGATES):
             own = {"algorithm": given.algorithm, "split": split, "aggregate": aggregate}
+            own |= {"offline": f"{LIAR}:0-"} if name == WITHOUT else {}
             found = 100.0 * np.array([error_of_the_others(lie, seed, **common, **own)[0] for seed in seeds])
             cells.append(f"{found.mean():.2f} ({found.std(ddof=1) / math.sqrt(len(found)):.2f})")
         print(row(name, *cells), flush=True)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RunConfig, run
-from admmnet.methods.aggregate import added, mean_of, rule_of
-from admmnet.methods.base import Contact
-from admmnet.methods.consensus import ConsensusState
+from admmnet.methods.aggregate import JUDGED, added, far, mean_of, rule_of, standing, stands_far
+from admmnet.methods.base import Agent, AgentPlan, Contact
+from admmnet.methods.consensus import ConsensusState, screened
 from admmnet.methods.joining import JoiningState
 from admmnet.transport import Inbox, Outgoing
 from admmnet.transport.local import LocalTransport
@@ -90,6 +90,55 @@ def test_listeners_take_the_median_of_those_that_speak() -> None:
     assert state.linear_term(1.0, rule=rule_of("median")).tolist() == (2 * state.dual - 4 * centre).tolist()
 
 
+# who stands far from the others
+
+
+@pytest.mark.parametrize(("k", "width"), [(4, 10), (5, 4), (5, 105), (20, 30)])
+def test_noise_alone_stands_far_once_in_ten_thousand_times(k: int, width: int) -> None:
+    """Of 2,000 draws 0.2 are expected; two or more: a chance of 2 %, at this seed not."""
+    stream = np.random.default_rng(7)
+    looks = [stands_far(stream.standard_normal((k, width))).any() for _ in range(2000)]
+    assert sum(looks) <= 1
+    wrong = stream.standard_normal((2000, k, width))
+    wrong[:, 0] *= 2.0 * far(width)  # the power: one whose noise is that much larger
+    assert np.mean([stands_far(rows)[0] for rows in wrong]) > 0.5
+    assert far(105) == 2.0
+
+
+def test_who_has_said_nothing_is_not_judged() -> None:
+    rows = np.random.default_rng(1).standard_normal((JUDGED + 1, 3))
+    rows[0] = 0.0
+    rows[1] *= 1e6
+    assert standing(rows)[0] == 0.0
+    assert standing(rows)[1] > 1e4
+    rows[2] = 0.0
+    assert not standing(rows).any()  # of three nobody knows who is far from whom
+
+
+def test_of_equal_rows_another_one_stands_at_infinity() -> None:
+    rows = np.ones((5, 3))
+    assert not standing(rows).any()
+    rows[3] = 2.0
+    assert standing(rows).tolist() == [0, 0, 0, np.inf, 0]
+
+
+def test_a_screened_neighbour_counts_as_an_absent_edge() -> None:
+    stream = np.random.default_rng(4)
+    own, vectors = stream.standard_normal(30), dict(enumerate(stream.standard_normal((5, 30))))
+    agent = Agent(9, (0, 1, 2, 3, 4), AgentPlan(eta=1.0), ConsensusState.zero(5, 30))
+    assert all(seen is vectors[j] for j, seen in screened(agent, own, vectors).items())
+    vectors[2] = vectors[2] * 50.0
+    left = screened(agent, own, vectors)
+    assert [j for j in left if left[j] is not vectors[j]] == [2]
+    np.testing.assert_array_equal(left[2], own)
+    without = {j: vector for j, vector in vectors.items() if j != 2}
+    agent.state.absorb(agent.neighbours, own, left, 1.0)
+    dual = 0.5 * sum(own - vector for vector in without.values())
+    np.testing.assert_allclose(agent.state.dual, dual, rtol=0, atol=1e-13)
+    around = sum(own + vector for vector in without.values()) + 2.0 * own
+    np.testing.assert_allclose(agent.state.linear_term(1.0), 2.0 * dual - around, rtol=0, atol=1e-12)
+
+
 # in whole runs
 
 
@@ -120,11 +169,11 @@ def test_every_method_takes_the_middle(name: str, tmp_path: Path, monkeypatch: p
     }
     common |= {"data": write_people(tmp_path / "people.npz"), **METHODS[name]}
     largest = {}
-    for aggregate in ("mean", "median", "trimmed:1"):
+    for aggregate in ("mean", "screened", "median", "trimmed:1"):
         result = run(**common, aggregate=aggregate, out=str(tmp_path / aggregate))
         largest[aggregate] = max(float(np.abs(result.theta[i]).max()) for i in range(5) if i != LIAR)
     # honest vectors have some units; the liar's, taken in as they are, have thousands
-    assert largest["mean"] > 5.0 * max(largest["median"], largest["trimmed:1"])
+    assert largest["mean"] > 5.0 * max(value for name, value in largest.items() if name != "mean")
 
 
 def test_a_run_says_what_it_took(tmp_path: Path) -> None:
@@ -144,11 +193,37 @@ def test_a_run_says_what_it_took(tmp_path: Path) -> None:
     assert len(np.unique(plain.theta, axis=0)) == 1
 
 
+def test_who_stands_far_is_named_in_summary_table_and_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from admmnet.cli.tables import run_text
+    from admmnet.report.html.facts import read_facts
+    from admmnet.report.html.incidents import incidents
+
+    common: dict[str, Any] = {"algorithm": "pp-admm", "topology": "complete:6", "epsilon": 20.0, "seed": 3}
+    common |= {"data": write_people(tmp_path / "people.npz"), "rounds": 4}
+    honest = run(**common, out=str(tmp_path / "honest"))
+    assert honest.summary["far_from_others"] == {}
+    monkeypatch.setattr(LocalTransport, "exchange", lying(LocalTransport.exchange))
+    for aggregate in ("mean", "screened"):  # also where the liar has moved nobody
+        found = run(**common, aggregate=aggregate, out=str(tmp_path / aggregate))
+        assert list(found.summary["far_from_others"]) == [str(LIAR)]
+        (note,) = (note for note in found.summary["notes"] if "as far from the middle of all" in note)
+        assert note.startswith(f"agent {LIAR}: its vectors stand ")
+        assert "(far off)" in run_text(found.summary, tmp_path / aggregate)
+        (incident,) = (
+            line for line in incidents(read_facts(tmp_path / aggregate, "it")) if "Far from" in line
+        )
+        assert f"agent {LIAR}." in incident
+    noisy = run(**common | {"algorithm": "noisy-gd"}, out=str(tmp_path / "sums"))
+    assert noisy.summary["far_from_others"] == {}
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"aggregate": "trimmed"}, "it must be mean, median or trimmed:B"),
-        ({"aggregate": "trimmed:0"}, "it must be mean, median or trimmed:B"),
+        ({"aggregate": "trimmed"}, "it must be mean, median, screened or trimmed:B"),
+        ({"aggregate": "trimmed:0"}, "it must be mean, median, screened or trimmed:B"),
         ({"aggregate": "median", "answer": "gossip"}, "take answer = 'last' or 'tail'"),
         ({"aggregate": "median", "algorithm": "noisy-gd"}, "does not go with algorithm = 'noisy-gd'"),
         ({"aggregate": "trimmed:1", "algorithm": "ssp"}, "does not go with algorithm = 'ssp'"),

@@ -31,7 +31,7 @@ def incidents(run: RunFacts) -> list[str]:
             f"The run was interrupted and went on from round {', '.join(map(str, resumed))}. Rounds that were "
             "computed again have been charged again, because their noise is new; both charges are in the totals."
         )
-    return [*found, *_lost(run), *_refused(run)]
+    return [*found, *_lost(run), *_far(run), *_refused(run)]
 
 
 def _lost(run: RunFacts) -> list[str]:
@@ -49,6 +49,20 @@ def _lost(run: RunFacts) -> list[str]:
     sure = promise.proven and promise.claimed is None and not run.seeded and not run.faults
     kept = " Their promise stands, whatever the others did." if sure else ""
     return [f"Lost on the way: {_listed(lost, 'lost_at')}. {ledgers}{kept}"]
+
+
+def _far(run: RunFacts) -> list[str]:
+    far = run.said("far_from_others")
+    names = sorted(int(name) for name in far if name.isdecimal()) if isinstance(far, dict) else []
+    if not names:
+        return []
+    shown = ", ".join(f"agent {name}" for name in names[:8]) + (
+        f", and {len(names) - 8} more" if names[8:] else ""
+    )
+    return [
+        f"Far from the others: {shown}. The vectors that they sent in the last round stand much further from the "
+        "middle than the others do. They err or lie, or their records are unlike the others'."
+    ]
 
 
 def _refused(run: RunFacts) -> list[str]:

@@ -29,6 +29,7 @@ if [ "$audits" != 0 ]; then
 fi
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
 ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py
+ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
 [ "$soak" = 0 ] || python -m tests.benchmarks.soak "$soak"
 [ "$kills" = 0 ] && exit
 ADMMNET_KILLS=$kills exec python -m pytest tests/processes/test_resume.py

@@ -146,7 +146,7 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     program(site.bin / "admmnet", 'for last; do :; done; mkdir -p "$last"; echo "$@" > "$last/words"')
     program(
         site.bin / "python",
-        'echo "$ADMMNET_AUDITS $ADMMNET_PAGES $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS: $@"',
+        'echo "$ADMMNET_AUDITS $ADMMNET_PAGES $ADMMNET_STRANGERS $ADMMNET_LIES $ADMMNET_KILLS $ADMMNET_EDITS: $@"',
     )
     os.environ["OUT"] = str(out)
     try:
@@ -159,17 +159,18 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --data-dir there -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, large, shown, attacked, disturbed, killed = ended.out.splitlines()
+    *times, audited, large, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
-    assert audited == f"10    : -m pytest tests/auditing {attacks}"
-    assert large.startswith("    : -m pytest tests/privacy/")
-    assert shown == " all   : -m pytest tests/processes/test_documented_commands.py"
+    assert audited == f"10     : -m pytest tests/auditing {attacks}"
+    assert large.startswith("     : -m pytest tests/privacy/")
+    assert shown == " all    : -m pytest tests/processes/test_documented_commands.py"
     outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))
-    assert attacked == f"  10000 all : -m pytest {outside}"
-    assert disturbed == "    : -m tests.benchmarks.soak 30"
-    assert killed == "    200: -m pytest tests/processes/test_resume.py"
+    assert attacked == f"  10000 all  : -m pytest {outside}"
+    assert edited == "     5000: -m pytest tests/running/test_manifest.py"
+    assert disturbed == "     : -m tests.benchmarks.soak 30"
+    assert killed == "    200 : -m pytest tests/processes/test_resume.py"
     assert again.code == 2
     assert "is there already" in again.err
 

@@ -20,7 +20,7 @@ from zmq.utils.monitor import parse_monitor_message
 from admmnet.transport.zmq.wire import LIMIT
 
 STRANGERS = 64
-"""Connections that may stand without having shown a key; of more, the oldest goes."""
+"""Connections, beside one a neighbour, that may stand without having shown a key; of more, the oldest goes."""
 UNREAD = 2 * LIMIT
 """Bytes that a line may bring while nothing is read; no neighbour that keeps the rules is two turns ahead."""
 _EVENTS = zmq.EVENT_ACCEPTED | zmq.EVENT_ACCEPT_FAILED | zmq.EVENT_DISCONNECTED
@@ -33,7 +33,7 @@ _ACKED, _RECEIVED = 120, 128  # bytes, in the kernel's struct tcp_info
 
 
 class Door:
-    """Watches the lines that come in at ``pull``, which is not bound to ``port`` yet.
+    """Watches the lines that come in at ``pull``, not bound to ``port`` yet, where so many ``neighbours`` will come.
 
     ``admitted`` are the keys that may come in; None on lines without CURVE, where everybody may. ``turned_away``
     counts who was not let in. ``heard`` is told under which key a line, by its descriptor, has said something;
@@ -46,11 +46,12 @@ class Door:
         context: zmq.Context[zmq.Socket[bytes]],
         pull: zmq.Socket[bytes],
         port: int,
+        neighbours: int,
         admitted: frozenset[str] | None,
     ) -> None:
         self.turned_away = 0
         self.flooded: list[str | None] = []
-        self._port, self._admitted = port, admitted
+        self._port, self._admitted, self._room = port, admitted, STRANGERS + neighbours
         self._banned: list[str] = []
         self._strangers: dict[int, None] = {}  # descriptors, oldest first
         self._read: dict[
@@ -126,7 +127,7 @@ class Door:
             known.pop(line, None)
         if event["event"] == zmq.EVENT_ACCEPTED:
             self._strangers[line], self._read[line] = None, 0
-            if len(self._strangers) > STRANGERS:
+            if len(self._strangers) > self._room:
                 self._make_room()
 
     def _make_room(self) -> None:
@@ -136,7 +137,7 @@ class Door:
                     held.shutdown(socket.SHUT_RDWR)
                     self.turned_away += 1
             del self._strangers[line]
-            if len(self._strangers) <= STRANGERS:
+            if len(self._strangers) <= self._room:
                 return
 
     def _look(self) -> None:
@@ -162,7 +163,7 @@ class Door:
         """Connection of a descriptor of ZeroMQ's, which may close it at any time: held so that it stays the same."""
         connection = None
         try:
-            os.dup2(line, self._hold)  # needs no descriptor more
+            os.dup2(line, self._hold, inheritable=False)  # needs no descriptor more
             connection = socket.socket(fileno=self._hold)
             came_here = connection.getsockname()[1] == self._port
         except (OSError, LookupError, TypeError):  # it is closed, and its number may be that of a file by now
@@ -174,7 +175,7 @@ class Door:
         finally:
             if connection is not None:
                 connection.detach()
-            os.dup2(self._null, self._hold)
+            os.dup2(self._null, self._hold, inheritable=False)
 
 
 def _info(connection: socket.socket, place: int) -> int:

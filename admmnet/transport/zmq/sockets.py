@@ -123,7 +123,8 @@ class Sockets:
             where = own.listens_at()
             if where.startswith("tcp://"):  # before anything listens: without a door ZeroMQ lets everybody in
                 admitted = None if keys is None else frozenset(map(str, self._by_key))
-                self.door = Door(self._context, self._pull, int(where.rpartition(":")[2]), admitted)
+                port = int(where.rpartition(":")[2])
+                self.door = Door(self._context, self._pull, port, len(neighbours), admitted)
             self._pull.bind(where)
         except zmq.ZMQError as error:
             self.close(0.0)

@@ -11,6 +11,7 @@ import json
 import math
 import re
 import struct
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from admmnet.identity.keys import SIGNATURE, statement
@@ -44,7 +45,7 @@ class Receipt(NamedTuple):
 
     def statement(self, run: str) -> bytes:
         """What is signed, in a start of this name."""
-        return statement("receipt", run, _BODY.pack(*self))
+        return _head(run) + _BODY.pack(*self)
 
     def line(self, run: str, signature: bytes | None) -> bytes:
         """Line of a file of receipts, newline included; without the signature where a later one covers it."""
@@ -56,6 +57,17 @@ class Receipt(NamedTuple):
             f'"ledger":"{self.ledger.hex()}","lines":{self.lines},"rho":{rho},"previous":{previous},'
             f'"signature":{signed}}}\n'
         ).encode()
+
+
+@lru_cache(maxsize=64)
+def _head(run: str) -> bytes:
+    """A receipt's statement up to what it says, which is always as long."""
+    return statement("receipt", run, bytes(_BODY.size))[: -_BODY.size]
+
+
+def statement_of(run: str, words: bytes) -> bytes:
+    """Statement of a receipt on its way."""
+    return _head(run) + words[: _BODY.size]
 
 
 def hash_of(signed: bytes) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import RunError
 from admmnet.files import write_whole
 from admmnet.identity.keys import verify
-from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, to_words
+from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
 from admmnet.running import folder as run_folder
 from admmnet.running.identities import Members
 from admmnet.transport import Inbox, Transport, World
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from admmnet.types import Integers, Total, Vector
 
 FOLDER, IDENTITIES = "receipts", "identities.json"
-BATCH = 16
+BATCH = 32
 """Rounds after which receipts are verified and written."""
 
 
@@ -50,7 +51,8 @@ def digest_of(said: Vector | Integers | None) -> bytes:
     """sha256 of the little-endian bytes of an agent's numbers."""
     if said is None:
         return NOTHING
-    return hashlib.sha256(np.ascontiguousarray(said, dtype=said.dtype.newbyteorder("<")).tobytes()).digest()
+    little = said if sys.byteorder == "little" else said.byteswap()
+    return hashlib.sha256(little.tobytes()).digest()
 
 
 def digest_of_sum(total: Total | None) -> bytes:
@@ -165,8 +167,9 @@ class Receipts:
         if chain.broken:  # accused already, and not given up by the others
             inbox[i].pop(j, None)
             return
+        words = inbox.words.get(i, {}).get(j, b"")
         try:
-            receipt, signature = of_words(inbox.words.get(i, {}).get(j, b""))
+            receipt, signature = of_words(words)
             fault = fault_of(receipt, chain.last, chain.hash)
         except ValueError as error:
             fault = f"is none ({error})"
@@ -181,7 +184,7 @@ class Receipts:
             self._transport.reject(j, f"agent {i}: the receipt of neighbour {j} in round {round} {fault}")
             return
         chain.last, chain.signature = receipt, signature
-        chain.hash = hash_of(receipt.statement(self._members.run))
+        chain.hash = hash_of(statement_of(self._members.run, words))
         chain.pending.append(receipt)
 
     def settle(self, *, durable: bool = False, judging: bool = True) -> None:

@@ -3,7 +3,8 @@
 Five processes on a complete graph exchange vectors of 105 numbers over tcp with CURVE, once more over ipc. The
 yardstick is what ZeroMQ itself needs in the same run: two processes send one bare message of the same size each way,
 without CURVE, header, checksum or rules; a round trip is halved. Five processes share the cores of the machine, so a
-round is far more than one message: the ratio says how much.
+round is far more than one message: the ratio says how much. What receipts cost is measured in one run, of which every
+other round has them.
 
     python -m tests.benchmarks.bench_zmq [ROUNDS]
 """
@@ -21,7 +22,9 @@ from typing import Any
 
 import numpy as np
 import zmq
+from scipy.stats import trim_mean
 
+from admmnet.running.receipts import FOLDER
 from admmnet.transport.zmq.wire import HEADER
 from tests.processes.zmq_crew import QUICK, Crew, complete
 
@@ -64,17 +67,18 @@ def echo(into: int, out: int, rounds: int) -> None:
     context.destroy(1000)
 
 
-def exchange(rounds: int, *, curve: bool) -> np.ndarray:
-    """Milliseconds of every round at every process."""
+def exchange(rounds: int, *, curve: bool, receipts: bool = False) -> np.ndarray:
+    """Milliseconds of every round at every process, on the clock and of its own: (processes, rounds, 2)."""
     spec: dict[str, Any] = {"rounds": rounds, "numbers": NUMBERS, "job": "times", "deadlines": QUICK}
     with (
-        tempfile.TemporaryDirectory(prefix="admmnet-") as folder,
-        Crew(Path(folder), complete(AGENTS), AGENTS, curve=curve, **spec) as crew,
+        tempfile.TemporaryDirectory(prefix="admmnet-") as name,
+        Crew(Path(name), complete(AGENTS), AGENTS, curve=curve, keep=name, receipts=receipts, **spec) as crew,
     ):
+        (Path(name) / FOLDER).mkdir()
         if any(crew.start().finish().values()):
             raise SystemExit(crew.report())
         tables = [member.said("times")[0] for member in crew.members.values()]
-    return 1000 * np.array(tables)[:, rounds // 10 :].ravel()  # the first ones warm up
+    return 1000 * np.array(tables)[:, 2 * (rounds // 20) :]  # the first ones warm up
 
 
 def main(rounds: int) -> None:
@@ -83,9 +87,18 @@ def main(rounds: int) -> None:
     print(f"{'bare message, one way':28} {bare:10.3f} {'':8} {1:15.1f}")
     medians = {}
     for name, curve in (("5 agents, ipc", False), ("5 agents, tcp with CURVE", True)):
-        times = exchange(rounds, curve=curve)
+        times = exchange(rounds, curve=curve)[..., 0]
         medians[name] = median = float(np.median(times))
         print(f"{name:28} {median:10.3f} {np.percentile(times, 99):8.3f} {median / bare:15.1f}")
+    mixed = exchange(rounds, curve=True, receipts=True)
+    # every 16th round with receipts verifies and writes: means, without the tenth that the machine disturbed most
+    without, with_ = (trim_mean(mixed[:, start::2], 0.1, axis=1).mean(axis=0) for start in (0, 1))
+    for place, what in enumerate(("clock", "processor")):
+        extra = with_[place] - without[place]
+        print(
+            f"receipts of every other round, {what}: {without[place]:.3f} ms without, {extra:.3f} ms more with "
+            f"({100 * extra / without[place]:.1f} %)"
+        )
     print(json.dumps({"cores": os.cpu_count(), "load": os.getloadavg()[0], **medians}))
     if median > TARGET:
         raise SystemExit(f"the median round must stay below {TARGET:g} ms")

@@ -17,7 +17,10 @@ import numpy as np
 
 from admmnet.errors import AdmmnetError
 from admmnet.identity.keys import Identity
-from admmnet.transport import Transport
+from admmnet.privacy.ledger.file import Head
+from admmnet.running.identities import agree
+from admmnet.running.receipts import Receipts
+from admmnet.transport import Outgoing, Transport
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Network, Peer
 from admmnet.transport.zmq.membership import Membership
@@ -102,14 +105,28 @@ def act(do: list[Any], world: ZmqWorld) -> None:
         say("gathered", world.gather(world.rank))
 
 
-def time_rounds(world: ZmqWorld, spec: dict[str, Any]) -> list[float]:
-    """Seconds of every exchange."""
+class Books:
+    """Stands for a ledger: what receipts ask of one."""
+
+    head = Head("ab" * 32, 1, 0.0)
+
+
+def time_rounds(world: ZmqWorld, spec: dict[str, Any]) -> list[list[float]]:
+    """Seconds, and seconds of this process, of every exchange; with "receipts" of every other one has them."""
     transport, times = world.connect(world.graph), []
-    said = np.random.default_rng(world.rank).standard_normal(spec["numbers"])
+    members, folder = agree(world, transport.layout.owners), Path(spec["keep"])
+    books: dict[int, Any] = {world.rank: Books()}
+    receipts = Receipts(members, world.graph, transport, books, folder)
+    outgoing: Outgoing = {world.rank: np.random.default_rng(world.rank).standard_normal(spec["numbers"])}
     for round in range(spec["rounds"]):
-        begin = time.perf_counter()
-        transport.exchange({world.rank: said}, round)
-        times.append(time.perf_counter() - begin)
+        begin, cpu = time.perf_counter(), time.process_time()
+        if spec["receipts"] and round % 2:
+            receipts.take(
+                round // 2, transport.exchange(outgoing, round, receipts.signed(round // 2, outgoing))
+            )
+        else:
+            transport.exchange(outgoing, round)
+        times.append([time.perf_counter() - begin, time.process_time() - cpu])
     return times
 
 

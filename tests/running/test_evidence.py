@@ -20,10 +20,11 @@ from admmnet.running import loop
 from admmnet.running.evidence import Evidence, compare, hold_keys, read_evidence
 from admmnet.running.identities import Members, agree
 from admmnet.running.reading import read_run
+from admmnet.running.receipts import BATCH
 from admmnet.transport.hosts.network import make_network
 from tests.transport.test_network_file import plain
 
-ROUNDS = 20
+ROUNDS = BATCH + 4
 
 
 @dataclass

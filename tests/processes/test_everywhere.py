@@ -24,6 +24,7 @@ CLOCK: dict[str, Any] = {
     "delay": "compute=0.05,latency=0.02,jitter=0.5,bandwidth=1e6",
     "straggle": 0.2,
 }
+MASKED: dict[str, Any] = {"trust": "masked", "colluders": 1}
 JOINING: dict[str, Any] = {"split": "sizes:16:1:16:1:18", "gate_threshold": 0.25}
 """The core is 0, 2 and 4; on the ring 1 or 3 relays between them, the other listens, both are asked."""
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -39,6 +40,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "noisy-gd": {"algorithm": "noisy-gd"},
     "noisy-gd in a storm": {"algorithm": "noisy-gd", **STORM, **CLOCK},
     "ssp": {"algorithm": "ssp", "rounds": 1},
+    "masked noisy-gd": {"algorithm": "noisy-gd", **MASKED},
+    "masked noisy-gd in a storm": {"algorithm": "noisy-gd", **MASKED, **STORM, **CLOCK},
+    "masked ssp": {"algorithm": "ssp", "rounds": 1, **MASKED, "colluders": 3},
     # the gate lets some vectors pass and holds others back: silence is a message, too
     "ipp-admm": {"algorithm": "ipp-admm", "gate": "gaussian", "max_releases": 3},
     "joining ipp-admm": {"algorithm": "ipp-admm", **JOINING},

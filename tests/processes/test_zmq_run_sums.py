@@ -10,6 +10,8 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.ledger import audit
 
 from .launch import start
 from .test_everywhere import assert_same
@@ -90,3 +92,40 @@ def test_a_lost_agent_ends_sums_too_and_they_are_resumed(transport: str, tmp_pat
     whole = ("run", *PLAIN, *people(tmp_path / "whole"), *TREE, "--topology", "ring:4")
     assert run_command_line([*whole, "-o", str(tmp_path / "whole")]) == 0
     assert_same(tmp_path / "whole", folder)
+
+
+MASKED = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1", "--topology", "complete:5")
+
+
+def test_a_loss_makes_a_masked_sum_void_and_the_next_attempt_is_without_it(tmp_path: Path) -> None:
+    """The void attempt is charged; parts and partners of the next are those of four agents."""
+    ended = faulty("kill:4:2", tmp_path / "run", *MASKED, *CONTINUE)
+    assert (ended.code, ended.messages) == (0, []), ended.err
+    summary = read_run(tmp_path / "run").summary
+    assert summary is not None
+    assert any("1 masked sums were void, the first in round 2" in note for note in summary["notes"])
+    book = audit.read(tmp_path / "run" / "ledger" / "agent-000.jsonl")
+    events = [(round, event.agents) for round, event, _ in book.events if isinstance(event, DiscreteGaussian)]
+    assert events == [(0, 5), (1, 5), (2, 5), (2, 4), (3, 4)]
+    with np.load(tmp_path / "run" / "model.npz") as model:
+        assert (model["theta"][:4] == model["consensus"]).all()
+        assert np.abs(model["consensus"]).max() < 1e3  # no masks in it
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+
+
+def test_a_total_that_was_whole_before_a_loss_counts(tmp_path: Path) -> None:
+    ended = faulty("halfway:0:2", tmp_path / "run", *MASKED, *CONTINUE)
+    assert (ended.code, ended.messages) == (0, []), ended.err
+    book = audit.read(tmp_path / "run" / "ledger" / "agent-001.jsonl")
+    events = [(round, event.agents) for round, event, _ in book.events if isinstance(event, DiscreteGaussian)]
+    assert events == [(0, 5), (1, 5), (2, 5), (3, 5), (3, 4)]
+
+
+def test_fewer_than_two_honest_agents_make_no_further_sum(tmp_path: Path) -> None:
+    words = ("--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "3", "--topology", "complete:5")
+    ended = faulty("kill:4:2", tmp_path / "run", *words, *CONTINUE)
+    assert (ended.code, ended.messages) == (0, []), ended.err
+    summary = read_run(tmp_path / "run").summary
+    assert summary is not None
+    assert any("from round 3 on fewer than 5 agents were left" in note for note in summary["notes"])
+    assert [entry["releases"] for entry in summary["per_agent"][:4]] == 4 * [3]

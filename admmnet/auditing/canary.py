@@ -14,6 +14,7 @@ import numpy as np
 
 from admmnet.errors import RunError
 from admmnet.holder import Answer, Ask, Door, Holder, Released
+from admmnet.masking import Masks
 from admmnet.privacy.budget import Budget, MemoryLedger
 from admmnet.rng import agent_streams
 from admmnet.solvers.batch import run_single
@@ -53,6 +54,7 @@ def door_of(
     method: str,
     loss: Loss,
     adjacency: str = "replace-one",
+    masks: Masks | None = None,
 ) -> tuple[Door, MemoryLedger]:
     """Door of these rows with labels +1, with fresh streams and a fresh guard.
 
@@ -60,7 +62,7 @@ def door_of(
     """
     ledger = MemoryLedger(budget, method, adjacency)
     streams = agent_streams(0, int(rng.integers(2**63)))
-    return Door(Holder(rows, np.ones(len(rows))), 0, loss, ledger, streams), ledger
+    return Door(Holder(rows, np.ones(len(rows))), 0, loss, ledger, streams, masks), ledger
 
 
 def answered(at: Door, ask: Ask) -> Answer:

@@ -1,9 +1,9 @@
-"""Sums on an integer grid, asked for through the door: mechanisms to audit (docs/privacy.md, Theorems 20, 21)."""
+"""Sums on an integer grid, asked for through the door: mechanisms to audit (docs/privacy.md, Theorems 20, 21, 23)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from admmnet.auditing.canary import LOSS, answered, canary, door_of, far, vector
 from admmnet.holder import Ask
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum, MomentSum
+from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.privacy.budget import Budget
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.types import Vector
@@ -77,6 +78,72 @@ class MomentRelease:
         row = np.array([0.0, 1.0 if world else -1.0])
         at, ledger = door_of(_rows(row), self.budget, rng, "proven", LOSS)
         return Trial(GRID * float(vector_of(answered(at, Ask(self.asked)))[1]), ledger.totals)
+
+
+@dataclass(frozen=True)
+class MaskedRounds:
+    """Masked rounds of gradient sums at a point where agent 0's canary pulls with all its slope.
+
+    Attributes
+    ----------
+    keys : bool
+        Whether the attacker has the keys of all other agents, and so reads what agent 0 says under its own noise; else
+        those of the colluders, who keep silent, so that no sum is ever whole, and read the sums of the honest.
+    """
+
+    keys: bool
+    rounds: int = 2
+    agents: int = 5
+    colluders: int = 1
+    epsilon: float = 4.0
+    delta: float = 1e-5
+    reading: Reading = "scores"
+
+    @property
+    def name(self) -> str:
+        """Who reads how many rounds of whom."""
+        known = "all keys" if self.keys else f"{self.colluders} colluder{'s' * (self.colluders > 1)}"
+        return f"masked sums of {self.agents} agents, {self.rounds} rounds, {known}"
+
+    @cached_property
+    def asked(self) -> GradientSum:
+        """What the first round asks."""
+        mu = gaussian_mu_left(Target(self.epsilon, self.delta))
+        one = GradientSum.costing(KNOWN, -far(WIDTH), mu / math.sqrt(self.rounds), GRID)
+        participants = np.arange(float(self.agents))
+        return replace(one, participants=participants, colluders=self.colluders, attempt=1)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """For all rounds."""
+        return _budget(self.asked, self.rounds, self.epsilon, self.delta)
+
+    @cached_property
+    def _keys(self) -> dict[int, MaskKey]:
+        return {i: MaskKey() for i in range(self.agents)}
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """Score: the sum of all that the attacker reads, along the direction in which the canary pulls."""
+        publics = {i: key.public for i, key in self._keys.items()}
+        start = start_of(str(rng.integers(2**62)), "", publics)
+        masks = {i: Masks(i, key, publics, start) for i, key in self._keys.items()}
+        honest = range(1) if self.keys else range(self.agents - self.colluders)
+        first = canary(world, WIDTH)
+        doors = [
+            door_of(_rows(first if i == 0 else 0.0 * first), self.budget, rng, "proven", LOSS, masks=masks[i])
+            for i in honest
+        ]
+        read = np.zeros(WIDTH, dtype=np.int64)
+        for attempt in range(1, self.rounds + 1):
+            asked = replace(self.asked, attempt=attempt)
+            for at, _ in doors:
+                read += answered(at, Ask(asked)).value
+            given = attempt, asked.members, self.colluders, asked.context(KNOWN), WIDTH
+            for i in range(len(doors), self.agents):  # all masks add up to zero
+                read += masks[i].words(*given)
+        totals = doors[0][1].totals
+        spent = totals.unmasked if self.keys else totals
+        return Trial(-GRID * float(read[1]), totals if spent is None else spent)
 
 
 def _rows(first: Vector) -> Vector:

@@ -159,6 +159,16 @@ def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
     }
 
 
+def _if_all_collude(entry: Mapping[str, Any]) -> str:
+    """The second epsilon of masked sums."""
+    from admmnet.cli.tables import epsilon
+
+    worst = entry["worst_case"]
+    if "epsilon_if_all_collude" not in worst:
+        return ""
+    return f", {epsilon(worst['epsilon_if_all_collude'], 6)} if all others collude or masks fail"
+
+
 def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
     from admmnet.cli.tables import console, epsilon, number, table
     from admmnet.privacy.conversion import group_epsilon
@@ -190,7 +200,7 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
             f"\nagents {names}: {entry['records']} records, degree {entry['degree']}, "
             f"convexity {number(entry['convexity'])} (self-term {number(entry['proximal'])}), "
             f"budget ({entry['budget']['epsilon']:g}, {entry['budget']['delta']:g}), "
-            f"worst case: epsilon {epsilon(entry['worst_case']['epsilon_spent'], 6)}"
+            f"worst case: epsilon {epsilon(entry['worst_case']['epsilon_spent'], 6)}" + _if_all_collude(entry)
         )
         total = entry["worst_case"]["rho"]
         grid = table("", "mechanism", "noise", "times", "rho each", "rho in all", "share", "eps alone")

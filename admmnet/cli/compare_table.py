@@ -47,6 +47,13 @@ def print_comparison(result: CompareResult) -> None:
         cells = _cells(line, real=real)
         grid.add_row(*(cells[:-4] if narrow else cells))
     console().print(grid)
+    for line in result.lines:
+        if line.epsilon_if_all_collude is not None:
+            target = "-" if line.epsilon is None else short(line.epsilon)
+            print(
+                f"if all other agents collude, or masks fail: {line.entry.text} at epsilon {target}: epsilon "
+                f"{epsilon(line.epsilon_if_all_collude)}"
+            )
     shown, what = (number, "MSE") if real else (percent, "error")
     guess = "always the mean:        " if real else "always the larger class:"
     print(f"no privacy, all training records pooled: test {what} {shown(result.pooled)}")

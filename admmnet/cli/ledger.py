@@ -216,7 +216,9 @@ _TOTALS = ("rho", "xi", "epsilon_spent", "epsilon_published")
 def _write_csv(file: TextIO, accounts: dict[str, Any]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     columns = ("agent", "round", "mechanism", "parameters", "rho", "xi", "rho_published")
-    writer.writerow([*columns, *(f"total_{name}" for name in _TOTALS)])
+    masked = any(account.totals.unmasked for account in accounts.values())
+    totals = (*_TOTALS, "epsilon_if_all_collude") if masked else _TOTALS
+    writer.writerow([*columns, *(f"total_{name}" for name in totals)])
     for account in accounts.values():
         for round, _, line in account.events:
             values = [
@@ -227,5 +229,5 @@ def _write_csv(file: TextIO, accounts: dict[str, Any]) -> None:
                 line["rho_published"],
             ]
             writer.writerow(
-                [account.header["agent"], round, *values, *(line["total"][name] for name in _TOTALS)]
+                [account.header["agent"], round, *values, *(line["total"].get(name) for name in totals)]
             )

@@ -14,12 +14,16 @@ from rich.console import Console
 from rich.table import Table
 
 from admmnet.config.modes import mode_words
+from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.yardsticks import no_better_than, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
+ALL_COLLUDE = "eps B"
+"""Column of masked sums."""
+B_IS = "eps B: if all other agents work together, or masks fail; eps spent: if no more than the colluders do"
 FEW = 40
 """Agents shown one by one; of more, the first ones."""
 
@@ -201,6 +205,8 @@ def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:
         f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
         f"accountant; {proven}, {privacy['adjacency']}",
     )
+    if privacy.get("trust") == "masked":
+        _tell_trust(out, privacy)
     if privacy["epsilon_group"] is not None:
         be = "would be" if summary["seeded"] else "is"
         _say(
@@ -208,6 +214,24 @@ def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:
             f"group:      a person with {privacy['group_size']} records, wherever they are held, {be} promised "
             f"epsilon {epsilon(privacy['epsilon_group'])} of this run",
         )
+
+
+def _tell_trust(out: Console, privacy: Mapping[str, Any]) -> None:
+    """Say both epsilons of masked sums, and under which trust each holds."""
+    colluders, others = privacy["colluders"], "agent works" if privacy["colluders"] == 1 else "agents work"
+    together = (
+        f"at most {colluders} other {others} together" if colluders else "no other agent gives its keys away"
+    )
+    _say(
+        out,
+        f"trust:      A: epsilon {epsilon(privacy['epsilon_proven'])} as long as {together}; it rests on the masks' "
+        "cryptography",
+    )
+    _say(
+        out,
+        f"            B: epsilon {epsilon(privacy['epsilon_if_all_collude'])} if all others work together, or the "
+        "masks are broken; it rests on each agent's own noise",
+    )
 
 
 def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
@@ -292,6 +316,7 @@ def print_accounts(
         "rounds",
         "rho",
         "eps spent",
+        *([ALL_COLLUDE] if (masked := any(one.totals.unmasked for one in accounts.values())) else []),
         "eps published",
         "budget",
         "delta",
@@ -307,12 +332,20 @@ def print_accounts(
             str(len({round for round, _, _ in account.events})),
             number(finite(totals.rho), 5),
             "-" if at is None else epsilon(finite(totals.epsilon_proven(at)), 5),
+            *([_unmasked(totals, at)] if masked else []),
             "-" if at is None else epsilon(finite(totals.epsilon_published(at)), 5),
             number(header["budget"]["epsilon"]),
             number(at),
             f"{account.runs} runs" if runs else "finished" if account.finished else "unfinished",
         )
     console().print(grid)
+    if masked:
+        print(B_IS)
+
+
+def _unmasked(totals: Totals, delta: float | None) -> str:
+    spent = None if delta is None else totals.epsilon_unmasked(delta)
+    return "-" if spent is None else epsilon(finite(spent), 5)
 
 
 def print_events(account: VerifiedLedger) -> None:
@@ -327,6 +360,7 @@ def print_events(account: VerifiedLedger) -> None:
             "rho published",
             "total rho",
             "eps spent",
+            *([ALL_COLLUDE] if account.totals.unmasked else []),
             "eps published",
             "parameters",
         ),
@@ -342,6 +376,7 @@ def print_events(account: VerifiedLedger) -> None:
             number(line["rho_published"]),
             number(total["rho"]),
             epsilon(total["epsilon_spent"]),
+            *([epsilon(total.get("epsilon_if_all_collude"))] if account.totals.unmasked else []),
             epsilon(total["epsilon_published"]),
             shown,
         )

@@ -124,7 +124,7 @@ class RunResult:
             ("test_error", shown),
         ]
         if privacy["epsilon_target"] is not None:
-            names = ("epsilon_proven", "epsilon_spent", "epsilon_published")
-            found += [(name, epsilon(privacy[name])) for name in names if privacy[name] is not None]
+            names = ("epsilon_proven", "epsilon_if_all_collude", "epsilon_spent", "epsilon_published")
+            found += [(name, epsilon(privacy[name])) for name in names if privacy.get(name) is not None]
             found.append(("delta", f"{privacy['delta']:g}"))
         return [*found, ("folder", str(self.folder))]

@@ -25,7 +25,7 @@ from admmnet.auditing.network import (
     steering,
 )
 from admmnet.auditing.sampled import SampledSteps
-from admmnet.auditing.sums import GradientRounds, MomentRelease
+from admmnet.auditing.sums import GradientRounds, MaskedRounds, MomentRelease
 from admmnet.holder import Ask, Released
 from admmnet.holder.measurements import ExactMinimiser, sums
 from admmnet.holder.secrets import Secret
@@ -100,6 +100,29 @@ def test_half_the_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     found = audited(*GAUSSIAN[name])
     assert found.proven == pytest.approx(4.0, rel=short_of(name))  # the ledger knows nothing of it
     assert not found.holds, found
+
+
+MASKED = {"colluder": MaskedRounds(keys=False), "all keys": MaskedRounds(keys=True)}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_both_epsilons_of_masked_sums_hold_and_are_needed(name: str) -> None:
+    """A silent colluder reads no more than (A), who has all keys no more than (B), which is more than (A)."""
+    found = audited(MASKED[name], 250)
+    assert found.lower_gaussian is not None
+    assert found.holds, found
+    assert found.lower_gaussian > 0.3 * found.proven
+    if name == "all keys":
+        assert found.proven > 2.0 * MASKED[name].epsilon
+        assert found.lower_gaussian > MASKED[name].epsilon  # (A) does not hold for whoever has the keys
+    else:
+        assert found.proven == pytest.approx(MASKED[name].epsilon, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_half_the_noise_of_masked_sums_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _halve(monkeypatch)
+    assert not audited(MASKED[name], 250).holds
 
 
 def test_the_neighbours_of_an_agent_decide_its_linear_term() -> None:

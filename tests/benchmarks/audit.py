@@ -17,7 +17,7 @@ from admmnet.auditing.network import (
     NormQuestion,
 )
 from admmnet.auditing.sampled import SampledSteps
-from admmnet.auditing.sums import GradientRounds, MomentRelease
+from admmnet.auditing.sums import GradientRounds, MaskedRounds, MomentRelease
 
 from .common import row
 
@@ -34,6 +34,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
     GradientRounds(1),
     GradientRounds(),
     MomentRelease(),
+    MaskedRounds(keys=False),
+    MaskedRounds(keys=True),
     *(SampledSteps(method, rate) for method in ("dp-sgd", "dp-scd") for rate in (1.0, 0.5)),
 )
 

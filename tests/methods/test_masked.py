@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from fractions import Fraction
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RunResult, run
+from admmnet import RequestError, RunResult, read_run, run
 from admmnet.cli import run_command_line
+from admmnet.cli.tables import epsilon
+from admmnet.errors import CheckFailed
 from admmnet.holder.measurements import MomentSum
 from admmnet.masking import Masks
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
+from admmnet.report.html.words import above
 from admmnet.transport.local import LocalTransport
 from tests.interrupted_runs import Place
 from tests.people_runs import summary_of, write_people
+from tests.privacy.ledgers import chained, parsed
 
 
 @pytest.fixture
@@ -159,3 +166,72 @@ def test_a_private_run_that_is_resumed_pays_for_what_it_does_again(tmp_path: Pat
     assert [round for round, _, _ in book.events] == [0, 1, 2, 3, 4, 4, 5, 6]  # there are spare ones
     assert summary["per_agent"][0]["refused_at"] is None
     assert summary["privacy"]["epsilon_spent"] <= 5.0
+
+
+def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "run"
+    words = ["--algorithm", "noisy-gd", "--topology", "ring:5", "--trust", "masked", "--colluders", "2"]
+    words += ["--delta", "1e-4", "--rounds", "10"]
+    assert run_command_line(["run", *words, "--data", people, "--seed", "0", "-o", str(folder)]) == 0
+    privacy = read_run(folder).summary["privacy"]  # type: ignore[index]
+    second = privacy["epsilon_if_all_collude"]
+    table = capsys.readouterr().out
+    assert "A: epsilon 1 as long as at most 2 other agents work together" in table
+    assert f"B: epsilon {epsilon(second)} if all others work together" in table
+    assert run_command_line(["ledger", "show", str(folder)]) == 0
+    assert "eps B: if all other agents work together" in capsys.readouterr().out
+    assert run_command_line(["ledger", "show", str(folder), "--events", "--agent", "0"]) == 0
+    assert "eps B" in capsys.readouterr().out
+    assert run_command_line(["ledger", "export", str(folder)]) == 0
+    assert "total_epsilon_if_all_collude" in capsys.readouterr().out
+    assert run_command_line(["report", str(folder), "-o", str(tmp_path / "report.html")]) == 0
+    report = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Two epsilons: whom an agent trusts" in report
+    assert f"that promise is epsilon {above(second)} and rests on no cryptography" in report
+    assert "ε if all collude" in report
+    capsys.readouterr()
+    assert run_command_line(["calibrate", *words, "--records", "80", "--features", "6"]) == 0
+    assert "if all others collude or masks fail" in capsys.readouterr().out
+    compared = [
+        "--algorithms",
+        "noisy-gd",
+        "--epsilons",
+        "1",
+        "--seeds",
+        "0:1",
+        "--data",
+        people,
+        "--simulate",
+    ]
+    assert run_command_line(["compare", *words[2:], *compared, "-o", str(tmp_path / "grid")]) == 0
+    assert "if all other agents collude, or masks fail: noisy-gd" in capsys.readouterr().out
+    assert "epsilon_if_all_collude" in (tmp_path / "grid" / "compare.csv").read_text().splitlines()[0]
+
+
+def test_a_summary_that_says_less_than_the_ledgers_is_found(people: str, tmp_path: Path) -> None:
+    from admmnet.running.agree import contradictions
+
+    go(people, tmp_path / "run", rounds=5)
+    folder = read_run(tmp_path / "run")
+    summary: Any = folder.summary
+    path = tmp_path / "run" / "summary.json"
+    assert contradictions(path, summary, folder.ledgers) == []
+    for place, key, value in (
+        (("privacy",), "trust", "local"),
+        (("privacy",), "epsilon_if_all_collude", 1.0),
+        (("per_agent", 2), "epsilon_spent_if_all_collude", 0.5),
+    ):
+        changed = deepcopy(summary)
+        table: Any = reduce(getitem, place, changed)
+        table[key] = value
+        assert contradictions(path, changed, folder.ledgers), key
+
+
+def test_a_ledger_whose_header_denies_masks_does_not_verify(people: str, tmp_path: Path) -> None:
+    go(people, tmp_path / "run", rounds=3)
+    path = tmp_path / "run" / "ledger" / "agent-001.jsonl"
+    lines = parsed(path.read_bytes())
+    del lines[0]["trust"]
+    path.write_bytes(chained(lines))
+    with pytest.raises(CheckFailed, match="noise of 5 agents, which its header does not say"):
+        audit.read(path)

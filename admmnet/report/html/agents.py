@@ -16,6 +16,11 @@ _COLUMNS = (
     ("epsilon_target", "Budget ε", "epsilon of its ledger's header"),
     ("epsilon_proven", "Worst case ε", "proven before the run; summary.json"),
     ("spent", "Spent ε", "odometer: proven epsilon of what was released, from the ledger"),
+    (
+        "unmasked",
+        "ε if all collude",
+        "spent, of its own noise alone: all other agents together, or masks that fail",
+    ),
     ("published", "Paper's ε", "the same by the paper's arithmetic"),
     ("account_spent", "Account ε", "all runs of its account; summary.json"),
     ("test_error", "Error", "of its vector on the test records"),

@@ -53,6 +53,7 @@ class AgentFacts:
     delta: float | None
     epsilon_proven: float | None
     spent: float | None
+    unmasked: float | None
     published: float | None
     rho: float | None
     account_spent: float | None
@@ -268,6 +269,7 @@ def _agent(number: int, book: Book | None, entry: Mapping[str, Any], part: str |
         delta=real(budget.get("delta")),
         epsilon_proven=real(entry.get("epsilon_proven")),
         spent=real(total["epsilon_spent"]) if read else None,
+        unmasked=real(total.get("epsilon_if_all_collude")) if read else None,
         published=real(total["epsilon_published"]) if read else None,
         rho=real(total["rho"]) if read else None,
         account_spent=real(entry.get("account_epsilon_spent")),

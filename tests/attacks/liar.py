@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from admmnet.running import loop
+from admmnet.running.identities import Members, agree
 from admmnet.transport.zmq.session import Session
 from admmnet.transport.zmq.transport import ZmqTransport, ZmqWorld
 from admmnet.transport.zmq.wire import Frame, Kind, encode
@@ -27,6 +29,8 @@ class Liar:
     def __init__(self, member: Session) -> None:
         self.member, self.round = member, -1
         self.said: set[tuple[int, Kind, int, int]] = set()
+        self.kept: dict[int, bytes] = {}  # what a lie remembers of each neighbour
+        self.run = ""  # name of the start, which is in what it signs
 
     def word(
         self,
@@ -103,6 +107,14 @@ def arm(lie: Lie) -> None:
 
     patched: Any = ZmqTransport
     patched.exchange, patched.reduce = in_round(ZmqTransport.exchange), in_round(ZmqTransport.reduce)
+
+    def agreeing(world: ZmqWorld, *given: Any) -> Members:
+        members = agree(world, *given)
+        liar(world.member).run = members.run
+        return members
+
+    patched = loop
+    patched.agree = agreeing
     patched = Session
     patched.send = sending
     patched = ZmqWorld

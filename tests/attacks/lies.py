@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.transport.zmq.wire import Frame, Kind, encode
+from tests.attacks.false_receipts import FALSE_RECEIPTS
 from tests.attacks.liar import WHEN, Fields, Liar, Lie
 
 ESCAPES = "\x1b[2J\r\x9b31mfine\nadmmnet: the run finished, all ledgers verified\u202e"
@@ -285,3 +286,4 @@ LIES |= {
         ),
     )
 }
+LIES |= FALSE_RECEIPTS

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from admmnet.cli import run_command_line
 from tests.attacks.lies import LIES
 from tests.attacks.stage import HONEST, Left, perform
 
@@ -29,6 +30,7 @@ FEW = (
         "rows nan",
         "vector nan",
     ),
+    *("receipt none", "receipt unsigned", "receipt twice"),
     *("vector twice", "hang nobody", "hello junk", "again", "sum short", "count huge"),
 )
 TOLD = list(LIES) if os.environ.get("ADMMNET_LIES") == "all" else FEW
@@ -132,3 +134,22 @@ def test_under_stop_all_end_and_name_it(name: str, honest: dict[str, bytes], tmp
     for i in HONEST:
         is_clean(left[i])
         assert left[i].code == 3
+
+
+def test_two_vectors_of_one_round_convict_whoever_signed_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the run nobody can see it; the neighbours' receipts together show it."""
+    left = perform(tmp_path, "receipt twice")
+    assert [left[i].code for i in HONEST] == [0] * 3
+    folders = [str(left[i].folder) for i in HONEST]
+    for folder in folders:
+        assert run_command_line(["ledger", "verify", folder]) == 0
+    assert (
+        run_command_line(["ledger", "verify", folders[0], "--against", folders[1]]) == 0
+    )  # 2 is no neighbour of 0
+    assert run_command_line(["ledger", "verify", folders[0], "--against", folders[2]]) == 1
+    assert (
+        "agent 0 has signed two different receipts of round 2, of different vectors"
+        in capsys.readouterr().err
+    )

@@ -1,4 +1,5 @@
-# Sourced by the other scripts: makes .venv beside pyproject.toml once, and again when pyproject.toml changes.
+# Sourced by the other scripts: makes .venv beside pyproject.toml once, and again when pyproject.toml or the
+# constraints on versions change.
 # Sets $root and $venv. Needs Python 3.11 or newer with venv; PYTHON=/path/to/python chooses another one.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
@@ -8,10 +9,11 @@ make_environment() {  # make_environment EXTRAS
         echo "admmnet needs Python 3.11 or newer; $python is $("$python" --version 2>&1). Set PYTHON to a newer one." >&2
         return 2
     }
-    stamp="$extras $(cksum < "$root/pyproject.toml")"
+    stamp="$extras $(cat "$root/pyproject.toml" "$root/launch/constraints.txt" | cksum)"
     [ -f "$venv/stamp-$extras" ] && [ "$(cat "$venv/stamp-$extras")" = "$stamp" ] && return 0
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     echo "installing admmnet[$extras] into .venv ..." >&2
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[$extras]"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$root/launch/constraints.txt" \
+        --editable "$root[$extras]"
     echo "$stamp" > "$venv/stamp-$extras"
 }

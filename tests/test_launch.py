@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -202,3 +203,20 @@ def test_commands_of_the_page_are_bash() -> None:
             ["bash", "-n"], input=block, capture_output=True, text=True, timeout=20, check=False
         )
         assert checked.stderr == ""
+
+
+def test_what_is_installed_has_been_tested() -> None:
+    """Every dependency has a newest version, and both commands of the README install nothing newer."""
+    lines = (ROOT / "launch/constraints.txt").read_text().splitlines()
+    bounds = [line for line in lines if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+<=[\w.]+", line) for line in bounds)
+    bounded = {re.split("<=", line)[0].lower().replace("_", "-") for line in bounds}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    names = {re.split(r"[\[<>=]", name)[0].lower() for name in wanted}
+    assert names - bounded == {"setuptools"}  # which builds, and comes with Python
+    text = (ROOT / "launch/_env.sh").read_text()
+    assert '--constraint "$root/launch/constraints.txt"' in text

@@ -64,11 +64,13 @@ def agent(
     of its own.
     """
     from admmnet.cli.progress import Progress
+    from admmnet.identity.dumps import forbid_dumps
     from admmnet.running.folder import default_folder, part_name
     from admmnet.running.loop import run
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
 
+    forbid_dumps()  # of a process that holds secret keys
     network = read_network(network_file)
     if number >= len(network.peers):
         raise RequestError(f"--id {number}: {network_file} has the agents 0 to {len(network.peers) - 1}")

@@ -24,6 +24,10 @@ TIMEOUT = 10.0
 BLOCK = 1 << 21
 """Bytes that `read_blocks` holds at a time."""
 _LARGEST = 1 << 28  # bytes; no file that is downloaded comes near
+UNPACKED = 1 << 30
+"""Bytes to which any packed file may grow."""
+GROWTH = 100
+"""Times its own size to which a larger one may; tables of numbers grow 2 to 20 times."""
 
 
 @contextmanager
@@ -37,23 +41,24 @@ def about(file: str | Path | None) -> Iterator[None]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[io.BufferedIOBase | IO[bytes]]:
+def opened(path: Path) -> Iterator[_Bounded | IO[bytes]]:
     """Open a file for reading, unpacked when its name ends with `.gz` or `.zip` (of one member).
 
-    A file that cannot be read, is not packed as its name says, or is cut off is refused, while it is read, too.
+    A file that cannot be read, is not packed as its name says, is cut off, or grows beyond every bound is refused,
+    while it is read, too.
     """
     kind = path.suffix.removeprefix(".")
     try:
         if kind == "gz":
             with gzip.open(path) as file:
-                yield file
+                yield _Bounded(file, path)
         elif kind == "zip":
             with zipfile.ZipFile(path) as archive:
                 members = archive.namelist()
                 if len(members) != 1:
                     raise RequestError(f"{path} holds {len(members)} files: unpack the one that is meant")
                 with archive.open(members[0]) as file:
-                    yield file
+                    yield _Bounded(file, path)
         else:
             with path.open("rb") as file:
                 yield file
@@ -62,6 +67,36 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase | IO[bytes]]:
         raise DataError(f"{path} is not a sound {name} file ({error}): store it anew") from None
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
+
+
+class _Bounded(io.RawIOBase):
+    """What is unpacked of a file, up to a bound: some kilobytes can unpack to more than any memory holds."""
+
+    def __init__(self, file: IO[bytes] | gzip.GzipFile, path: Path) -> None:
+        super().__init__()
+        self._file, self._path = file, path
+        self._left = most_unpacked(path)
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, or all."""
+        data = self._file.read(self._left + 1 if size < 0 else size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise grows(self._path)
+        return data
+
+
+def most_unpacked(path: Path) -> int:
+    """Bytes to which a packed file may grow."""
+    return max(UNPACKED, GROWTH * path.stat().st_size)
+
+
+def grows(path: Path) -> RequestError:
+    """What to say of a packed file that holds more."""
+    return RequestError(
+        f"{path} unpacks to more than {most_unpacked(path):,} bytes ({UNPACKED >> 30} GiB, or {GROWTH} times its own "
+        "size): if that is right, give it unpacked"
+    )
 
 
 def read_bytes(path: Path) -> bytes:

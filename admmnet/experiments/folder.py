@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError, RunError
+from admmnet.files import load_json
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -32,7 +32,7 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
     """
     folder, another = path.parent, "name another one with -o"
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = load_json(path.read_bytes())
         check(content)
     except NotADirectoryError:
         raise RequestError(f"{folder} is no folder: {another}") from None

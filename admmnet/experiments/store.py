@@ -16,6 +16,7 @@ from admmnet.errors import BudgetError, RequestError, RunError
 from admmnet.experiments.grid import Cell, Grid
 from admmnet.experiments.pool import Call, Failure, Pool, Task
 from admmnet.experiments.tasks import run_cell
+from admmnet.files import load_json
 from admmnet.running.manifest import FILES, MANIFEST
 from admmnet.version import __version__
 
@@ -55,7 +56,7 @@ class RunFolders:
     def summary(self, cell: Cell) -> dict[str, Any] | None:
         """Summary of a finished run, None if it has not finished."""
         try:
-            summary = json.loads((self._folder / self._grid.folder(cell) / "summary.json").read_bytes())
+            summary = load_json((self._folder / self._grid.folder(cell) / "summary.json").read_bytes())
         except (OSError, ValueError):
             return None
         return summary if isinstance(summary, dict) and "test_error" in summary else None
@@ -200,7 +201,7 @@ def _read(path: Path) -> dict[str, Result]:
     known: dict[str, Result] = {}
     for number, text in enumerate(whole.split(b"\n")[:-1], start=1):
         try:
-            line = json.loads(text)
+            line = load_json(text)
             key, result = line["key"], line["result"]
             if not isinstance(key, str) or not isinstance(result, dict):
                 raise TypeError("no measurement")

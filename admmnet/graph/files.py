@@ -7,7 +7,6 @@ duplicate is merged in silence; the other two are read by networkx.
 from __future__ import annotations
 
 import io
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import networkx as nx
 
 from admmnet.errors import RequestError
+from admmnet.files import load_json
 from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology, short
 
 
@@ -108,8 +108,8 @@ def _read_adjlist(text: str, source: str) -> nx.Graph:
 def _read_json(text: str, source: str) -> nx.Graph:
     collector = Collector(source)
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data = load_json(text)
+    except ValueError as error:
         raise collector.fault(f"cannot be read as JSON: {error}") from None
     keys = [key for key in ("edges", "links") if isinstance(data, dict) and key in data]
     if len(keys) != 1 or "nodes" not in data:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from admmnet.errors import Terminated
+from admmnet.files import load_json
 
 TAIL = 65536
 """Bytes at the end of a ledger in which its last total is looked for."""
@@ -88,7 +88,7 @@ def _spent(path: Path) -> float | None:
         return None
     for line in reversed(lines):
         try:
-            total = json.loads(line).get("total")
+            total = load_json(line).get("total")
         except (ValueError, AttributeError):
             continue
         if isinstance(total, dict):

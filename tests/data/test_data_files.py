@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from admmnet.data import files
 from admmnet.errors import RequestError
 from tests.data.conftest import Write, every, refusal
 
@@ -203,3 +206,24 @@ def test_npz_refusals(arrays: dict[str, Any], words: str, tmp_path: Path) -> Non
     np.savez(tmp_path / "t.npz", **arrays)
     with pytest.raises(RequestError, match=rf"t\.npz.*{words}"):
         every(str(tmp_path / "t.npz"), features=2)
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.zip", "t.npz", "idx.gz"])
+def test_a_packed_file_that_grows_without_bound(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused at a public bound, long before it is whole in memory."""
+    monkeypatch.setattr(files, "UNPACKED", 1 << 20)
+    path, zeros = tmp_path / name, b"0" * (1 << 22)
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(zeros))
+    elif name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("t.csv", zeros)
+    else:
+        np.savez_compressed(path, X=np.zeros((1 << 19, 1)), y=np.ones(1 << 19))
+    with pytest.raises(RequestError, match=r"unpacks to more than 1,048,576 bytes .*give it unpacked"):
+        files.read_bytes(path) if name == "idx.gz" else every(str(path), label="y")
+    monkeypatch.setattr(files, "UNPACKED", 1 << 24)
+    if name == "idx.gz":
+        assert files.read_bytes(path) == zeros

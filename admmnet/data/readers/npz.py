@@ -19,6 +19,7 @@ from admmnet.data.columns import (
     numbered,
     refuse,
 )
+from admmnet.data.files import grows, most_unpacked
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
 
@@ -57,6 +58,8 @@ def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
         with path.open("rb") as file:
             if not zipfile.is_zipfile(file):
                 raise zipfile.BadZipFile("no zip archive")
+            if sum(member.file_size for member in zipfile.ZipFile(file).infolist()) > most_unpacked(path):
+                raise grows(path)
         with np.load(path, allow_pickle=False) as archive:
             if not ({"X", "y"} if labelled else {"X"}) <= set(archive.files):
                 keys, wanted = ", ".join(archive.files) or "none", "arrays X and y" if labelled else "array X"

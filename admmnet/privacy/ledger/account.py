@@ -7,13 +7,12 @@ the account before it stands in the run's ledger, so that no crash makes the acc
 from __future__ import annotations
 
 import errno
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 from admmnet.errors import RequestError
-from admmnet.files import remedy, sync
+from admmnet.files import load_json, remedy, sync
 from admmnet.privacy.budget import empty, grown
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import ORDERS, best_order
@@ -264,7 +263,7 @@ def delta_of(folder: Path, agent: int) -> float | None:
     """Delta that an agent's account was opened with; None of one that is new, or cannot be read."""
     try:
         with account_path(folder, agent).open("rb") as file:
-            return float(json.loads(file.readline())["budget"]["delta"])
+            return float(load_json(file.readline())["budget"]["delta"])
     except (OSError, ValueError, KeyError, TypeError):
         return None  # opening it says what is wrong
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.files import load_json
 from admmnet.running.checkpoint.state import Array, State
 
 
@@ -73,7 +74,7 @@ def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], dic
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            meta = json.loads(archive["meta"].tobytes())
+            meta = load_json(archive["meta"].tobytes())
             if not isinstance(meta, dict):
                 raise ValueError("no table")
             names = [name for name in archive.files if name != "meta"] if whole else []

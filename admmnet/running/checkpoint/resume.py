@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.errors import RequestError
+from admmnet.files import load_json
 from admmnet.running.checkpoint.keeper import FOLDER
 from admmnet.running.folder import ledger_path
 from admmnet.settings import settings_in
@@ -84,7 +84,7 @@ def begun_at(config: RunConfig, agent: int, agents: int) -> str | None:
     path = ledger_path(Path(config.resume), agent, agents)
     try:
         with path.open("rb") as file:
-            header = json.loads(file.readline())
+            header = load_json(file.readline())
         return str(header["account"])
     except (OSError, ValueError, KeyError, TypeError):
         raise RequestError(

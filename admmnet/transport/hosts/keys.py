@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from admmnet.errors import RequestError
+from admmnet.files import load_toml
 from admmnet.identity.keys import Identity, check_identity
 
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -182,14 +182,14 @@ def _pair(source: Path, name: str, table: object, agent: int) -> tuple[object, o
 def read_toml(path: Path, what: str) -> dict[str, Any]:
     """Content of a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return load_toml(path.read_bytes())
     except FileNotFoundError:
         raise RequestError(f"there is no {what} {path}; `admmnet network init` makes one") from None
     except OSError as error:
         raise RequestError(f"cannot read the {what} {path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise RequestError(f"{path} is not a TOML file: not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         # the message of a broken key file must not show a part of the key: TOML's says the place alone
         raise RequestError(f"{path} is not a TOML file: {error}") from None
 

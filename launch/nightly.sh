@@ -27,7 +27,6 @@ if [ "$audits" != 0 ]; then
     ADMMNET_AUDITS=$audits python -m pytest tests/auditing tests/attacks/test_{certificate,messages,whole_runs}.py
     ADMMNET_TEST_LARGE=1 python -m pytest tests/privacy/test_audit.py tests/theorems/test_radius.py
 fi
-ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py
 ADMMNET_PAGES=all python -m pytest tests/processes/test_documented_commands.py
 ADMMNET_STRANGERS=$strangers ADMMNET_LIES=all python -m pytest tests/attacks/test_{strangers,floods,liars}.py
 ADMMNET_EDITS=5000 python -m pytest tests/running/test_manifest.py

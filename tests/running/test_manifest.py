@@ -23,7 +23,7 @@ from tests.people_runs import put_summary, seal, small, summary_of, write_people
 
 EDITS = int(os.environ.get("ADMMNET_EDITS", "300"))
 """Random edits; the nightly tier makes 5,000."""
-SECRET: dict[str, Any] = {"seed": None, "simulate": True, "checkpoint_every": 1}
+SECRET: dict[str, Any] = {"seed": None, "simulate": True, "checkpoint_every": 1, "receipts": True}
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("finished")
     folder = run(small(write_people(place / "people.npz"), place / "run", **SECRET)).folder
     (folder / "encoding.json").write_text("{}\n")
-    (folder / "receipts").mkdir(exist_ok=True)
-    (folder / "receipts/agent-001.jsonl").write_text('{"round":0}\n')
     seal(folder)
     return folder
 
@@ -109,7 +107,7 @@ def test_removed_renamed_planted_and_linked_files(copied: Path, tmp_path: Path) 
         away.rename(path)
     for name in (
         "part.json",
-        "receipts/agent-000.jsonl",
+        "receipts/agent-009.jsonl",
         "checkpoint/x",
         "ledger/.agent-000.jsonl.new",
         "ledger/a/b",
@@ -202,7 +200,7 @@ def test_of_a_lost_agent_the_beginning_is_covered(copied: Path) -> None:
         file.write(b'{"round":1}\n')
     check_manifest(copied)
     path.write_bytes(b'{"round":1}\n')
-    with pytest.raises(CheckFailed, match=r"receipts/agent-001\.jsonl: its sha256"):
+    with pytest.raises(CheckFailed, match=r"receipts/agent-001\.jsonl: has 12 bytes"):
         check_manifest(copied)
 
 

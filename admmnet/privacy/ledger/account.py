@@ -84,8 +84,9 @@ class AccountFile:
             os.close(open_plain(self.path, os.O_CREAT))
             sync(folder)  # a new account's name must last, too
             mend(self.path)
-            lines = self.path.read_bytes().split(b"\n")[:-1]
-            if not lines and since is None:
+            data = self.path.read_bytes()
+            lines = data.split(b"\n")[:-1]
+            if not data and since is None:
                 whole = Target(epsilon, delta).nominal_rho() * ORDERS
                 self.totals = empty("proven")
                 self.order: int | None = best_order(whole, delta)
@@ -133,7 +134,7 @@ class AccountFile:
         mode: str | None,
     ) -> str:
         """Take over what the file holds; return the digest of its last line."""
-        if not lines:
+        if not self.path.stat().st_size:
             raise self._lacks()
         account = audit.read(self.path, account=True)
         header = account.header

@@ -203,7 +203,7 @@ def create(path: Path, what: str, line: bytes, *, durable: bool) -> None:
 def mend(path: Path) -> None:
     """Cut an incomplete last line: a charge is on the disk whole before its release is sent.
 
-    A line that lacks its newline alone is a line like any other, and stays.
+    A line that lacks its newline alone is a line like any other, and stays; so does what no crash leaves, to be told.
     """
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
@@ -212,7 +212,7 @@ def mend(path: Path) -> None:
     if is_whole(data[whole:]):
         with path.open("ab") as file:
             file.write(b"\n")
-    else:
+    elif is_torn(data[whole:]):
         os.truncate(path, whole)
 
 

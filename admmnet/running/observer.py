@@ -97,6 +97,26 @@ class Observer:
             rows[i] = before[i]
         return rows
 
+    def _heard(self) -> tuple[Vector, float, Matrix]:
+        """Consensus, its test error, and all agents' figures; takes in their models."""
+        mine = np.stack([node.theta for node in self._nodes])
+        consensus, error = (mine[0].copy(), np.nan) if self._shared else (None, np.nan)
+        if self._simulation:
+            self.theta = self._kept(mine, self.theta)
+            consensus = self._consensus(self.theta) if consensus is None else consensus
+        if consensus is not None:
+            error = self._error(consensus)
+        figures = self._figures(consensus, error)
+        if self._simulation:
+            rows = self._kept(figures, self._all)
+        else:  # no figure needs the others' models: one word of each agent in place of two
+            both = self._kept(np.hstack([mine, figures]), np.hstack([self.theta, self._all]))
+            self.theta, rows = (part.copy() for part in np.split(both, [mine.shape[1]], axis=1))
+        if consensus is None:
+            consensus = self._consensus(self.theta)
+            error = self._error(consensus)
+        return consensus, error, rows
+
     def observe(
         self, round: int, summed: Summed = (None, 0), heard: Mapping[int, Vector] = MappingProxyType({})
     ) -> float:
@@ -105,21 +125,13 @@ class Observer:
         ``summed`` has the tree of the round's sum, None for none, and how many numbers its vectors have. ``heard``
         has what agents of this process were sent, whatever the senders say of it elsewhere.
         """
-        self.theta = self._kept(np.stack([node.theta for node in self._nodes]), self.theta)
+        consensus, error, rows = self._heard()
+        self._all = rows
         self._said = {**dict(enumerate(self.theta)), **heard}
-        living = next(i for i in range(len(self.theta)) if i not in self._transport.lost)
-        consensus = self.theta[living].copy() if self._shared else self._consensus(self.theta)
-        error = float(test_errors(self._data, consensus[None])[0])
-        mine = np.zeros((len(self._nodes), 8))
-        for block in self._blocks:
-            places = [self._place[node.id] for node in block]
-            mine[places] = self._measured(block, consensus, error)
-        rows = self._all = self._kept(mine, self._all)
-        for i in self._transport.lost:
-            if np.isnan(rows[i, 1]):  # lost before its first figures: its records have said nothing yet
-                own = self.theta[i]
-                rows[i, :3] = test_errors(self._data, own[None])[0], 0, 0
-                rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
+        for i in np.flatnonzero(np.isnan(rows[:, 1])):  # no figures yet: its records have said nothing
+            own = self.theta[i]
+            rows[i, :3] = test_errors(self._data, own[None])[0], 0, 0
+            rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
         self.rows = rows[:, :6]
         self.network = np.array(
             [
@@ -154,16 +166,26 @@ class Observer:
         assert isinstance(holder, SimulatedHolder)
         return holder.mean_losses(theta, self._loss)
 
-    def _measured(self, block: Sequence[Node], consensus: Vector, error: float) -> Matrix:
+    def _error(self, theta: Vector) -> float:
+        return float(test_errors(self._data, theta[None])[0])
+
+    def _figures(self, consensus: Vector | None, error: float) -> Matrix:
+        """Figures of the agents of this process; those that need a consensus, in simulations alone."""
+        mine = np.zeros((len(self._nodes), 8))
+        for block in self._blocks:
+            mine[[self._place[node.id] for node in block]] = self._measured(block, consensus, error)
+        return mine
+
+    def _measured(self, block: Sequence[Node], consensus: Vector | None, error: float) -> Matrix:
         """Figures of the agents of a block, shape (B, 8); what agents that hold the consensus share is found once."""
         agents = [node.agent for node in block]
         theta = np.stack([node.theta for node in block])
         rows = np.zeros((len(block), 8))
-        same = bool((theta == consensus).all())
+        same = consensus is not None and bool((theta == consensus).all())
         rows[:, 0] = error if same else test_errors(self._data, theta)
         rows[:, 1] = [agent.releases for agent in agents]
         rows[:, 2] = [8 * node.agent.numbers for node in block]
-        if self._simulation:
+        if self._simulation and consensus is not None:
             share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eqs. (1), (61)
             weights = np.array([agent.plan.weight for agent in agents])
             rows[:, 3] = self._losses(block, theta)

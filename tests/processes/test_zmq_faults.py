@@ -76,6 +76,23 @@ def test_a_hanging_agent_is_named_by_all_and_nobody_else_is(tmp_path: Path) -> N
         assert "the others gave up this process, agent 4, in round 2" in crew.error(4)
 
 
+def test_who_is_alone_with_its_accusation_leaves_by_itself(tmp_path: Path) -> None:
+    """Agent 2 withholds its vectors from 1 alone, which nobody else can know: of these two one leaves, or both."""
+    limits = deadlines(round=1.0, heartbeat=1.5)
+    own = {2: {"acts": {"2": [["mute", 1]]}}}
+    with Crew(tmp_path, RING, 4, own=own, deadlines=limits, on_loss="continue") as crew:
+        codes = crew.start().finish()
+        left = {rank for rank, code in codes.items() if code == 3}
+        assert left <= {1, 2}, crew.report()
+        assert left
+        for rank in left:
+            assert crew.error(rank).startswith(f"agent {3 - rank} fails this process (its host answers, but")
+            assert crew.error(rank).endswith(f"this process, agent {rank}, leaves the run")
+        for rank in {0, 1, 2, 3} - left:
+            assert codes[rank] == 0, crew.report()
+            assert {int(process) for process in crew.members[rank].said("lost")[0]} == left
+
+
 def test_waiting_long_for_somebody_who_computes(tmp_path: Path) -> None:
     """The round deadline runs against the slow one alone, and only while somebody waits for it."""
     with Crew(tmp_path, path(4), 4, own={3: WAIT}, deadlines=deadlines(round=8.0)) as crew:

@@ -91,6 +91,17 @@ def flood(world: ZmqWorld, how: str, size: int) -> None:
             world.member.sockets.send(peer, frame)
 
 
+def mute(member: Membership, peer: int) -> None:
+    """Say nothing of the rounds to one neighbour any more, but stay its neighbour."""
+    send = member.send
+
+    def selective(to: int, kind: Kind, **fields: Any) -> None:
+        if (to, kind) != (peer, Kind.VECTOR):
+            send(to, kind, **fields)
+
+    member.send = selective  # type: ignore[method-assign, assignment]
+
+
 def act(do: list[Any], world: ZmqWorld) -> None:
     if do[0] == "wait":
         say("waiting")
@@ -99,6 +110,8 @@ def act(do: list[Any], world: ZmqWorld) -> None:
         garble(world, do[1], do[2])
     elif do[0] == "flood":
         flood(world, do[1], do[2])
+    elif do[0] == "mute":
+        mute(world.member, do[1])
     elif do[0] == "abort":
         world.abort(do[1])
     elif do[0] == "gather":

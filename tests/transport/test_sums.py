@@ -300,7 +300,13 @@ def test_the_trials_find_totals_that_are_not_handed_on(monkeypatch: pytest.Monke
 
 def test_the_trials_find_attempts_that_are_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an earlier attempt sent up lacks nobody that was lost since."""
-    monkeypatch.setattr("admmnet.transport.zmq.sums._is_of", lambda payload, attempt: payload is not None)
+    join = Sums._join
+
+    def lax(self: Sums, found: Any, place: Any, tree: Any, ups: Any, attempt: int) -> str | None:
+        return join(self, found, place, tree, ups, int(integers(ups[place].payload)[0]))
+
+    monkeypatch.setattr("admmnet.transport.zmq.sums._older", lambda payload, attempt: False)
+    monkeypatch.setattr(Sums, "_join", lax)
     assert fails(range(400))
 
 
@@ -349,6 +355,28 @@ def test_who_sends_what_is_no_sum_is_lost_and_named(how: str, kind: Kind) -> Non
         told = "a sum in which nobody speaks, and numbers"
     assert all(f"{'agent' if kind is Kind.UP else 'process'} {liar.rank} sent" in reason for reason in blamed)
     assert any(told in reason for reason in blamed), blamed
+
+
+UNFIT = IMPOSSIBLE | {
+    "an attempt at which nobody is": lambda words: [words[0] + 3, *words[1:]],
+    "an attempt before the first": lambda words: [-1, *words[1:]],
+}
+
+
+@pytest.mark.parametrize("how", UNFIT)
+def test_a_branch_whose_sum_is_unfit_says_nothing(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as most of its neighbours do not accuse its process: nobody waits, and all have one total."""
+    processes, liar = path_of(4, 3)
+    monkeypatch.setattr(Recorded, "lose", lambda self, process, reason: self.reasons.append(reason))
+    liar.spoil = lambda at, words: UNFIT[how](words) if at is Kind.UP and len(liar.totals) == 2 else words
+    liar.network.run()
+    assert [process.finished for process in processes] == [True] * 4
+    totals = [[said(total) for total in process.totals] for process in processes]
+    assert totals[1:] == totals[:-1]
+    agents = [() if total is None else total.agents for total in processes[0].totals]
+    assert 3 in agents[1]
+    assert agents[2] == tuple(i for i in agents[2] if i != 3) != ()
+    assert [reason.startswith("agent 3 sent") for reason in processes[2].reasons] == [True]
 
 
 FRAMING: dict[str, Callable[[Integers], Any]] = {

@@ -71,7 +71,7 @@ class Membership(Start):
         self.watchers: list[Callable[[int, int], None]] = []
         self.ended: AdmmnetError | None = None
         self.shared_folder, self._on_loss, self._closing = shared_folder, on_loss, False
-        self._news = 0.0  # when a process was lost last
+        self._news = self._evident = 0.0  # when a process was lost last, and when anything was said of one
         self._failing: dict[
             int, float
         ] = {}  # accused neighbours, and since when they have failed without a break
@@ -129,8 +129,8 @@ class Membership(Start):
                         f"neighbours do not say so: this process, {self.names[self.rank]}, leaves the run"
                     )
                 )
-        limit = (self.size + 2) * self.deadlines.round + self.deadlines.heartbeat
-        if now - begun > limit:
+        limit = self._patience + self.deadlines.round
+        if now - max(begun, self._evident) > limit:
             whom = ", ".join(self.names[process] for process in sorted(absent))
             self.fail(
                 RunError(
@@ -155,9 +155,14 @@ class Membership(Start):
                 f"its host answers, but what is waited for did not come within {round:g} s "
                 f"(round deadline): it hangs, or needs a longer --round-deadline{garbled}"
             )
-        if absent and now - begun > self.size * round:
-            return f"it waits for others for more than {self.size * round:g} s, in which all could have done their part"
+        if absent and now - max(begun, self._evident) > self._patience:
+            return f"it waits for others for more than {self._patience:g} s, in which all could have done their part"
         return None
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for which excuses count: all compute, one after the other, and one leaves for want of a majority."""
+        return (self.size + 2) * self.deadlines.round + 2 * self.deadlines.heartbeat
 
     # news
 
@@ -231,6 +236,7 @@ class Membership(Start):
 
     def _reckon(self, process: int, message: str) -> None:
         """Draw the consequences of news of a process."""
+        self._evident = time.monotonic()
         accusers = self.evidence.given_up()
         if self._on_loss == "stop" and not accusers:
             self.end(Lost(message, process))

@@ -103,7 +103,9 @@ class Sums:
             return bool(downs) or len(member.lost) != attempt
 
         def missing(place: tuple[int, int]) -> set[int]:
-            return set() if over() or (place in ups and _is_of(ups[place].payload, attempt)) else {place[0]}
+            return (
+                set() if over() or (place in ups and not _older(ups[place].payload, attempt)) else {place[0]}
+            )
 
         for piece in sweep.pieces:
             found = Partial.of(piece.agents, outgoing)
@@ -111,8 +113,13 @@ class Sums:
                 member.wait(partial(missing, place))
                 if over():
                     return None
-                if not self._join(found, place, tree, ups):
-                    return None
+                fault = self._join(found, place, tree, ups, attempt)
+                if fault is not None:
+                    member.lose(place[0], f"agent {place[1]} sent {fault}")
+                    if over():
+                        return None
+                    # until most of its neighbours say so, its branch says nothing
+                    found.silent += tree.branch(place[1]).tolist()
             if piece.above is not None:
                 payload = _message(attempt, found)
                 check_size(len(payload), f"the sum of agent {piece.top}")
@@ -126,16 +133,16 @@ class Sums:
         told = self._told(downs)
         return None if told is None else (told[0], told[1], takers)
 
-    def _join(self, found: Partial, place: tuple[int, int], tree: Tree, ups: Box) -> bool:
-        """Take in the sum of a branch from elsewhere; its process is lost if it is none, or not of that branch."""
-        words = integers(ups[place].payload)[1:]
+    def _join(self, found: Partial, place: tuple[int, int], tree: Tree, ups: Box, attempt: int) -> str | None:
+        """Take in the sum of a branch from elsewhere; what is wrong if it is none, or not of that branch."""
+        words = integers(ups[place].payload)
+        if words.size and words[0] != attempt:  # news of a loss would have come before
+            return f"a sum of attempt {words[0]}, at which nobody can be"
         try:
-            found.join(Partial.read(words, self._size, tree.branch(place[1])))
+            found.join(Partial.read(words[1:], self._size, tree.branch(place[1])))
         except Unfit as unfit:
-            del ups[place]
-            self._member.lose(place[0], f"agent {place[1]} sent {unfit}")
-            return False
-        return True
+            return str(unfit)
+        return None
 
     def _told(self, downs: Box) -> tuple[int, Partial, Sequence[int]] | None:
         """Total that another process has; the process is lost if it is none."""
@@ -176,6 +183,6 @@ def _message(attempt: int, found: Partial) -> bytes:
     return payload_of_integers(np.concatenate([[attempt], found.words]))
 
 
-def _is_of(payload: bytes, attempt: int) -> bool:
-    """Whether a message has come that belongs to an attempt, or is none at all."""
-    return len(payload) < 8 or int(integers(payload[:8])[0]) == attempt
+def _older(payload: bytes, attempt: int) -> bool:
+    """Whether a message belongs to an attempt before this one."""
+    return len(payload) >= 8 and 0 <= int(integers(payload[:8])[0]) < attempt

@@ -229,7 +229,9 @@ def _check_plain(network: Network, *, plain: bool) -> None:
 
 def _mourn(parent: int, private: Path, seconds: float) -> None:
     """Wait for the death of the starter; then remove its folder and end this process, even one that hangs."""
-    select.select([parent], [], [])  # nothing is ever written to it
+    line = select.poll()
+    line.register(parent, 0)  # its end alone: what is written to it is for the sockets
+    line.poll()
     shutil.rmtree(private, ignore_errors=True)
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(seconds)

@@ -1,7 +1,7 @@
 """One process an agent on this machine: starts them, passes on signals and errors, and reads what they wrote.
 
-The agents meet over ipc sockets in a private folder. They end by themselves when the starter dies: they hold the
-reading end of a pipe whose other end only the starter has.
+The agents meet over ipc sockets in a private folder. Each holds the reading end of a pipe whose other end only the
+starter has: it is told there of agents that were killed, and ends by itself when the starter dies.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _EXPLAINING: dict[int, type[AdmmnetError]] = {
     kind.exit_code: kind for kind in (RequestError, BudgetError, RunError, CheckFailed)
 }
 """Exit codes of agents, those that explain most first."""
+TOLD = (0, 2, 3, 4, 130)
+"""Exit codes of agents that have told the others themselves."""
 _LAUNCHERS = ("PMI_", "PMIX_", "OMPI_", "MPI_")
 
 
@@ -149,6 +151,8 @@ class End:
 class _Child:
     agent: int
     process: subprocess.Popen[bytes]
+    line: int
+    """Writing end of its pipe."""
     text: bytes = b""
 
 
@@ -174,37 +178,44 @@ class Starter:
 
     def run(self) -> list[End]:
         """Start all and wait until all have ended; in the order in which they did."""
-        parent, ours = os.pipe()
         reports, report = os.pipe()
         os.set_blocking(report, False)  # a starter that stands still must not hold the agents up
         with selectors.DefaultSelector() as selector:
             try:
                 selector.register(reports, selectors.EVENT_READ)
                 for agent, words in enumerate(self.commands):
-                    self._launch(agent, words, (parent, report), selector)
+                    self._launch(agent, words, report, selector)
                 self._watch(selector, reports)
             except BaseException as error:
                 number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
                 self._end(number, selector, reports)
                 raise
             finally:
-                for handle in (parent, ours, reports, report):
+                for handle in (reports, report, *(child.line for child in self._living)):
                     os.close(handle)
         return self._ends
 
     def _launch(
-        self, agent: int, words: Sequence[str], pipes: tuple[int, int], selector: selectors.BaseSelector
+        self, agent: int, words: Sequence[str], report: int, selector: selectors.BaseSelector
     ) -> None:
-        process = subprocess.Popen(
-            [*words, "--parent", str(pipes[0]), "--report", str(pipes[1])],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=pipes,
-            env=environment(),
-            process_group=0,  # Ctrl-C at the terminal reaches the starter alone, which passes it on
-        )
-        child = _Child(agent, process)
+        parent, line = os.pipe()
+        os.set_blocking(line, False)  # nor must an agent that stands still hold the starter up
+        try:
+            process = subprocess.Popen(
+                [*words, "--parent", str(parent), "--report", str(report)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=(parent, report),
+                env=environment(),
+                process_group=0,  # Ctrl-C at the terminal reaches the starter alone, which passes it on
+            )
+        except BaseException:
+            os.close(line)
+            raise
+        finally:
+            os.close(parent)
+        child = _Child(agent, process, line)
         self._living.append(child)
         assert process.stderr is not None
         os.set_blocking(process.stderr.fileno(), False)
@@ -254,6 +265,11 @@ class Starter:
         stream.close()
         code = child.process.wait()
         self._living.remove(child)
+        os.close(child.line)
+        if code not in TOLD and not self._terminated:
+            for other in self._living:  # or they would wait until its heartbeat is missed
+                with contextlib.suppress(OSError):
+                    os.write(other.line, f"{child.agent} {_how(code)}\n".encode())
         text = "" if self._terminated else child.text.decode(errors="replace")  # what we did explains nothing
         self._ends.append(End(child.agent, code, text))
         self._limit(code)
@@ -306,7 +322,7 @@ def _judge(ends: Sequence[End]) -> None:
     messages = dict.fromkeys(
         text for end in sorted(ends, key=lambda end: end.code not in codes) for text in _split(end.text)[1]
     )
-    raise (kind or RunError)(f"\n{PREFIX}".join(messages or map(_how, ends)))
+    raise (kind or RunError)(f"\n{PREFIX}".join(messages or map(_ended, ends)))
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
@@ -315,11 +331,12 @@ def _split(text: str) -> tuple[list[str], list[str]]:
     return [before.strip("\n")] if before.strip() else [], [message.rstrip("\n") for message in messages]
 
 
-def _how(end: End) -> str:
-    how = f"ended with exit code {end.code}"
-    if end.code < 0:
-        how = f"was ended by {signal.Signals(-end.code).name}"
-    return f"the process of agent {end.agent} {how}; the ledgers hold everything that was sent"
+def _how(code: int) -> str:
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+
+
+def _ended(end: End) -> str:
+    return f"the process of agent {end.agent} {_how(end.code)}; the ledgers hold everything that was sent"
 
 
 def _read(folder: Path) -> RunResult:

@@ -91,8 +91,16 @@ def arm_halfway(round: int) -> None:
     Membership.send = send_or_die  # type: ignore[assignment, method-assign]
 
 
+def arm_start() -> None:
+    """Kill the agent before it has greeted anybody."""
+    Membership.connect = lambda self: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+
+
 if __name__ == "__main__":
     how, agent, round = os.environ["ADMMNET_FAULT"].split(":")
     if sys.argv[sys.argv.index("--id") + 1] == agent:
-        (arm_halfway if how == "halfway" else partial(arm, how))(int(round))
+        if how == "start":
+            arm_start()
+        else:
+            (arm_halfway if how == "halfway" else partial(arm, how))(int(round))
     main()

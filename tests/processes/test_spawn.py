@@ -83,6 +83,15 @@ def test_a_killed_agent_gives_the_others_time_to_notice() -> None:
     assert [ends[0].code, ends[1].code] == [-signal.SIGKILL, 3]
 
 
+def test_a_killed_agent_is_told_to_the_others_at_once_and_one_that_said_why_itself_is_not() -> None:
+    hears = "fail(3, 'admmnet: heard ' + os.read(parent, 100).decode())"
+    killed, failed = "os.kill(os.getpid(), signal.SIGKILL)", "fail(3, 'admmnet: by myself')"
+    ends = in_time(starter(killed, hears, hears, heartbeat_deadline=60.0).run)
+    assert {ends[agent].text for agent in (1, 2)} == {"admmnet: heard 0 was ended by SIGKILL\n\n"}
+    ends = in_time(starter(failed, hears, heartbeat_deadline=0.3).run)
+    assert ends[1].code == -signal.SIGTERM
+
+
 def test_under_continue_the_others_go_on() -> None:
     goes_on = "import select; select.select([parent], [], [], 1.0)"
     ends = in_time(starter("sys.exit(3)", goes_on, on_loss="continue").run)

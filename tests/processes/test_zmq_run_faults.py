@@ -65,10 +65,14 @@ def rounds_of(folder: Path) -> list[int]:
 # an agent is lost
 
 
+PATIENT = ("--heartbeat-deadline", "1000", "--connect-deadline", "1000")
+"""Only the starter's word of a death comes within the tests' own deadline."""
+
+
 @pytest.mark.parametrize(
     ("fault", "words", "reason"),
     [
-        ("kill:1:2", (), "agent 1 is lost in round 2: its process or host has ended"),
+        ("kill:1:2", PATIENT, "agent 1 is lost in round 2: its process was ended by SIGKILL"),
         ("stop:1:2", (), "agent 1 is lost in round 2: its process or host has ended, or cannot be reached"),
         ("hang:1:2", ("--round-deadline", "5"), "agent 1 is lost in round 2: its host answers"),
     ],
@@ -76,6 +80,16 @@ def rounds_of(folder: Path) -> list[int]:
 )
 def test_a_lost_agent_ends_all(fault: str, words: tuple[str, ...], reason: str, tmp_path: Path) -> None:
     assert_ends_all(faulty(fault, tmp_path / "run", *PATH, *words), 3, reason, tmp_path / "run")
+
+
+def test_an_agent_killed_while_the_network_connects(tmp_path: Path) -> None:
+    ended = faulty("start:1:0", tmp_path / "run", *PATH, *PATIENT)
+    assert ended.code == 3, ended.err
+    (message,) = ended.messages
+    assert message == (
+        "admmnet: the process of agent 1 was ended by SIGKILL before the first round: nothing was charged; start again"
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def assert_ends_all(ended: Ended, code: int, message: str, folder: Path) -> None:

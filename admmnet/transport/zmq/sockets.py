@@ -90,7 +90,8 @@ class Line(StrEnum):
 class Sockets:
     """All sockets of one process, which listens at its own peer's address and is connected to its neighbours'.
 
-    ``keys`` is None on lines without CURVE; ``orphaned`` is set at the end of file of the pipe ``parent``.
+    ``keys`` is None on lines without CURVE. The starter's pipe ``parent`` says which processes it saw die, a line
+    for each, "2 was ended by SIGKILL", which go to ``died``; ``orphaned`` is set at its end.
     """
 
     def __init__(
@@ -101,7 +102,8 @@ class Sockets:
         deadlines: Deadlines,
         parent: int | None = None,
     ) -> None:
-        self.orphaned = False
+        self.orphaned, self.died = False, list[tuple[int, str]]()
+        self._news = b""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._deadlines, self._parent, self._keys = deadlines, parent, keys
         self._fresh: set[int] = set()  # lines that have said something since all was read
@@ -206,13 +208,20 @@ class Sockets:
         """Wait until something arrives or happens, and return what happened to lines."""
         for socket, _ in self._poller.poll(max(0, _milliseconds(seconds) if seconds > 0 else 0)):
             if socket == self._parent:
-                self.orphaned = not os.read(socket, 1)
+                self._read_news(os.read(socket, 4096))
             elif socket in self._monitors:
                 yield from self._happened(socket)
         while self.door is not None and self.door.flooded:
             process = self._by_key.get(self.door.flooded.pop())
             if process is not None:
                 yield process, Line.FLOODS
+
+    def _read_news(self, data: bytes) -> None:
+        self.orphaned = not data
+        *lines, self._news = (self._news + data).split(b"\n")
+        for line in lines:
+            process, _, how = line.decode().partition(" ")
+            self.died.append((int(process), how))
 
     def _happened(self, monitor: zmq.Socket[bytes]) -> Iterator[tuple[int, Line]]:
         while monitor.poll(0):

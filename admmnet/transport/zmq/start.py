@@ -97,7 +97,22 @@ class Start(Session):
         return f"{where}: it does not hear this process"
 
     def serve(self, seconds: float) -> None:
-        """Take what arrives within some time, unless the starter has died."""
+        """Take what arrives within some time; lose who died, as the starter says, and end if itself has."""
         self.take(seconds)
+        while self.sockets.died:
+            process, how = self.sockets.died.pop(0)
+            begun = bool(self.words.run)
+            for peer, link in self.links.items():
+                if peer == process or not begun:  # all are told by the starter: nothing need wait for them
+                    link.up = False
+            if not begun:
+                name = self.names[process]
+                self.end(
+                    RunError(
+                        f"the process of {name} {how} before the first round: nothing was charged; start again"
+                    )
+                )
+            if process in self.links:
+                self.lose(process, f"its process {how}")
         if self.sockets.orphaned:
             self.end(RunError("the process that started this one has ended"))

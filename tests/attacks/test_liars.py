@@ -75,9 +75,9 @@ def is_clean(agent: Left, others: str = "123") -> None:
     assert agent.summary.exists() == (agent.code == 0), agent
     assert not agent.folder.exists() or agent.verified() == "", agent
     # nobody but the liar is blamed, and nobody speaks for another
-    assert not re.search(
-        r"agent [123] (is|was) lost|agent [123] has ended|gave up this process", agent.err
-    ), agent
+    own = re.sub(r'agent [0-3] says: ".*?"', "", agent.err)
+    assert not re.search(rf"agent [{others}] (is|was) lost", own), agent
+    assert "gave up this process" not in own or "agent 0 says: " in agent.err, agent
     if agent.code:
         assert re.search(r"agents? 0\b", agent.err), agent
 

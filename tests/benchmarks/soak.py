@@ -142,7 +142,8 @@ def verify(folder: Path) -> list[str]:
     found = []
     runs = [str(folder / f"soak-{i}") for i in range(AGENTS)]
     for run in runs:
-        words = ["ledger", "verify", run, "--against", *(other for other in runs if other != run)]
+        others = [word for other in runs if other != run for word in ("--against", other)]
+        words = ["ledger", "verify", run, *others]
         said = subprocess.run([*PROGRAM, *words], cwd=ROOT, capture_output=True, text=True, timeout=1800)
         print(said.stdout.strip())
         if said.returncode:

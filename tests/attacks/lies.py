@@ -250,13 +250,22 @@ LIES |= {
             into(Kind.UP, integers(lambda peer, said: np.concatenate([said[:1], [1, 2], said[2:]]))),
         ),
         ("sum attempt", "a partial sum of attempt -1", into(Kind.UP, integers(lambda peer, said: said - 1))),
-        ("total short", "a total of another length", into(Kind.DOWN, integers(lambda peer, said: said[:-1]))),
-        ("total none", "a total without a number", into(Kind.DOWN, lambda peer, data: b"")),
-        (
-            "total others",
-            "a total that says that agents are silent that do not exist",
-            into(Kind.DOWN, integers(lambda peer, said: np.concatenate([said[:1], [1, 99], said[2:]]))),
-        ),
+    )
+}
+
+
+def total(*numbers: int) -> Tell:
+    """A total before the others have one: numbers of the attempt and of those who are not in it, then the sum."""
+    return says(Kind.DOWN, np.array(numbers, "<i8").tobytes(), round=WHEN)
+
+
+LIES |= {
+    name: Lie(what, tell=tell, settings={"algorithm": "noisy-gd"})
+    for name, what, tell in (
+        ("total own", "a total of its own making", total(0, 0, *([7] * 109))),
+        ("total short", "a total of another length", total(0, 0, 7)),
+        ("total none", "a total without a number", total()),
+        ("total others", "a total that lacks agents that do not exist", total(0, 1, 99, *([7] * 109))),
     )
 }
 

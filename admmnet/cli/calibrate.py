@@ -166,7 +166,9 @@ def _if_all_collude(entry: Mapping[str, Any]) -> str:
     worst = entry["worst_case"]
     if "epsilon_if_all_collude" not in worst:
         return ""
-    return f", {epsilon(worst['epsilon_if_all_collude'], 6)} if all others collude or masks fail"
+    (colluders,) = {charge["parameters"]["colluders"] for charge in entry["charges"]}
+    second = epsilon(worst["epsilon_if_all_collude"], 6)
+    return f" if at most {colluders} others collude, {second} if all others collude or masks fail"
 
 
 def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:

@@ -51,7 +51,8 @@ def print_comparison(result: CompareResult) -> None:
         if line.epsilon_if_all_collude is not None:
             target = "-" if line.epsilon is None else short(line.epsilon)
             print(
-                f"if all other agents collude, or masks fail: {line.entry.text} at epsilon {target}: epsilon "
+                f"masked sums: {line.entry.text} at epsilon {target}: A, if at most {line.colluders} other agents "
+                f"collude, is epsilon {epsilon(line.epsilon_proven)}; B, if all do or masks fail, "
                 f"{epsilon(line.epsilon_if_all_collude)}"
             )
     shown, what = (number, "MSE") if real else (percent, "error")

@@ -200,6 +200,8 @@ def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:
         proven = f"proven for the worst case: epsilon {figure} a record"
         if summary["seeded"]:
             proven = f"with secret noise it would be proven for the worst case: epsilon {figure} a record"
+        if privacy.get("trust") == "masked":
+            proven += f", if {_together(privacy['colluders'])}"
     _say(
         out,
         f"privacy:    target ({privacy['epsilon_target']:g}, {privacy['delta']:g}) by the {privacy['accountant']} "
@@ -218,10 +220,7 @@ def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:
 
 def _tell_trust(out: Console, privacy: Mapping[str, Any]) -> None:
     """Say both epsilons of masked sums, and under which trust each holds."""
-    colluders, others = privacy["colluders"], "agent works" if privacy["colluders"] == 1 else "agents work"
-    together = (
-        f"at most {colluders} other {others} together" if colluders else "no other agent gives its keys away"
-    )
+    together = _together(privacy["colluders"])
     _say(
         out,
         f"trust:      A: epsilon {epsilon(privacy['epsilon_proven'])} as long as {together}; it rests on the masks' "
@@ -231,6 +230,14 @@ def _tell_trust(out: Console, privacy: Mapping[str, Any]) -> None:
         out,
         f"            B: epsilon {epsilon(privacy['epsilon_if_all_collude'])} if all others work together, or the "
         "masks are broken; it rests on each agent's own noise",
+    )
+
+
+def _together(colluders: int) -> str:
+    if not colluders:
+        return "no other agent gives its keys or noise away"
+    return (
+        f"at most {colluders} other {'agent works' if colluders == 1 else 'agents work'} together against it"
     )
 
 

@@ -33,6 +33,7 @@ class Row:
     releases: int
     bytes_sent: int
     seconds: float
+    colluders: int | None = None
     epsilon_if_all_collude: float | None = None
 
 
@@ -53,6 +54,7 @@ def row_of(cell: Cell, summary: dict[str, Any]) -> Row:
         sum(entry["releases"] for entry in summary["per_agent"]),
         summary["bytes_sent"],
         summary["seconds"]["total"],
+        privacy.get("colluders"),
         privacy.get("epsilon_if_all_collude"),
     )
 
@@ -85,6 +87,7 @@ class Line:
     releases: float
     bytes_sent: float
     seconds: float
+    colluders: int | None = None
     epsilon_if_all_collude: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,6 +113,7 @@ def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> Line:
         fmean(row.releases for row in rows),
         fmean(row.bytes_sent for row in rows),
         fmean(row.seconds for row in rows),
+        rows[0].colluders,
         max(_known([row.epsilon_if_all_collude for row in rows]), default=None),
     )
 

@@ -24,7 +24,7 @@ from .conftest import COMMON, GRID, METHODS, failing, write_people
 
 COLUMNS = (
     "algorithm,method,accountant,adjacency,epsilon_target,epsilon_proven,epsilon_published,seed,test_error,"
-    "train_loss,releases,bytes_sent,seconds,epsilon_if_all_collude"
+    "train_loss,releases,bytes_sent,seconds,colluders,epsilon_if_all_collude"
 )
 RUNS = 2 + 2 * 2 * 2
 """admm once a seed, two methods at two epsilons."""
@@ -66,6 +66,7 @@ def test_the_csv_is_the_summaries(made: CompareResult) -> None:
         expected = {
             **{key: summary[key] for key in ("algorithm", "method", "train_loss", "bytes_sent")},
             **{key: privacy[key] for key in privacy if key.startswith("epsilon_") and key in line},
+            "colluders": None,
             "epsilon_if_all_collude": None,  # nothing is masked
             "accountant": privacy["accountant"],
             "adjacency": "replace-one",

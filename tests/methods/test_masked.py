@@ -19,6 +19,8 @@ from admmnet.cli.tables import epsilon
 from admmnet.errors import CheckFailed
 from admmnet.holder.measurements import MomentSum
 from admmnet.masking import Masks
+from admmnet.methods.base import Agent
+from admmnet.methods.sums import SumMethod
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
@@ -168,6 +170,33 @@ def test_a_private_run_that_is_resumed_pays_for_what_it_does_again(tmp_path: Pat
     assert summary["privacy"]["epsilon_spent"] <= 5.0
 
 
+def test_a_colluder_that_keeps_silent_makes_an_attempt_void_and_all_others_pay_for_it(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summand = SumMethod.summand
+
+    def silent(self: SumMethod, agent: Agent, point: Any) -> Any:
+        if agent.id == 4 and agent.attempt is not None and agent.attempt.number == 3:
+            return None
+        return (yield from summand(self, agent, point))
+
+    monkeypatch.setattr(SumMethod, "summand", silent)
+    result = go(people, tmp_path / "run", rounds=6)
+    book = audit.read(tmp_path / "run" / "ledger" / "agent-000.jsonl")
+    events = [(round, event.agents) for round, event, _ in book.events if isinstance(event, DiscreteGaussian)]
+    assert events == [(0, 5), (1, 5), (2, 5), (2, 4), (3, 4), (4, 4), (5, 4)]
+    one, both = book.events[0][1], book.totals
+    assert isinstance(one, DiscreteGaussian)
+    mu = one.sensitivity / one.sigma
+    assert both.mu_squared == pytest.approx(7.0 * mu**2, rel=1e-6)
+    assert both.unmasked is not None
+    assert both.unmasked.mu_squared == pytest.approx((3 * 4.0 + 4 * 3.0) * mu**2, rel=1e-6)
+    assert result.summary["per_agent"][4]["releases"] == 2
+    assert any("1 masked sums were void, the first in round 2" in note for note in result.summary["notes"])
+    whole = go(people, tmp_path / "whole", rounds=6)
+    assert np.abs(result.theta - whole.theta).max() < 10.0  # no masks in the model
+
+
 def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, capsys: Any) -> None:
     folder = tmp_path / "run"
     words = ["--algorithm", "noisy-gd", "--topology", "ring:5", "--trust", "masked", "--colluders", "2"]
@@ -176,7 +205,7 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
     privacy = read_run(folder).summary["privacy"]  # type: ignore[index]
     second = privacy["epsilon_if_all_collude"]
     table = capsys.readouterr().out
-    assert "A: epsilon 1 as long as at most 2 other agents work together" in table
+    assert "A: epsilon 1 as long as at most 2 other agents work together against it" in table
     assert f"B: epsilon {epsilon(second)} if all others work together" in table
     assert run_command_line(["ledger", "show", str(folder)]) == 0
     assert "eps B: if all other agents work together" in capsys.readouterr().out
@@ -204,7 +233,10 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
         "--simulate",
     ]
     assert run_command_line(["compare", *words[2:], *compared, "-o", str(tmp_path / "grid")]) == 0
-    assert "if all other agents collude, or masks fail: noisy-gd" in capsys.readouterr().out
+    assert (
+        "A, if at most 2 other agents collude, is epsilon 1; B, if all do or masks fail, "
+        in capsys.readouterr().out
+    )
     assert "epsilon_if_all_collude" in (tmp_path / "grid" / "compare.csv").read_text().splitlines()[0]
 
 

@@ -87,6 +87,8 @@ SETTINGS: dict[str, Setting] = {
     "noisy-gd rounds auto": _network("noisy-gd", loss="auto", rounds="auto", split="dirichlet:1"),
     "noisy-gd in trouble": _network("noisy-gd", **TROUBLE),
     "ssp": _network("ssp", loss="squared", rounds=1, ridge=0.75),
+    "noisy-gd masked": _network("noisy-gd", trust="masked", colluders=1),
+    "ssp masked": _network("ssp", loss="squared", rounds=1, ridge=0.75, trust="masked", colluders=2),
     # gates and releases
     "gate above-threshold": _network("ipp-admm", **THRESHOLD),
     "gate gaussian": _network("ipp-admm", gate="gaussian", epsilon=20.0),

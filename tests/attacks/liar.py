@@ -72,6 +72,7 @@ class Lie:
     """What it is, in words; ``tell`` is called in round WHEN, ``change`` with every frame before it is sent.
 
     ``change`` returns None where it keeps the frame back; ``claim`` changes what is said in gathers.
+    ``records`` are what the network file lets everybody claim to have.
     """
 
     what: str
@@ -79,6 +80,7 @@ class Lie:
     change: Callable[[Liar, int, Kind, Fields], Fields | None] = _unchanged
     claim: Callable[[Any], Any] = lambda value: value
     settings: Mapping[str, Any] = field(default_factory=dict)
+    records: int | None = None
 
 
 def arm(lie: Lie) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -271,13 +272,16 @@ LIES |= {
 
 
 def claims(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Change what it says of its own records, the first list of agents and numbers that it tells."""
+    """Change what it says of the number of its records."""
 
     def claim(value: Any) -> Any:
         counted = (
             isinstance(value, list) and len(value) == 1 and isinstance(value[0], list) and value[0][0] == 0
         )
-        return [[0, change(value[0][1])]] if counted and type(value[0][1]) is int else value
+        known = (
+            counted and type(value[0][1]) is int and value[0][1] > 1000
+        )  # 8,750 records; widths are smaller
+        return [[0, change(value[0][1])]] if known else value
 
     return claim
 
@@ -296,3 +300,6 @@ LIES |= {
     )
 }
 LIES |= FALSE_RECEIPTS
+LIES["count capped"] = replace(
+    LIES["count huge"], what="the same, where the network file has `records = 20000`", records=20_000
+)

@@ -10,12 +10,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from admmnet.transport.hosts.network import read_network, write_network
 from tests.attacks.liar import arm
 from tests.attacks.lies import LIES
 from tests.processes.launch import FORKS
@@ -59,7 +60,7 @@ class Left:
         return said.getvalue() if code else ""
 
 
-def make_network(folder: Path) -> Path:
+def make_network(folder: Path, records: int | None = None) -> Path:
     """Network file and keys of four agents on this machine."""
     from admmnet.cli import run_command_line
 
@@ -68,7 +69,12 @@ def make_network(folder: Path) -> Path:
     with redirect_stdout(io.StringIO()):
         words = ("network", "init", folder / "net.edges", "--hosts", folder / "hosts", "-o", folder / "net")
         assert run_command_line([str(word) for word in words]) == 0
-    return folder / "net" / "network.toml"
+    file = folder / "net" / "network.toml"
+    network = read_network(file)
+    write_network(
+        replace(network, peers=tuple(replace(peer, records=records) for peer in network.peers)), file
+    )
+    return file
 
 
 def perform(
@@ -80,7 +86,7 @@ def perform(
     **settings: Any,
 ) -> list[Left]:
     """Run the four to their ends; the first one tells ``lie``."""
-    network = make_network(folder)
+    network = make_network(folder, None if lie is None else LIES[lie].records)
     values = {"algorithm": "pp-admm", "data": "census", "seed": 0, "rounds": ROUNDS, "on_loss": on_loss}
     values |= {f"{name}_deadline": seconds for name, seconds in limits.items()} | settings
     words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", str(value))]

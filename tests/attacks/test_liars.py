@@ -31,10 +31,10 @@ FEW = (
         "vector nan",
     ),
     *("receipt none", "receipt unsigned", "receipt twice"),
-    *("vector twice", "hang nobody", "hello junk", "again", "count huge"),
+    *("vector twice", "hang nobody", "hello junk", "again", "count capped"),
 )
 TOLD = list(LIES) if os.environ.get("ADMMNET_LIES") == "all" else FEW
-REFUSED = {name for name in LIES if name.startswith("count")} | {"share junk"}
+REFUSED = {"count negative", "count text", "count of 2", "count capped", "share junk"}
 """Lies before the first round: the others refuse to begin, and name the liar."""
 TO_ONE = {name for name in LIES if name.startswith("sum ")}
 """Lies that one neighbour alone hears, its parent in the tree: it has no majority then, and may have to leave."""

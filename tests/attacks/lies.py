@@ -301,5 +301,7 @@ LIES |= {
 }
 LIES |= FALSE_RECEIPTS
 LIES["count capped"] = replace(
-    LIES["count huge"], what="the same, where the network file has `records = 20000`", records=20_000
+    LIES["count huge"],
+    what="that it has 10^15 records, where the network file has `records = 20000`",
+    records=20_000,
 )

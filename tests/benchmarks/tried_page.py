@@ -22,10 +22,10 @@ def outcome(row: dict[str, Any]) -> str:
     """What the three honest agents did, in a few words."""
     codes = row["codes"]
     if set(codes) == {0}:
-        lost = f"agent 0 lost in round {row['lost'][0]}" if row["lost"] else "nobody lost"
-        return f"all finish, {lost}" + (
-            "; the model is that of the run without the lie" if row["same"] else ""
-        )
+        held = "that of the run without the lie" if row["same"] else "another one, the same at all three"
+        if not row["lost"]:
+            return f"all finish, nobody lost; the model is {held}"
+        return f"all finish, agent 0 lost in round {row['lost'][0]}"
     if 0 in codes:
         gone = sum(code != 0 for code in codes)
         return f"{gone} of 3 leaves with exit code 3 and names agent 0, the others finish without it"

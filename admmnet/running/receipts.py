@@ -7,7 +7,6 @@ that was verified covers the receipts before it, which bear each other's hashes.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -19,8 +18,8 @@ import networkx as nx
 import numpy as np
 
 from admmnet.config.run_config import RunConfig
-from admmnet.errors import RunError
-from admmnet.files import write_whole
+from admmnet.errors import RequestError, RunError
+from admmnet.files import load_json, write_whole
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
 from admmnet.running import folder as run_folder
@@ -241,7 +240,10 @@ def begin(members: Members, world: World, folder: Path, round: int, agents: int)
         if first:
             (folder / FOLDER).mkdir(exist_ok=True)
             path = folder / FOLDER / IDENTITIES
-            starts = json.loads(path.read_bytes())["starts"] if path.exists() else []
+            try:
+                starts = list(load_json(path.read_bytes())["starts"]) if path.exists() else []
+            except (ValueError, KeyError, TypeError):
+                raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
             keys = {str(i): key for i, key in members.keys.items()}
             starts.append({"run": members.run, "round": round, "source": members.source, "keys": keys})
             write_whole({path: run_folder.as_json({"starts": starts})})

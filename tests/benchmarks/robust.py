@@ -74,17 +74,17 @@ def lying(lie: Lie | None, seed: int) -> Iterator[None]:
         LocalTransport.exchange, LocalTransport.reduce = exchange, reduce  # type: ignore[method-assign]
 
 
-def error_of_the_others(lie: Lie | None, seed: int, **settings: Any) -> tuple[float, int]:
-    """Mean test error of all agents but LIAR, nan where the run ended; 1 where it was called far from the others."""
+def error_of_the_others(lie: Lie | None, seed: int, **settings: Any) -> tuple[float, bool]:
+    """Mean test error of all agents but LIAR, nan where the run ended; whether LIAR was called far from the others."""
     with tempfile.TemporaryDirectory() as folder, lying(lie, seed):
         try:
             result = run(**settings, seed=seed, out=str(Path(folder) / "run"))
         except RunError as error:
             print(f"seed {seed}: {error}", flush=True)
-            return math.nan, 0
+            return math.nan, False
     entries = result.summary["per_agent"]
     found = [entry["test_error"] for entry in entries if entry["agent"] != LIAR]
-    return float(np.mean(found)), 0
+    return float(np.mean(found)), str(LIAR) in result.summary["far_from_others"]
 
 
 def main() -> None:
@@ -104,8 +104,12 @@ def main() -> None:
         for split, aggregate in product(splits, AGGREGATES):
             own = {"algorithm": given.algorithm, "split": split, "aggregate": aggregate}
             own |= {"offline": f"{LIAR}:0-"} if name == WITHOUT else {}
-            found = 100.0 * np.array([error_of_the_others(lie, seed, **common, **own)[0] for seed in seeds])
-            cells.append(f"{found.mean():.2f} ({found.std(ddof=1) / math.sqrt(len(found)):.2f})")
+            errors, named = zip(
+                *(error_of_the_others(lie, seed, **common, **own) for seed in seeds), strict=True
+            )
+            found = 100.0 * np.array(errors)
+            spread = found.std(ddof=1) / math.sqrt(len(found))
+            cells.append(f"{found.mean():.2f} ({spread:.2f}), named {sum(named)}")
         print(row(name, *cells), flush=True)
 
 

@@ -145,6 +145,7 @@ def summarise(
             *notes,
             *remarks,
             *_lost_notes(transport, silent),
+            *(f"{said}; most neighbours of that agent do not say so" for said in transport.accusations()),
             *_far_notes(apart),
             *group_notes(privacy),
         ],

@@ -138,6 +138,9 @@ class Transport(Protocol):
         ``everywhere``: every process has got the same from it, and rejects it, too.
         """
 
+    def accusations(self) -> tuple[str, ...]:
+        """What processes say of neighbours of theirs that go on all the same."""
+
     def collect(self, rows: Matrix) -> Matrix:
         """Stack the rows of all agents at every process: (local agents, k) to (N, k), in agent order.
 

@@ -124,6 +124,10 @@ class Hosting:
             rank: sorted({j for _, j in self._crossing if self._owner[j] == rank}) for rank in ranks
         }
 
+    def accusations(self) -> tuple[str, ...]:
+        """See ``Transport.accusations``: where one loss ends all, there are none."""
+        return ()
+
     def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
         """Give every agent of this process copies of its neighbours' vectors, and their words."""
         return Inbox(

@@ -58,7 +58,7 @@ class NetworkSettings:
         "keep signed receipts of every round; always kept in private runs and with --transport zmq",
         resume=True,
     )
-    connect_deadline: float = _deadline(60.0, help="seconds until all zmq neighbours must have answered")
+    connect_deadline: float = _deadline(60.0, help="seconds until the next zmq process must have come")
     heartbeat_deadline: float = _deadline(
         10.0, help="seconds without a sign of life until a zmq neighbour is lost"
     )

@@ -123,6 +123,9 @@ def test_the_others_go_on(name: str, honest: dict[str, bytes], tmp_path: Path) -
         assert lost_at(left[i]).keys() <= ({0, 1} if witness else {0}), left[i]
         if name in UNHEARD:
             assert left[i].model == honest
+        if name == "accuse 1":  # which nobody believes, and everybody hears
+            notes = json.loads(left[i].summary.read_text())["notes"]
+            assert any(note.startswith('agent 0 says: "agent 1 fails since round') for note in notes)
     # nobody has been made to hold another model than the others
     assert len({str(left[i].model) for i in HONEST if left[i].code == 0}) <= 1
 

@@ -195,7 +195,7 @@ def test_an_agent_that_does_not_come(tmp_path: Path) -> None:
         where = crew.spec["addresses"]["2"]
         assert f"agent 2 at {where}: nobody answers there" in crew.error(1)
         assert "connection deadline" in crew.error(1)
-        assert "(connection deadline): agent 2 has not come" in crew.error(0)
+        assert 'agent 1 has ended the run: agent 1 says: "not connected within 3 s' in crew.error(0)
 
 
 def test_an_address_that_is_taken(tmp_path: Path) -> None:

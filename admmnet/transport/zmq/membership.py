@@ -255,6 +255,16 @@ class Membership(Start):
             if self.lost.get(q) != at:
                 self._strike(q, at)
 
+    @property
+    def accusations(self) -> tuple[str, ...]:
+        """What is said of processes that go on, as most of their neighbours do not say so."""
+        return tuple(
+            says(self.names[accuser], f"{self.names[process]} fails since round {round}: {reason}")
+            for process, accusers in sorted(self.evidence.accused.items())
+            if process not in self.lost
+            for accuser, (round, reason) in sorted(accusers.items())
+        )
+
     def _stay(self, named: Set[int]) -> None:
         """Go on only in the largest part of a network that falls apart, of equal ones in that with the first process.
 

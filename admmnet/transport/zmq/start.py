@@ -46,7 +46,10 @@ class Start(Session):
                 until, refused = min(until, now + self.deadlines.shutdown), True
             elif not refused and self._come > come:
                 come, until = self._come, now + self.deadlines.connect
-            if now >= until:
+            # the neighbours of whoever does not come know more of it, and speak first
+            far = self.fault is None and missing[0] not in self.links
+            end = until + far * self.deadlines.shutdown
+            if now >= end:
                 break
             if now >= greeted + pulse:
                 greeted = now
@@ -56,7 +59,7 @@ class Start(Session):
                         self.lose(peer, "its process or host has ended, or cannot be reached any more")
                     elif link.up and not link.ready:
                         self.greet(peer)
-            self.serve(min(pulse, until - now))
+            self.serve(min(pulse, end - now))
         if self.fault is not None:
             self.fail(RequestError(self.fault))
         if missing:

@@ -104,6 +104,10 @@ class ZmqTransport(Hosting):
 
         self._sums = Sums(self._member, channel, self._sweep, tuple(self._to), graph, self.lost)
 
+    def accusations(self) -> tuple[str, ...]:
+        """See ``Transport.accusations``."""
+        return self._member.accusations
+
     def _mark(self, process: int, round: int) -> None:
         self.lost |= dict.fromkeys(self.layout.owners[process], round)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,5 +32,6 @@ def test_who_floods_a_process_that_computes(how: str, tmp_path: Path) -> None:
                 most = 1024 * int(line.split()[1])
         crew.members[1].tell()
         assert crew.finish(1) == {1: 3}
-        assert "agent 0 is lost in round 2: it sent" in crew.error(1)
+        # by the door's count of bytes, or by the count of frames that bring nothing, whichever comes first
+        assert re.search(r"agent 0 is lost in round 2: it (sent|floods this process)", crew.error(1))
         assert most < before + 3 * UNREAD

@@ -37,9 +37,10 @@ def wrong(transport: str, number: str, folder: Path, *words: str) -> Ended:
 def test_the_sender_is_named(transport: str, number: str, tmp_path: Path) -> None:
     ended = wrong(transport, number, tmp_path)
     assert ended.code == 3, ended.err
-    (message,) = ended.messages
-    assert "neighbour 1 sent numbers that are not finite or beyond 2^40" in message
-    assert "beta" not in message
+    assert 1 <= len(ended.messages) <= 3  # with zmq several neighbours may find it in the same moment
+    for message in ended.messages:
+        assert "neighbour 1 sent numbers that are not finite or beyond 2^40" in message
+        assert "beta" not in message
     assert not (tmp_path / "run" / "summary.json").exists()
 
 

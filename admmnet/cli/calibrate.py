@@ -168,7 +168,8 @@ def _if_all_collude(entry: Mapping[str, Any]) -> str:
         return ""
     (colluders,) = {charge["parameters"]["colluders"] for charge in entry["charges"]}
     second = epsilon(worst["epsilon_if_all_collude"], 6)
-    return f" if at most {colluders} others collude, {second} if all others collude or masks fail"
+    others = "1 other colludes" if colluders == 1 else f"{colluders} others collude"
+    return f" if at most {others}, {second} if all others collude or masks fail"
 
 
 def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:

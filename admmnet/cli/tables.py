@@ -235,7 +235,7 @@ def _tell_trust(out: Console, privacy: Mapping[str, Any]) -> None:
 
 def _together(colluders: int) -> str:
     if not colluders:
-        return "no other agent gives its keys or noise away"
+        return "no other agent looks (K = 0: it holds against those who listen, alone)"
     return (
         f"at most {colluders} other {'agent works' if colluders == 1 else 'agents work'} together against it"
     )

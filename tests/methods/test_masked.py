@@ -217,7 +217,8 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Two epsilons: whom an agent trusts" in report
     assert f"that promise is epsilon {above(second)} and rests on no cryptography" in report
-    assert "ε if all collude" in report
+    assert "Spent ε, all collude" in report
+    assert "Epsilon if all collude" in report
     capsys.readouterr()
     assert run_command_line(["calibrate", *words, "--records", "80", "--features", "6"]) == 0
     assert "if all others collude or masks fail" in capsys.readouterr().out

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.audit import read
 from admmnet.report.html import compact, make_report
 from admmnet.report.html.facts import Book, read_facts
-from admmnet.report.html.words import above, certainty, meaning, promise_of, uncovered
+from admmnet.report.html.words import RELEASED, above, certainty, meaning, promise_of, uncovered
 from admmnet.report.series import read_series
 from tests.report_pages import Page, copy, page, rechained, rewrite
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
@@ -343,3 +344,7 @@ def test_many_events_share_rows(published: Path, monkeypatch: pytest.MonkeyPatch
             last = book.account.events[-1][2]["total"]
             assert found["totals"][flat[-1]][1] == pytest.approx(last["epsilon_spent"], rel=1e-6)
     assert len(found["rows"]) <= 5
+
+
+def test_the_page_knows_what_every_mechanism_releases() -> None:
+    assert set(RELEASED) == set(EVENTS)

@@ -18,7 +18,7 @@ _COLUMNS = (
     ("spent", "Spent ε", "odometer: proven epsilon of what was released, from the ledger"),
     (
         "unmasked",
-        "ε if all collude",
+        "Spent ε, all collude",
         "spent, of its own noise alone: all other agents together, or masks that fail",
     ),
     ("published", "Paper's ε", "the same by the paper's arithmetic"),

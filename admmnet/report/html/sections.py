@@ -160,6 +160,13 @@ def cards(run: RunFacts) -> Raw:
                 ("Epsilon proven", above(promise.epsilon), "of the planned worst case"),
             ]
         )
+        if run.header.get("trust") == "masked":
+            privacy[-1] = (
+                *privacy[-1][:2],
+                f"if at most {run.said('privacy', 'colluders')} others collude; {privacy[-1][2]}",
+            )
+            unmasked = real(run.said("privacy", "epsilon_if_all_collude")) or run.largest("unmasked")
+            privacy.append(("Epsilon if all collude", above(unmasked), f"{proven}, without masks; {delta}"))
         holder = "" if run.baseline or len(run.agents) < 2 else "largest agent; "
         privacy.append(("Epsilon spent", above(spent), f"{holder}odometer reading, no promise"))
         if run.faults:

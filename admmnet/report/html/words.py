@@ -13,6 +13,7 @@ from admmnet.running.values import real, whole
 RELEASED: Mapping[str, str] = {
     "objective-perturbation": "minimiser of an objective with Gaussian noise in it",
     "gaussian": "value with Gaussian noise",
+    "discrete-gaussian": "sum over records on an integer grid with discrete Gaussian noise",
     "above-threshold": "start of a held noisy threshold: all its silences",
     "laplace": "comparison with Laplace noise",
     "gamma-norm": "minimiser of an objective with K(a) noise in it",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -171,9 +172,11 @@ class Sockets:
         self._push[process] = socket
 
     def send(self, process: int, data: bytes) -> None:
-        """Hand over a message to a neighbour; ZeroMQ's thread sends it."""
+        """Hand over a message to a neighbour; ZeroMQ's thread sends it, unless the line has ended for good."""
         parts = [data[place : place + PART] for place in range(0, len(data), PART)]
-        self._push[process].send_multipart(parts, zmq.NOBLOCK)
+        # it ends where the neighbour no longer admits this process's key, which may not have been read yet
+        with suppress(zmq.Again):
+            self._push[process].send_multipart(parts, zmq.NOBLOCK)
 
     def ban(self, process: int) -> None:
         """Take nothing more of a neighbour, and cut its line to here: it costs nothing any more."""

@@ -1,0 +1,36 @@
+"""What one process's sockets do when a neighbour does to its line what it likes."""
+
+from __future__ import annotations
+
+import time
+
+import zmq
+
+from admmnet.transport.hosts.keys import Keys
+from admmnet.transport.hosts.network import Peer
+from admmnet.transport.zmq.sockets import PART, Deadlines, Line, Sockets
+from tests.processes.zmq_crew import free_ports
+
+LIMITS = Deadlines(connect=5.0, heartbeat=100.0, round=100.0, shutdown=0.1)
+
+
+def test_a_neighbour_that_no_longer_admits_a_key_ends_its_line_alone() -> None:
+    keys = [Keys.fresh(), Keys.fresh()]
+    peers = [Peer(i, f"tcp://127.0.0.1:{port}", keys[i].public) for i, port in enumerate(free_ports(2))]
+    one, other = (Sockets(peers[i], {1 - i: peers[1 - i]}, keys[i], LIMITS) for i in (0, 1))
+    try:
+        until = time.monotonic() + 20
+        one.send(1, b"hello")
+        while other.receive() is None:
+            list(other.wait(0.01))
+            assert time.monotonic() < until, "nothing arrived"
+        other.ban(0)
+        happened: set[Line] = set()
+        while Line.NOT_ADMITTED not in happened or one._push[1].poll(0, zmq.POLLOUT):
+            happened |= {line for _, line in one.wait(0.01)}
+            assert time.monotonic() < until, happened
+        for size in (1, 3 * PART):
+            one.send(1, bytes(size))
+    finally:
+        for process in (one, other):
+            process.close(0.0)

@@ -163,7 +163,7 @@ def cards(run: RunFacts) -> Raw:
         if run.header.get("trust") == "masked":
             privacy[-1] = (
                 *privacy[-1][:2],
-                f"if at most {run.said('privacy', 'colluders')} others collude; {privacy[-1][2]}",
+                f"against {words.colluders_of(run)} at most; {privacy[-1][2]}",
             )
             unmasked = real(run.said("privacy", "epsilon_if_all_collude")) or run.largest("unmasked")
             privacy.append(("Epsilon if all collude", above(unmasked), f"{proven}, without masks; {delta}"))

@@ -107,18 +107,23 @@ def meaning(run: RunFacts) -> list[tuple[str, str]]:
     return [*found, *_trust(run), *_reading(run), *_network(run), *_account(run)]
 
 
+def colluders_of(run: RunFacts) -> str:
+    """How many other agents epsilon A of masked sums allows to work together, in words."""
+    most = whole(run.said("privacy", "colluders"))
+    return "K other agents" if most is None else "1 other agent" if most == 1 else f"{most} other agents"
+
+
 def _trust(run: RunFacts) -> list[tuple[str, str]]:
     """The two epsilons of masked sums."""
-    worst, colluders = real(run.said("privacy", "epsilon_if_all_collude")), run.said("privacy", "colluders")
+    worst = real(run.said("privacy", "epsilon_if_all_collude"))
     if run.header.get("trust") != "masked":
         return []
     spent = run.largest("unmasked")
     figure = worst if worst is not None else spent
-    most = "K" if whole(colluders) is None else str(colluders)
     second = "" if figure is None else f" is epsilon {above(figure)} and"
     words = (
         "The agents hid their sums from each other by masks, and shared the noise. The promise above holds against "
-        f"anybody who listens and at most {most} other agents, all working "
+        f"anybody who listens and {colluders_of(run)} at most, all working "
         "together, as long as the masks' cryptography (X25519, HMAC-SHA256, ChaCha20) holds. If more work together, or "
         f"it fails, each agent's own noise is left: that promise{second} rests on no cryptography and no trust. Quote "
         "both."

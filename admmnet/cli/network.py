@@ -135,14 +135,16 @@ def _renew(
     if agents and max(agents) >= count:
         raise RequestError(f"--agent {max(agents)}: {file} has the agents 0 to {count - 1}")
     chosen = sorted(set(agents)) or list(range(count))
-    peers, secrets = list(network.peers), {}
+    peers, secrets, had_keys = list(network.peers), {}, False
     for i in chosen:
         old = peers[i]
         before = () if old.identity is None else (old.identity,)
-        lists = (
-            replace(old, revoked=old.revoked + before) if lost else replace(old, former=old.former + before)
-        )
-        peers[i], secrets[i] = renewed(lists, curve=network.curve and not keep_curve)
+        had_keys |= bool(before)
+        former, revoked = old.former + before, old.revoked
+        if lost:  # an old key file may be where the new one was taken from
+            former, revoked = (), revoked + former
+        listed = replace(old, former=former, revoked=revoked)
+        peers[i], secrets[i] = renewed(listed, curve=network.curve and not keep_curve)
     made = make_network(
         network.topology,
         network.edges,
@@ -152,10 +154,8 @@ def _renew(
         source=str(file),
     )
     write_folder(made, secrets, out)
-    print(
-        f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents; those of before are "
-        + ("revoked" if lost else "former")
-    )
+    before_words = f"; those of before are {'revoked' if lost else 'former'}" if had_keys else ""
+    print(f"{out / 'network.toml'}: new keys for {len(chosen)} of {count} agents{before_words}")
     print("next, when no run is under way:")
     print("  copy network.toml to every host: who still has the old one is refused")
     if network.curve and keep_curve:

@@ -92,7 +92,9 @@ def summarise(
     ]
     entries = sorted(living + missing, key=lambda entry: int(entry["agent"]))
     slowest = np.max(said.seconds, axis=0).tolist()
-    errors = observer.rows[:, 0]
+    errors = np.delete(
+        observer.rows[:, 0], silent
+    )  # the last known ones of lost agents are of earlier models
     adjacency = agents[0].agent.plan.adjacency
     privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
@@ -321,7 +323,6 @@ def _lost_entry(
         "records": data.counts[agent],
         "degree": graph.degree(agent),
         "releases": int(observer.rows[agent, 1]),
-        "test_error": finite(float(observer.rows[agent, 0])),
         "lost_at": round,
     }
 

@@ -109,6 +109,11 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     assert folder.summary is not None
     lost_at = [entry["lost_at"] for entry in folder.summary["per_agent"]]
     assert lost_at == [2 if i == lost else None for i in range(3)]
+    # nothing is said of the model of before, and the mean is of those that hold the answer
+    error = folder.summary["test_error"]
+    shown = [entry["test_error"] for entry in folder.summary["per_agent"]]
+    assert shown == [None if i == lost else error["consensus"] for i in range(3)]
+    assert (error["mean"], error["std"]) == (error["consensus"], 0.0)
     # the lost agent's ledger stands, and its charges of the round that nobody heard of, too
     accounts = list(folder.ledgers.values())
     assert [account.finished for account in accounts] == [i != lost for i in range(3)]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from admmnet.errors import RequestError, RunError
 from admmnet.identity.keys import Identity
 from admmnet.transport.hosts.network import Network, Peer
-from admmnet.transport.zmq.membership import Membership
+from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sockets import Deadlines
-from admmnet.transport.zmq.wire import Frame, Kind
+from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
 
 LINK = b"l" * 16
 
@@ -19,12 +21,14 @@ LINK = b"l" * 16
 class Alone(Membership):
     """Process 0, whose neighbour 1 is nobody: what it would send and say of it is written down."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any] | None = None) -> None:
         own, other = Identity.fresh(), Identity.fresh()
         peers = [Peer(i, f"ipc://{folder}/{i}", None, who.public) for i, who in enumerate((own, other))]
         limits = Deadlines(connect=5.0, heartbeat=100.0, round=100.0, shutdown=0.1)
         network = Network("path:2", ((0, 1),), tuple(peers), curve=False)
-        super().__init__(network, 0, settings={}, keys=None, identity=own, deadlines=limits, on_loss="stop")
+        super().__init__(
+            network, 0, settings=settings or {}, keys=None, identity=own, deadlines=limits, on_loss="stop"
+        )
         self.blamed: list[str] = []
         self.again = 0
         self.links[1].id = LINK
@@ -70,3 +74,49 @@ def test_room_grows_with_what_this_process_sends(alone: Alone) -> None:
     before = alone.mailbox.room
     alone.send(1, Kind.VECTOR, payload=bytes(8000))
     assert alone.mailbox.room >= before + 2 * 2 * 8000  # two turns of everybody's
+
+
+EXCUSE = {"for": [0], "sent": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"),
+    [(EXCUSE, 0), ({**EXCUSE, "x": [{}] * 3}, 1), ({"for": [0]}, 1), ({**EXCUSE, "for": [1]}, 1)],
+)
+def test_an_excuse_says_what_it_must_and_nothing_else(alone: Alone, value: Any, refused: int) -> None:
+    alone._arrive(encode(Frame(Kind.WAITING, LINK, 1, payload=as_json(value))), None)
+    assert alone.mailbox.counts["refused"] == refused
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        Frame(Kind.WAITING, bytes(16), 1),  # of another session
+        Frame(Kind.HELLO, bytes(16), 7),  # of no neighbour
+        Frame(Kind.ABORT, LINK, 1, sequence=9),  # after a hole
+        Frame(Kind.OBITUARY, LINK, 1, origin=1, sequence=1),  # not signed
+    ],
+    ids=lambda frame: frame.kind.name,
+)
+def test_what_is_refused_anyhow_is_not_read(
+    alone: Alone, frame: Frame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Frame] = []
+    monkeypatch.setattr("admmnet.transport.zmq.session.content", read.append)
+    alone._arrive(encode(frame._replace(payload=b"{}")), None)
+    assert not read
+
+
+def test_an_honest_process_sends_nothing_that_is_too_long(tmp_path: Path, alone: Alone) -> None:
+    sent: list[bytes] = []
+    alone.links[1].up = True
+    alone.sockets.send = lambda process, data: sent.append(data)  # type: ignore[method-assign]
+    alone.words.begin({0: b"0", 1: b"1"})
+    alone.say_waiting(list(range(10**6)))
+    alone.abort(3, "\U0001f600" * 10**6)
+    assert len(sent) == 2
+    assert max(map(len, sent)) < MOST[Kind.WAITING]
+    with pytest.raises(RunError, match="2097153 bytes; a message carries at most 2097152"):
+        check_size(2**21 + 1, "a value", Kind.SHARE)
+    with pytest.raises(RequestError, match="agents compare at most 65536"):
+        Alone(tmp_path, {"labels": "x" * 2**16})

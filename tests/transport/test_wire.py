@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from admmnet.transport.zmq.wire import (
     HEADER,
     LIMIT,
+    MOST,
     REASONS,
     SPEAKING,
     BadFrame,
@@ -105,6 +106,14 @@ def test_round_trip_is_bit_for_bit(frame: Frame) -> None:
         assert whole.dtype == np.int64
         assert whole.tobytes() == frame.payload
         assert whole.flags.writeable
+
+
+@pytest.mark.parametrize("kind", [Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.OBITUARY, Kind.ABORT])
+def test_json_that_nobody_needs_is_not_even_read(kind: Kind) -> None:
+    assert MOST[kind] <= 2**21
+    long = FRAME._replace(kind=kind, payload=b"[" + b" " * (MOST[kind] - 2) + b"]")
+    assert content(decode(encode(long))) == []
+    assert refused(encode(long._replace(payload=long.payload + b" "))) == "payload"
 
 
 @fuzz

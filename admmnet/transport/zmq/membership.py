@@ -17,18 +17,21 @@ from admmnet.errors import AdmmnetError, RunError, says
 from admmnet.transport.zmq.evidence import Evidence
 from admmnet.transport.zmq.mailbox import Topic, topic_of
 from admmnet.transport.zmq.start import DRAWN, Start
-from admmnet.transport.zmq.wire import HEADER, LIMIT, BadFrame, Frame, Kind, as_json
+from admmnet.transport.zmq.wire import HEADER, LIMIT, MOST, BadFrame, Frame, Kind, as_json
 
 ENDS = (2, 3, 4)
 """Exit codes with which another process can end this one: neither as if all were well, nor as a person at this one."""
+TOLD = 1000
+"""Letters of a reason that others are told: as many as they show."""
 STANDSTILL = 2.0
 """Seconds by which a process may look at the clock too late before it takes itself for stopped meanwhile."""
 
 
-def check_size(size: int, what: str) -> None:
-    """Refuse to send what no frame can carry."""
-    if HEADER + size > LIMIT:
-        raise RunError(f"{what} has {size} bytes; a message carries at most {LIMIT - HEADER}")
+def check_size(size: int, what: str, kind: Kind) -> None:
+    """Refuse to send what no frame of a kind can carry."""
+    most = min(MOST[kind], LIMIT - HEADER)
+    if size > most:
+        raise RunError(f"{what} has {size} bytes; a message carries at most {most}")
 
 
 class Lost(RunError):
@@ -96,7 +99,7 @@ class Membership(Start):
 
     def share(self, kind: Kind, topic: Topic, turn: int, payload: bytes) -> dict[int, bytes | None]:
         """Send everybody this process's part of a turn, which travels on; return the others', None of lost ones."""
-        check_size(len(payload), "what a process shares with all")
+        check_size(len(payload), "what a process shares with all", kind)
         box = self.mailbox.begin(topic, turn)
         for early in self.mailbox.kept(topic, turn + 1).values():
             self.pass_on(early)
@@ -203,7 +206,7 @@ class Membership(Start):
         if not self.words.run:
             self.fail(RunError(f"{self.names[process]} fails before the run has begun: {reason}"))
         if self.evidence.accuse(self.rank, process, self.round, reason):
-            self.say(Kind.OBITUARY, 0, self.round, as_json({"process": process, "reason": reason}))
+            self.say(Kind.OBITUARY, 0, self.round, as_json({"process": process, "reason": reason[:TOLD]}))
             self._reckon(process, f"{self.names[process]} is lost in round {self.round}: {reason}")
 
     def _heard(self, frame: Frame, value: Any) -> None:
@@ -295,7 +298,8 @@ class Membership(Start):
     def abort(self, code: int, reason: str | None = None) -> None:
         """Tell everybody that this process ends with an exit code: under "stop" all end with it."""
         if self.ended is None:
-            self.say(Kind.ABORT, 0, self.due, as_json({"code": code, "reason": reason}))
+            told = None if reason is None else reason[:TOLD]
+            self.say(Kind.ABORT, 0, self.due, as_json({"code": code, "reason": told}))
 
     def fail(self, error: AdmmnetError) -> NoReturn:
         """End this process, and tell everybody."""

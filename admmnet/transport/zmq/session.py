@@ -19,7 +19,7 @@ from admmnet.transport.hosts.network import Network
 from admmnet.transport.zmq.link_state import Greeting, Link, difference, facts, fresh_nonce, link_id
 from admmnet.transport.zmq.mailbox import ROOM, Mailbox, Verdict, topic_of
 from admmnet.transport.zmq.sockets import Deadlines, Line, Sockets
-from admmnet.transport.zmq.wire import NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
+from admmnet.transport.zmq.wire import MOST, NO_LINK, BadFrame, Frame, Kind, as_json, content, decode, encode
 from admmnet.transport.zmq.words import Words
 
 BURST = 1000
@@ -28,7 +28,9 @@ IDLE, FORGIVEN = 10_000, 100
 """Frames of a neighbour that bring nothing until it counts as lost, and how many are forgotten each pulse."""
 PATIENCE = 8
 """Unreadable frames under one neighbour's key before it counts as lost."""
-_PARSED = (Kind.HELLO, Kind.WAITING, Kind.OBITUARY, Kind.ABORT)
+NAMED = 1000
+"""Most processes that an excuse names."""
+_PARSED = (Kind.WAITING, Kind.OBITUARY, Kind.ABORT)
 
 
 class Session(ABC):
@@ -71,6 +73,11 @@ class Session(ABC):
         plain = json.loads(json.dumps(dict(settings)))
         self.nonce = fresh_nonce()
         self._greeting = Greeting(self.nonce, "", False, facts(network), plain)
+        size, most = len(as_json(asdict(self._greeting))) + len(self.nonce), MOST[Kind.HELLO]
+        if size > most:
+            raise RequestError(
+                f"the public settings have {size} bytes, and agents compare at most {most}; shorten the longest list"
+            )
         self._next_look, self._relieved, self._widest = 0.0, 0.0, 0
         # an honest one sends an excuse each pulse, and all may be read at once
         self._idle = IDLE + int(2 * deadlines.round / deadlines.pulse)
@@ -147,7 +154,7 @@ class Session(ABC):
     def say_waiting(self, absent: list[int]) -> None:
         """Tell the neighbours whom this process waits for, and how much it has sent them: they see what is missing."""
         for peer, link in self.links.items():
-            value = {"for": absent, "sent": link.sent}
+            value = {"for": absent[:NAMED], "sent": link.sent}
             self.send(peer, Kind.WAITING, numbered=False, payload=as_json(value))
 
     # in
@@ -188,11 +195,10 @@ class Session(ABC):
         brought = False
         try:
             frame = decode(data)
-            value = content(frame) if frame.kind in _PARSED else None
             if frame.kind is Kind.HELLO:
-                self._greeted(frame, Greeting.read(value), identity)
+                self._greeted(frame, identity)
             else:
-                brought = self._judge(frame, value, identity)
+                brought = self._judge(frame, identity)
         except BadFrame as bad:
             self._garbled(identity, bad.reason)
         except RecursionError:  # brackets in brackets
@@ -212,12 +218,13 @@ class Session(ABC):
         """Whether a frame's origin has said it: it has signed that, or it ends, and the link is its own."""
         return (frame.kind is Kind.ABORT and frame.origin == frame.sender) or self.words.genuine(frame)
 
-    def _judge(self, frame: Frame, value: Any, identity: str | None) -> bool:
+    def _judge(self, frame: Frame, identity: str | None) -> bool:
         """Act upon a frame; whether it brought what belongs to a turn."""
         verdict, peer = self.mailbox.judge(frame, identity), frame.sender
         if verdict in (Verdict.FOREIGN, Verdict.REFUSED):
             return False
         link = self.links[peer]
+        value = content(frame) if verdict is Verdict.NOW and frame.kind in _PARSED else None
         link.acknowledge(min(frame.acknowledged, link.sent))
         if frame.kind is Kind.WAITING:
             link.gap = self._sent(peer, value) > self.mailbox.received[peer]
@@ -248,21 +255,21 @@ class Session(ABC):
 
     def _sent(self, peer: int, value: Any) -> int:
         """How many frames a neighbour that waits has sent; BadFrame if it does not wait for other processes."""
-        if not isinstance(value, dict) or type(value.get("sent")) is not int:
+        if not isinstance(value, dict) or value.keys() != {"for", "sent"} or type(value["sent"]) is not int:
             raise BadFrame("payload")
-        absent = value.get("for")
+        absent = value["for"]
         if not isinstance(absent, list) or len(absent) > len(self.names):
             raise BadFrame("payload")
         if not all(type(q) is int and q in self.names and q != peer for q in absent):
             raise BadFrame("payload")
         return int(value["sent"])
 
-    def _greeted(self, frame: Frame, theirs: Greeting, identity: str | None) -> None:
+    def _greeted(self, frame: Frame, identity: str | None) -> None:
         peer = frame.sender
         if not self.mailbox.belongs(frame, identity) or peer in self._closed:
             self.mailbox.count(Verdict.FOREIGN)
             return
-        link, mine = self.links[peer], self._greeting.nonce
+        link, mine, theirs = self.links[peer], self._greeting.nonce, Greeting.read(content(frame))
         if link.ready and theirs.nonce != link.theirs:  # a new start under an old name, or an old recording
             self.mailbox.count(Verdict.FOREIGN)
             if theirs.echo == mine:  # no recording: the process that was here is dead

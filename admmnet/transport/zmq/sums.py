@@ -122,7 +122,7 @@ class Sums:
                     found.silent += tree.branch(place[1]).tolist()
             if piece.above is not None:
                 payload = _message(attempt, found)
-                check_size(len(payload), f"the sum of agent {piece.top}")
+                check_size(len(payload), f"the sum of agent {piece.top}", Kind.UP)
                 member.send(
                     piece.above, Kind.UP, channel=self._channel, origin=piece.top, round=turn, payload=payload
                 )

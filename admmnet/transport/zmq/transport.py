@@ -124,8 +124,8 @@ class ZmqTransport(Hosting):
         for peer, agents in self._to.items():
             for i in agents:
                 payload = payloads.get(i, b"")
-                check_size(len(payload), f"the vector of agent {i}")
                 kind = Kind.VECTOR if i in vectors else Kind.SILENCE
+                check_size(len(payload), f"the vector of agent {i}", kind)
                 said = b"" if words is None else words[i]
                 member.send(
                     peer, kind, channel=self._channel, origin=i, round=turn, payload=payload, words=said

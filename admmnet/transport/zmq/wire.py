@@ -55,6 +55,13 @@ _DTYPE = (
     | dict.fromkeys((Kind.UP, Kind.DOWN), INT64)
     | dict.fromkeys((Kind.HELLO, Kind.SHARE, Kind.WAITING, Kind.OBITUARY, Kind.ABORT), JSON)
 )
+MOST = {kind: LIMIT if dtype else 0 for kind, dtype in _DTYPE.items()}
+"""Largest payload in bytes. JSON takes up to 35 times its size in memory once it is read, so it is held short."""
+MOST |= {
+    Kind.HELLO: 2**16,
+    Kind.SHARE: 2**21,
+    **dict.fromkeys((Kind.WAITING, Kind.OBITUARY, Kind.ABORT), 2**14),
+}
 _KINDS = {int(kind): kind for kind in Kind}
 SPEAKING = (Kind.VECTOR, Kind.SILENCE, Kind.SHARE, Kind.ROWS, Kind.OBITUARY, Kind.ABORT)
 """Kinds with words: whose origin signs what it says."""
@@ -144,7 +151,7 @@ def decode(data: bytes, limit: int = LIMIT) -> Frame:
         raise BadFrame("reserved")
     if dtype in (FLOAT64, INT64) and length % 8:
         raise BadFrame("payload")
-    if (dtype == NOTHING and length) or (dtype == JSON and not length):
+    if length > MOST[known] or (dtype == JSON and not length):
         raise BadFrame("payload")
     if spoken and known not in SPEAKING:
         raise BadFrame("words")

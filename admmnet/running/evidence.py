@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import load_json
+from admmnet.files import load_json, load_toml
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_line
 from admmnet.privacy.ledger.audit import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
 from admmnet.running.folder import sha256
-from admmnet.running.receipts import FOLDER, IDENTITIES, is_signed
+from admmnet.running.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, receipts_path
 from admmnet.transport.hosts.network import Network
 
 _KEY = re.compile("[0-9a-f]{64}")
@@ -75,13 +75,42 @@ def read_evidence(folder: Path) -> Evidence | None:
             raise CheckFailed(
                 f"{folder / FOLDER}: is missing, though summary.json says that receipts were kept"
             )
+        if not summary and _must_keep(folder):
+            raise CheckFailed(f"{folder / FOLDER}: is missing, though the run keeps receipts: it was removed")
         return None
     starts = _starts(folder / FOLDER / IDENTITIES)
     kept: list[Kept] = []
     for path in sorted((folder / FOLDER).glob("agent-*")):
         kept += _kept(path, starts, finished=bool(summary))
     ledgers = {int(_named(path)): path for path in sorted((folder / "ledger").glob("agent-*.jsonl"))}
+    fault = lost_receipts(folder, list(starts.values()), 0, ledgers)
+    begun = not summary and any(map(_charged, ledgers.values()))
+    for start in starts.values() if begun else ():
+        for i in set(start["keepers"]) & ledgers.keys():
+            path = receipts_path(folder, i, len(start["keys"]))
+            fault = fault or (None if path.exists() else f"{path}: is missing: it was removed")
+    if fault is not None:
+        raise CheckFailed(fault)
     return Evidence(folder, starts, kept, ledgers, summary.get("ledgers", {}))
+
+
+def _must_keep(folder: Path) -> bool:
+    """Whether agents of a private run, or one over ZeroMQ, have charged something, which they do behind receipts."""
+    try:
+        zmq = load_toml((folder / "config.toml").read_bytes())["network"]["transport"] == "zmq"
+    except (OSError, ValueError, KeyError, TypeError):
+        zmq = False
+    for path in (folder / "ledger").glob("agent-*.jsonl"):
+        with path.open("rb") as file:
+            header = load_json(file.readline())
+        if header["neighbours"] and (zmq or header.get("mode") == "private") and _charged(path):
+            return True
+    return False
+
+
+def _charged(ledger: Path) -> bool:
+    with ledger.open("rb") as file:
+        return any(b'"mechanism":' in line for line in file)
 
 
 def _starts(path: Path) -> dict[str, dict[str, Any]]:
@@ -89,7 +118,8 @@ def _starts(path: Path) -> dict[str, dict[str, Any]]:
         starts = load_json(path.read_bytes())["starts"]
         for start in starts:
             keys = start["keys"]
-            good = tuple(start) == ("run", "round", "source", "keys") and type(start["round"]) is int
+            good = tuple(start) == ("run", "round", "source", "keepers", "keys")
+            good = good and all(type(number) is int for number in (start["round"], *start["keepers"]))
             good &= start["source"] in ("network", "run") and _is_key(start["run"])
             if not good or not all(i.isdecimal() and _is_key(key) for i, key in keys.items()):
                 raise ValueError

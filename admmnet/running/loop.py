@@ -223,7 +223,7 @@ def _receipts(
     world = transport.world
     if members is None or not wanted(plan.config, world):
         return None
-    begin(members, world, folder, start, len(plan.graph))
+    begin(members, transport, plan.graph, folder, start)
     ledgers = {agent.id: agent.ledger for agent in agents}
     return Receipts(members, plan.graph, transport, ledgers, folder)
 

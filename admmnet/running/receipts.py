@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
@@ -61,6 +61,32 @@ def digest_of_sum(total: Total | None) -> bytes:
     return hashlib.sha256(digest_of(total.value) + digest_of(np.array(total.agents, dtype=np.int64))).digest()
 
 
+def kept_by(own: Collection[int], graph: nx.Graph) -> list[tuple[int, int]]:
+    """Pairs (keeper, neighbour) of a process whose agents are ``own``.
+
+    What one process says to itself is kept once, by the first neighbour.
+    """
+    here = set(own)
+    return [(i, j) for i in own for j in sorted(graph[i]) if j not in here or i == min(here & set(graph[j]))]
+
+
+def lost_receipts(
+    folder: Path, starts: Sequence[Mapping[str, Any]], until: int, agents: Collection[int]
+) -> str | None:
+    """What is not there, of ``agents`` who kept receipts up to a checkpoint from which the next start went on.
+
+    The last of ``starts`` was followed by one from round ``until``.
+    """
+    ends = [*(start["round"] for start in starts[1:]), until]
+    for start, end in zip(starts, ends, strict=True):
+        for i in set(start["keepers"]) & set(agents) if start["round"] < end else ():
+            path = receipts_path(folder, i, len(start["keys"]))
+            last = f'{{"run":"{start["run"]}","round":{end - 1},'.encode()
+            if not path.exists() or last not in path.read_bytes():
+                return f"{path}: lacks receipts of round {end - 1}, which were kept: it was cut or removed; put it back"
+    return None
+
+
 @dataclass(slots=True)
 class Chain:
     """Receipts of one agent that one neighbour keeps."""
@@ -88,14 +114,7 @@ class Receipts:
     ) -> None:
         self._members, self._transport, self._ledgers = members, transport, ledgers
         self._hashes = dict.fromkeys(transport.agents, NOTHING)
-        here = set(transport.agents)
-        # what one process says to itself is kept once, by the first neighbour
-        self._chains = {
-            (i, j): Chain()
-            for i in transport.agents
-            for j in sorted(graph[i])
-            if j not in here or i == min(here & set(graph[j]))
-        }
+        self._chains = {pair: Chain() for pair in kept_by(transport.agents, graph)}
         self._paths = {i: receipts_path(folder, i, len(graph)) for i, _ in self._chains}
         self._rounds, self._closed = 0, False
 
@@ -229,37 +248,50 @@ class Receipts:
             self.settle()
 
 
-def begin(members: Members, world: World, folder: Path, round: int, agents: int) -> None:
+def begin(members: Members, transport: Transport, graph: nx.Graph, folder: Path, round: int) -> None:
     """Make the folder of a start's receipts, or go on with the one that is there; errors are raised everywhere.
 
-    ``receipts/identities.json`` lists the starts of a run, each with its name, first round and keys.
+    ``receipts/identities.json`` lists the starts of a run: name, first round, who keeps receipts, and keys.
     """
-    first = world.rank == 0 or not world.shared_folder
+    world = transport.world
+    first, agents = world.rank == 0 or not world.shared_folder, len(graph)
 
     def make() -> None:
+        (folder / FOLDER).mkdir(exist_ok=True)
         if first:
-            (folder / FOLDER).mkdir(exist_ok=True)
             path = folder / FOLDER / IDENTITIES
+            here = graph if world.shared_folder else transport.agents
             try:
                 starts = list(load_json(path.read_bytes())["starts"]) if path.exists() else []
+                fault = lost_receipts(folder, starts, round, here) if starts else None
             except (ValueError, KeyError, TypeError):
                 raise RequestError(f"{path} is damaged: put the right one back, or run anew") from None
+            if round and not starts:
+                fault = f"{path}: is missing, though the run that goes on kept receipts; put the folder back"
+            if fault is not None:
+                raise RequestError(f"{fault}, or run anew")
             keys = {str(i): key for i, key in members.keys.items()}
-            starts.append({"run": members.run, "round": round, "source": members.source, "keys": keys})
-            write_whole({path: run_folder.as_json({"starts": starts})})
+            keepers = sorted({i for own in transport.layout.owners for i, _ in kept_by(own, graph)})
+            start = {"run": members.run, "round": round, "source": members.source, "keepers": keepers}
+            write_whole({path: run_folder.as_json({"starts": [*starts, {**start, "keys": keys}]})})
 
     run_on_all(world, make)
-    for i in members.own:
-        _mend(receipts_path(folder, i, agents))
+
+    def open_own() -> None:
+        for i, _ in kept_by(transport.agents, graph):
+            path = receipts_path(folder, i, agents)
+            path.touch()
+            _mend(path)
+
+    run_on_all(world, open_own)  # before anything is charged, so that a missing file was removed
 
 
 def _mend(path: Path) -> None:
     """Cut off what stands behind the last signed line: a batch that a crash has left incomplete."""
-    if path.exists():
-        lines = path.read_bytes().splitlines(keepends=True)
-        while lines and not is_signed(lines[-1]):
-            lines.pop()
-        os.truncate(path, sum(map(len, lines)))
+    lines = path.read_bytes().splitlines(keepends=True)
+    while lines and not is_signed(lines[-1]):
+        lines.pop()
+    os.truncate(path, sum(map(len, lines)))
 
 
 def is_signed(line: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import threading
 from collections.abc import Callable, Mapping
@@ -15,11 +16,12 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
-from admmnet.errors import RunError
+from admmnet.errors import CheckFailed, RequestError, RunError
 from admmnet.identity.keys import Identity, verify
 from admmnet.identity.receipts import NOTHING, SIZE, Receipt, of_line, of_words, to_words
 from admmnet.privacy.ledger.file import Head
 from admmnet.running import receipts as kept
+from admmnet.running.evidence import read_evidence
 from admmnet.running.identities import Members
 from admmnet.running.receipts import BATCH, Receipts, digest_of
 from admmnet.transport import Inbox
@@ -351,6 +353,43 @@ def test_a_resumed_run_goes_on_with_new_keys_behind_what_was_kept(private: bool,
     assert (first["round"], second["round"]) == (0, 2)
     assert first["run"] != second["run"]
     assert not set(first["keys"].values()) & set(second["keys"].values())
+
+
+def test_receipts_that_were_removed_before_a_run_goes_on(tmp_path: Path) -> None:
+    class Stop(Exception):
+        pass
+
+    def stop(round: int, error: float) -> None:
+        if round == 2:
+            raise Stop
+
+    folder = tmp_path / "run"
+    private = settings(folder, checkpoint_every=2, private=True, no_test=True, no_account=True)
+    with pytest.raises(Stop):
+        run(private, on_round=stop)
+    own, whole = folder / "receipts" / "agent-000.jsonl", folder / "receipts"
+    good = own.read_bytes()
+    own.unlink()
+    with pytest.raises(CheckFailed, match=r"agent-000.jsonl: is missing: it was removed"):
+        read_evidence(folder)
+    with pytest.raises(RequestError, match=r"agent-000.jsonl: lacks receipts of round 1, .* or run anew"):
+        run(RunConfig(resume=str(folder)))
+    own.write_bytes(good[: good.index(b"\n") + 1])
+    with pytest.raises(RequestError, match=r"agent-000.jsonl: lacks receipts of round 1"):
+        run(RunConfig(resume=str(folder)))
+    whole.rename(tmp_path / "away")
+    with pytest.raises(CheckFailed, match=r"receipts: is missing, though the run keeps receipts"):
+        read_evidence(folder)
+    with pytest.raises(RequestError, match=r"identities.json: is missing, though the run that goes on kept"):
+        run(RunConfig(resume=str(folder)))
+    shutil.rmtree(whole)
+    (tmp_path / "away").rename(whole)
+    own.write_bytes(good)
+    run(RunConfig(resume=str(folder)))
+    assert read_evidence(folder) is not None
+    own.write_bytes(own.read_bytes().removeprefix(good))
+    with pytest.raises(CheckFailed, match=r"agent-000.jsonl: lacks receipts of round 1"):
+        read_evidence(folder)
 
 
 def test_sums_leave_receipts(tmp_path: Path) -> None:

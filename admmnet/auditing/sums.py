@@ -126,7 +126,7 @@ class MaskedRounds:
         """Score: the sum of all that the attacker reads, along the direction in which the canary pulls."""
         publics = {i: key.public for i, key in self._keys.items()}
         start = start_of(str(rng.integers(2**62)), "", publics)
-        masks = {i: Masks(i, key, publics, start) for i, key in self._keys.items()}
+        masks = {i: Masks(i, key, publics, start, self.colluders) for i, key in self._keys.items()}
         honest = range(1) if self.keys else range(self.agents - self.colluders)
         first = canary(world, WIDTH)
         doors = [

@@ -69,6 +69,7 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
         "delta": at,
         "total": total_line(account.totals, at),
         "finished": account.finished,
+        **({} if account.totals.colluders is None else {"colluders": account.totals.colluders}),
     }
 
 

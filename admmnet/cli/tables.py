@@ -23,7 +23,9 @@ from admmnet.running.yardsticks import no_better_than, yardsticks
 NO_TEST = "test error: none, there are no test records"
 ALL_COLLUDE = "eps B"
 """Column of masked sums."""
-B_IS = "eps B: if all other agents work together, or masks fail; eps spent: if no more than the colluders do"
+B_IS = (
+    "eps spent: if at most K other agents work together against one; eps B: if all others do, or masks fail"
+)
 FEW = 40
 """Agents shown one by one; of more, the first ones."""
 
@@ -163,7 +165,9 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
     _tell_privacy(out, summary, "none; vectors are sent as they are")
     if privacy["account"] is not None:
         spent = epsilon(privacy["account_epsilon_spent"])
-        _say(out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs")
+        _say(
+            out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs{_over_runs(privacy)}"
+        )
 
 
 def _tell_error(out: Console, summary: Mapping[str, Any], whose: str) -> None:
@@ -231,6 +235,14 @@ def _tell_trust(out: Console, privacy: Mapping[str, Any]) -> None:
         f"            B: epsilon {epsilon(privacy['epsilon_if_all_collude'])} if all others work together, or the "
         "masks are broken; it rests on each agent's own noise",
     )
+
+
+def _over_runs(privacy: Mapping[str, Any]) -> str:
+    """Under which trust an account's epsilon holds; nothing where no run of it masked sums."""
+    if (colluders := privacy.get("account_colluders")) is None:
+        return ""
+    second = epsilon(privacy["account_epsilon_if_all_collude"])
+    return f", as long as {_together(colluders)}; {second} if all others work together, or masks are broken"
 
 
 def _together(colluders: int) -> str:
@@ -323,7 +335,7 @@ def print_accounts(
         "rounds",
         "rho",
         "eps spent",
-        *([ALL_COLLUDE] if (masked := any(one.totals.unmasked for one in accounts.values())) else []),
+        *(["K", ALL_COLLUDE] if (masked := any(one.totals.unmasked for one in accounts.values())) else []),
         "eps published",
         "budget",
         "delta",
@@ -339,7 +351,7 @@ def print_accounts(
             str(len({round for round, _, _ in account.events})),
             number(finite(totals.rho), 5),
             "-" if at is None else epsilon(finite(totals.epsilon_proven(at)), 5),
-            *([_unmasked(totals, at)] if masked else []),
+            *([number(totals.colluders), _unmasked(totals, at)] if masked else []),
             "-" if at is None else epsilon(finite(totals.epsilon_published(at)), 5),
             number(header["budget"]["epsilon"]),
             number(at),

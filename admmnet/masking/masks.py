@@ -63,6 +63,8 @@ class Masks:
         Public halves of all agents.
     start : bytes
         From ``start_of``.
+    colluders : int
+        K of the whole start: no sum is masked against any other number.
 
     Attributes
     ----------
@@ -70,13 +72,15 @@ class Masks:
         Number of the last attempt that was answered; none is answered twice.
     """
 
-    def __init__(self, agent: int, key: MaskKey, publics: Mapping[int, bytes], start: bytes) -> None:
-        self.agent, self.answered = agent, 0
+    def __init__(
+        self, agent: int, key: MaskKey, publics: Mapping[int, bytes], start: bytes, colluders: int
+    ) -> None:
+        self.agent, self.answered, self.colluders = agent, 0, colluders
         self._key, self._publics, self._start = key, publics, start
         self._pairs: dict[int, bytes] = {}
 
     def check(self, attempt: int, participants: tuple[int, ...], colluders: int) -> None:
-        """Refuse an attempt that was answered before, and participants among whom no mask hides the agent.
+        """Refuse another K, an attempt that was answered before, and participants among whom no mask hides the agent.
 
         Raises
         ------
@@ -86,6 +90,11 @@ class Masks:
         if attempt <= self.answered:
             raise RequestError(
                 f"attempt {attempt} at a masked sum comes after attempt {self.answered}: no attempt is answered twice"
+            )
+        if colluders != self.colluders:
+            raise RequestError(
+                f"a masked sum with colluders = {colluders} is asked for in a run that promises colluders = "
+                f"{self.colluders}: noise and masks must be for the number that was agreed upon"
             )
         check_participants(participants, colluders)
         if self.agent not in participants or any(i not in self._publics for i in participants):

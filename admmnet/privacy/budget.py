@@ -58,6 +58,8 @@ class Totals:
         The only event so far, if it is of a baseline's kinds: its epsilons have readings of their own.
     unmasked : Totals or None
         The same events to those who know all masks; None where nothing was masked.
+    colluders : int or None
+        Least K of the masked events, up to which all other totals hold; None where nothing was masked.
     """
 
     def __init__(self, method: str = "published") -> None:
@@ -70,6 +72,7 @@ class Totals:
         self.rho_published: float | None = 0.0 if method == "published" else None
         self.alone: SubsampledGaussian | GammaNormVector | None = None
         self.unmasked: Totals | None = None
+        self.colluders: int | None = None
 
     @classmethod
     def of(cls, charges: Iterable[tuple[Event, int]], method: str) -> Totals:
@@ -86,6 +89,10 @@ class Totals:
     def add(self, event: Event, count: int = 1) -> None:
         """Add the cost of an event, ``count`` times."""
         masked = isinstance(event, DiscreteGaussian) and event.parts > 1
+        if isinstance(event, DiscreteGaussian) and event.parts > 1:
+            self.colluders = (
+                event.colluders if self.colluders is None else min(self.colluders, event.colluders)
+            )
         if masked or self.unmasked is not None:
             self.unmasked = copy(self.unmasked or self)
             self.unmasked.add(event.alone if isinstance(event, DiscreteGaussian) else event, count)

@@ -21,6 +21,8 @@ MAXIMA = {
     "rho_spent": "rho",
 }
 """Key of ``privacy`` to that of ``per_agent`` whose largest figure it is."""
+PLANNED = {"epsilon_proven": "epsilon_spent", "epsilon_if_all_collude": "epsilon_if_all_collude"}
+"""Key of ``per_agent`` for the worst case that was planned to the ledger's total that may not exceed it."""
 
 
 def contradictions(
@@ -86,11 +88,12 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
     refused, last = entry.get("refused_at"), max((round_ for round_, *_ in account.events), default=0)
     if refused is not None and not account.resumed and not last <= (real(refused) or 0.0):
         yield f"agent {agent}: refused_at is {refused!r:.60}, its ledger has a charge of round {last}"
-    spent, proven = total["epsilon_spent"], real(entry.get("epsilon_proven"))
     # a resumed run pays for rounds twice, and an account's worst case is of this run alone
     alone = not account.resumed and header.get("account") is None
-    if alone and spent is not None and proven is not None and spent > proven * (1.0 + TOLERANCE):
-        yield f"agent {agent}: epsilon_proven is {proven!r}, but its ledger has spent {spent!r}"
+    for name, key in PLANNED.items():
+        spent, proven = total.get(key), real(entry.get(name))
+        if alone and spent is not None and proven is not None and spent > proven * (1.0 + TOLERANCE):
+            yield f"agent {agent}: {name} is {proven!r}, but its ledger has spent {spent!r}"
 
 
 def _not_lost(
@@ -129,6 +132,7 @@ def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, A
     masked = first.get("trust")
     return [
         *([(("privacy", "trust"), "trust", masked)] if masked else []),
+        *([(("privacy", "colluders"), "colluders", first["colluders"])] if masked else []),
         (("mode",), "mode", first.get("mode")),
         (("seeded",), "seeded", first["noise"] == "seeded"),
         (("algorithm",), "algorithm", first["algorithm"]),

@@ -88,12 +88,13 @@ class Attempts:
 
 
 def agree_on_masks(
-    world: World, owners: Sequence[Sequence[int]], members: Members, settings: str
+    world: World, owners: Sequence[Sequence[int]], members: Members, settings: str, colluders: int
 ) -> dict[int, Masks]:
     """Agree on a key with everybody: masks of this process's agents.
 
     Keys are made here, for this start alone, and signed together with its name by the agents' identities: nobody
-    between two agents, and no earlier start, can put others in their place. ``settings`` is what all must have alike.
+    between two agents, and no earlier start, can put others in their place. ``settings`` is what all must have alike;
+    ``colluders`` is K.
 
     Raises
     ------
@@ -128,7 +129,7 @@ def agree_on_masks(
 
     known = run_on_all(world, publics)
     start = start_of(members.run, settings, known)
-    return {i: Masks(i, key, known, start) for i, key in keys.items()}
+    return {i: Masks(i, key, known, start, colluders) for i, key in keys.items()}
 
 
 def _statement(run: str, agent: int, public: str) -> bytes:

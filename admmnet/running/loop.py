@@ -245,7 +245,7 @@ def _masks(
     settings = hashlib.sha256(
         json.dumps(public_settings(plan.config, digests=False), sort_keys=True).encode()
     )
-    masks = agree_on_masks(world, transport.layout.owners, members, settings.hexdigest())
+    masks = agree_on_masks(world, transport.layout.owners, members, settings.hexdigest(), method.colluders)
     return masks, Attempts(len(plan.graph), method.colluders, method.attempts - method.rounds, method.largest)
 
 
@@ -284,6 +284,9 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,
         weight=None if own.weight == 1.0 else own.weight,
         trust="masked" if plan.method.masked else None,
+        colluders=plan.method.colluders
+        if isinstance(plan.method, SumMethod) and plan.method.masked
+        else None,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
         preprocessing=plan.data.preprocessing if plan.method.covered else "data-dependent",

@@ -243,6 +243,7 @@ def privacy_of(
         "accountant": config.accountant if config.budgeted else None,
         "account": config.account,
         "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
+        **_account_trust(entries),
         "adjacency": adjacency,
         "unit": "record",
         "epsilon_proven": largest("epsilon_proven"),
@@ -255,6 +256,15 @@ def privacy_of(
         "rho_spent": largest("rho"),
         "rho_published": largest("rho_published"),
     }
+
+
+def _account_trust(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Least K of any agent's account, and the largest epsilon without it; nothing where no run's sums were masked."""
+    least, most = "account_colluders", "account_epsilon_if_all_collude"
+    told = [entry for entry in entries if least in entry]
+    figures = [entry[most] for entry in told]
+    largest = None if None in figures else max(figures, default=None)
+    return {least: min(entry[least] for entry in told), most: largest} if told else {}
 
 
 def _trust(config: RunConfig, largest: Callable[[str], float | None]) -> dict[str, Any]:
@@ -297,11 +307,23 @@ def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
         "epsilon_spent": None if covered is None else finite(totals.epsilon_proven(covered)),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
         **({} if not node.method.masked or worst is None else _unmasked(worst, totals, delta)),
-        "account_epsilon_spent": finite(node.ledger.account_epsilon()),
+        **_account(node.ledger.account, delta),
         "refused_at": node.ledger.refused_at,
         "test_error": finite(float(observer.rows[node.id, 0])),
         "lost_at": None,
         **node.method.entry(node.agent),
+    }
+
+
+def _account(totals: Totals | None, delta: float | None) -> dict[str, float | None]:
+    """What was spent over all runs of an account, and if sums of any were masked, who may work together for that."""
+    if totals is None or delta is None:
+        return {"account_epsilon_spent": None}
+    unmasked = totals.epsilon_unmasked(delta)
+    masked = {"account_colluders": totals.colluders, "account_epsilon_if_all_collude": finite(unmasked)}
+    return {
+        "account_epsilon_spent": finite(totals.epsilon_proven(delta)),
+        **(masked if totals.colluders is not None else {}),
     }
 
 

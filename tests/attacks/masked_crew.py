@@ -31,9 +31,10 @@ class Crew:
     agents: int
     width: int = 64
     seed: int = 0
+    colluders: int = 1
     masks: dict[int, Masks] = field(default_factory=dict)
     ledgers: list[MemoryLedger] = field(default_factory=list)
-    doors: list[Door] = field(default_factory=list)
+    doors: dict[int, Door] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Draw records, agree on keys."""
@@ -41,12 +42,15 @@ class Crew:
         self.rows = rng.standard_normal((self.agents, RECORDS, self.width))
         self.rows /= np.linalg.norm(self.rows, axis=2, keepdims=True) * (1.0 + 1e-12)
         self.labels = rng.choice([-1.0, 1.0], (self.agents, RECORDS))
-        self.masks = self.masks or crew(self.agents)
+        self.masks = self.masks or crew(self.agents, colluders=self.colluders)
+        self.ledgers = [MemoryLedger(None, "proven") for _ in range(self.agents)]
         for i in range(self.agents):
-            ledger = MemoryLedger(None, "proven")
-            holder = Holder(self.rows[i], self.labels[i])
-            self.ledgers.append(ledger)
-            self.doors.append(Door(holder, 0, LOSS, ledger, agent_streams(i, self.seed), self.masks[i]))
+            self.open(i, self.masks[i])
+
+    def open(self, agent: int, masks: Masks | None) -> None:
+        """Give an agent a door, with or without masks."""
+        holder, streams = Holder(self.rows[agent], self.labels[agent]), agent_streams(agent, self.seed)
+        self.doors[agent] = Door(holder, 0, LOSS, self.ledgers[agent], streams, masks)
 
     def asked(self, members: Iterable[int], colluders: int, attempt: int = 1, **others: Any) -> GradientSum:
         """What an attempt asks."""

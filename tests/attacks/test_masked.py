@@ -60,7 +60,7 @@ def test_after_a_loss_the_honest_still_have_all_the_noise(
     """
     if not rule:
         monkeypatch.setattr(OnGrid, "own_sigma", property(lambda self: self.sigma / 2.0))
-    network, left, honest = Crew(6, width=3000), (0, 1, 2, 4, 5), (0, 1, 2)
+    network, left, honest = Crew(6, width=3000, colluders=2), (0, 1, 2, 4, 5), (0, 1, 2)
     asked = network.asked(left, 2)
     told = [network.answer(i, asked) for i in honest] + [network.own_masks(i, asked) for i in (4, 5)]
     total = np.sum(told, axis=0)
@@ -111,7 +111,7 @@ def test_an_agent_that_is_told_another_model_is_heard_by_nobody(
     """At zero the logistic loss needs half the noise: the neighbours of who is told zero would lack the rest."""
     if not rule:
         monkeypatch.setattr(OnGrid, "context", lambda self, known: b"")
-    network, far = Crew(4, width=3000), 300.0 * np.eye(3000)[0]
+    network, far = Crew(4, width=3000, colluders=2), 300.0 * np.eye(3000)[0]
     known = network.known()
     point = network.asked(range(4), 2, here=far)
     sigma = SIGMA * network.asked(range(4), 2).sensitivity(known) / point.sensitivity(known)
@@ -205,6 +205,7 @@ def test_words_of_an_agent_are_uniform_whatever_its_records() -> None:
         assert stats.chisquare(one).pvalue > 1e-6
         assert stats.chisquare(other).pvalue > 1e-6
         assert stats.chi2_contingency([one, other]).pvalue > 1e-6
+    network.open(0, None)
     bare = network.answer(0, network.asked((), 0))  # without masks, its noise is far from uniform
     assert stats.chisquare(np.bincount(bare.view(np.uint8)[7::8], minlength=256)).pvalue < 1e-6
     assert empty("proven").unmasked is None

@@ -161,7 +161,7 @@ def start(agents: int = 1000, colluders: int = 10) -> None:
     own = {i: Identity.fresh() for i in range(agents)}
     members = Members(hashlib.sha256(b"").hexdigest(), {i: key.public for i, key in own.items()}, own, "run")
     begin = time.perf_counter()
-    masks = agree_on_masks(LocalWorld(), [list(own)], members, "")
+    masks = agree_on_masks(LocalWorld(), [list(own)], members, "", colluders)
     print(f"agreement of {agents} agents in one process: {time.perf_counter() - begin:.2f} s")
     for attempt in (1, 2):
         begin = time.perf_counter()

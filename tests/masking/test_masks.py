@@ -25,8 +25,8 @@ def total(masks: dict[int, Masks], colluders: int = 1, attempt: int = 1, size: i
 
 @pytest.mark.parametrize("colluders", [0, 1, 2, 3])
 def test_masks_add_up_to_zero_and_each_alone_does_not(colluders: int) -> None:
-    assert not total(crew(5), colluders).any()
-    assert all(one.words(1, U, colluders, b"", 7).all() for one in crew(5).values())
+    assert not total(crew(5, colluders=colluders), colluders).any()
+    assert all(one.words(1, U, colluders, b"", 7).all() for one in crew(5, colluders=colluders).values())
 
 
 def _block(key: bytes, counter: int) -> bytes:
@@ -58,18 +58,20 @@ def test_a_pair_s_words_are_chacha20_under_a_key_of_the_context() -> None:
 def test_who_was_told_something_else_has_other_masks(changed: str) -> None:
     keys = {i: MaskKey() for i in range(5)}
     publics = {i: key.public for i, key in keys.items()}
-    masks = crew(5, keys=keys)
+    masks = crew(5, keys=keys, colluders=2)
     if changed in ("run", "settings", "keys"):
         others = publics | {4: MaskKey().public} if changed == "keys" else publics
         settings = "others" if changed == "settings" else "settings"
         start = start_of("cd" * 32 if changed == "run" else RUN, settings, others)
-        masks[0] = Masks(0, keys[0], publics, start)
+        masks[0] = Masks(0, keys[0], publics, start, 2)
     told = {
         "attempt": (2, U, 2, b"context"),
         "colluders": (1, U, 1, b"context"),
         "participants": (1, (0, 1, 2, 3), 2, b"context"),
         "context": (1, U, 2, b"another"),
     }.get(changed, (1, U, 2, b"context"))
+    if changed == "colluders":
+        masks[0] = Masks(0, keys[0], publics, start_of(RUN, "settings", publics), 1)
     first = masks[0].words(*told, 50)
     rest = sum(masks[i].words(1, U, 2, b"context", 50) for i in U[1:])
     assert np.count_nonzero(first + rest) >= 49  # each word is zero with probability 2^-64
@@ -82,6 +84,15 @@ def test_no_attempt_is_answered_twice() -> None:
         with pytest.raises(RequestError, match="no attempt is answered twice"):
             masks.words(attempt, U, 1, b"another", 4)
     masks.words(4, U, 1, b"", 4)
+
+
+@pytest.mark.parametrize("colluders", [0, 1, 3])
+def test_a_sum_against_another_number_of_colluders_is_refused(colluders: int) -> None:
+    """(A) is claimed for the number that was agreed upon: with fewer there are fewer masks, with more less noise."""
+    masks = crew(5, colluders=2)[0]
+    with pytest.raises(RequestError, match=rf"colluders = {colluders} .* promises colluders = 2"):
+        masks.words(1, U, colluders, b"", 4)
+    assert masks.answered == 0
 
 
 def test_keys_of_a_start_are_its_own_and_masks_with_them() -> None:

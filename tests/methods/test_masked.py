@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from copy import deepcopy
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from operator import getitem
@@ -15,7 +18,7 @@ import pytest
 
 from admmnet import RequestError, RunResult, read_run, run
 from admmnet.cli import run_command_line
-from admmnet.cli.tables import epsilon
+from admmnet.cli.tables import epsilon, run_text
 from admmnet.errors import CheckFailed
 from admmnet.holder.measurements import MomentSum
 from admmnet.masking import Masks
@@ -208,7 +211,9 @@ def test_both_epsilons_are_said_wherever_one_is(people: str, tmp_path: Path, cap
     assert "A: epsilon 1 as long as at most 2 other agents work together against it" in table
     assert f"B: epsilon {epsilon(second)} if all others work together" in table
     assert run_command_line(["ledger", "show", str(folder)]) == 0
-    assert "eps B: if all other agents work together" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "eps spent: if at most K other agents work together against one; eps B: if all others do" in shown
+    assert re.search(r"eps spent +K +eps B", shown)
     assert run_command_line(["ledger", "show", str(folder), "--events", "--agent", "0"]) == 0
     assert "eps B" in capsys.readouterr().out
     assert run_command_line(["ledger", "export", str(folder)]) == 0
@@ -251,6 +256,7 @@ def test_a_summary_that_says_less_than_the_ledgers_is_found(people: str, tmp_pat
     assert contradictions(path, summary, folder.ledgers) == []
     for place, key, value in (
         (("privacy",), "trust", "local"),
+        (("privacy",), "colluders", 2),
         (("privacy",), "epsilon_if_all_collude", 1.0),
         (("per_agent", 2), "epsilon_spent_if_all_collude", 0.5),
     ):
@@ -264,7 +270,80 @@ def test_a_ledger_whose_header_denies_masks_does_not_verify(people: str, tmp_pat
     go(people, tmp_path / "run", rounds=3)
     path = tmp_path / "run" / "ledger" / "agent-001.jsonl"
     lines = parsed(path.read_bytes())
-    del lines[0]["trust"]
+    del lines[0]["trust"], lines[0]["colluders"]
     path.write_bytes(chained(lines))
     with pytest.raises(CheckFailed, match="noise of 5 agents, which its header does not say"):
         audit.read(path)
+
+
+def test_the_second_epsilon_of_the_plan_is_no_less_than_what_was_spent(people: str, tmp_path: Path) -> None:
+    go(people, tmp_path / "run", rounds=5)
+    folder = read_run(tmp_path / "run")
+    changed: Any = deepcopy(folder.summary)
+    for entry in [changed["privacy"], *changed["per_agent"]]:
+        entry["epsilon_if_all_collude"] = 0.01
+    from admmnet.running.agree import contradictions
+
+    (fault, *_) = contradictions(tmp_path / "run" / "summary.json", changed, folder.ledgers)
+    assert "agent 0: epsilon_if_all_collude is 0.01, but its ledger has spent" in fault
+
+
+@pytest.mark.parametrize("told", [0, 2, None])
+def test_the_header_of_a_ledger_says_against_how_many_its_sums_were_masked(
+    people: str, tmp_path: Path, told: int | None
+) -> None:
+    go(people, tmp_path / "run", rounds=3)
+    path = tmp_path / "run" / "ledger" / "agent-001.jsonl"
+    lines = parsed(path.read_bytes())
+    assert lines[0]["colluders"] == 1
+    lines[0]["colluders"] = told
+    if told is None:
+        del lines[0]["colluders"]
+    path.write_bytes(chained(lines))
+    with pytest.raises(
+        CheckFailed, match="stand together" if told is None else f"colluders is 1, the header's is {told}"
+    ):
+        audit.read(path)
+
+
+@pytest.mark.parametrize("change", [{"colluders": 0}, {"participants": np.zeros(0), "colluders": 0}])
+def test_a_method_that_asks_for_other_masks_than_its_run_promises_gets_no_answer(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    """Its summary would claim (A) for K, while noise and masks are for fewer, or nothing is masked."""
+    masking = SumMethod.masking
+
+    def other(self: SumMethod, asked: Any, attempt: Any) -> Any:
+        found: Any = masking(self, asked, attempt)
+        return replace(found, **change)
+
+    monkeypatch.setattr(SumMethod, "masking", other)
+    with pytest.raises(RequestError, match="colluders = 0"):
+        go(people, tmp_path / "run", colluders=3, rounds=3)
+    for ledger in (tmp_path / "run" / "ledger").iterdir():
+        assert not audit.read(ledger).events
+
+
+def test_an_account_says_the_least_k_of_its_runs_and_its_own_second_epsilon(
+    people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first run's noise holds against three, the second's against one: the total against one alone."""
+    given = {"rounds": 3, "account": str(tmp_path / "account")}
+    words = "as long as at most 1 other agent works together against it"
+    go(people, tmp_path / "first", colluders=3, **given)
+    second = go(people, tmp_path / "second", epsilon=2.0, **given)
+    book = audit.read(tmp_path / "account" / "agent-000.jsonl", account=True)
+    assert book.totals.colluders == 1
+    privacy, whole = second.summary["privacy"], book.totals.epsilon_unmasked(1e-4)
+    assert whole is not None
+    assert privacy["account_colluders"] == 1
+    assert privacy["account_epsilon_if_all_collude"] == whole
+    assert whole > second.summary["per_agent"][0]["epsilon_spent_if_all_collude"]
+    said = run_text(second.summary, second.folder)
+    assert f"spent over all runs, {words}; {epsilon(whole)} if all others work together" in said
+    assert run_command_line(["account", "show", str(tmp_path / "account")]) == 0
+    assert re.search(
+        rf"eps spent +K +eps B(.|\n)* 1 +{re.escape(epsilon(whole, 5))} ", capsys.readouterr().out
+    )
+    assert run_command_line(["account", "show", str(tmp_path / "account"), "--json"]) == 0
+    assert [entry["colluders"] for entry in json.loads(capsys.readouterr().out)] == 5 * [1]

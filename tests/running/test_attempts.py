@@ -75,7 +75,7 @@ def other_process(told: Any) -> dict[int, Any]:
             return [json.loads(json.dumps(value)), told if isinstance(value, list) else None]
 
     members = Members(MEMBERS.run, MEMBERS.keys, {i: OWN[i] for i in (0, 1)}, "run")
-    found: dict[int, Any] = agree_on_masks(World(), [(0, 1), (2, 3)], members, "")
+    found: dict[int, Any] = agree_on_masks(World(), [(0, 1), (2, 3)], members, "", 1)
     return found
 
 
@@ -89,12 +89,12 @@ def words_of(agents: tuple[int, ...], run: str = MEMBERS.run) -> list[Any]:
             return super().gather(value)
 
     members = Members(run, MEMBERS.keys, OWN, "run")
-    agree_on_masks(World(), [OF_ALL], members, "")
+    agree_on_masks(World(), [OF_ALL], members, "", 1)
     return [pair for pair in json.loads(json.dumps(said[0])) if pair[0] in agents]
 
 
 def test_masks_of_an_agreement_cancel() -> None:
-    masks = agree_on_masks(LocalWorld(), [OF_ALL], MEMBERS, "")
+    masks = agree_on_masks(LocalWorld(), [OF_ALL], MEMBERS, "", 1)
     assert not np.asarray(sum(one.words(1, OF_ALL, 1, b"", 9) for one in masks.values())).any()
     assert sorted(other_process(words_of((2, 3)))) == [0, 1]
 

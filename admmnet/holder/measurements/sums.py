@@ -79,10 +79,10 @@ class OnGrid(Plain):
         return self.sigma if parts == 1 else self.sigma / math.sqrt(parts) * (1.0 + 1e-15)
 
     def check_masks(self, masks: Masks | None) -> None:
-        """Refuse an attempt that nobody's masks hide, or that was answered before."""
+        """Refuse an attempt that nobody's masks hide, or masks of another K, or that was answered before."""
         if self.participants.size and masks is None:
             raise RequestError(f"{type(self).__name__}: no keys were agreed upon for masks")
-        if self.participants.size and masks is not None:
+        if masks is not None:
             masks.check(self.attempt, self.members, self.colluders)
 
     def context(self, known: Known) -> bytes:

@@ -144,10 +144,8 @@ def read(path: Path, *, account: bool = False) -> VerifiedLedger:
             relation = relation_of(event)
             if relation != "replace-one" and relation != header["adjacency"]:
                 raise _fault(path, number, f"holds for {relation}, the header is of {header['adjacency']}")
-            if isinstance(event, DiscreteGaussian) and (event.parts > 1) != (header.get("trust") == "masked"):
-                raise _fault(
-                    path, number, f"has noise of {event.agents} agents, which its header does not say"
-                )
+            if isinstance(event, DiscreteGaussian):
+                _check_trust(path, number, event, header)
             if round_ < last_round:
                 raise _fault(path, number, f"round {round_} stands behind round {last_round}")
             try:
@@ -164,6 +162,16 @@ def read(path: Path, *, account: bool = False) -> VerifiedLedger:
     _within_budget(path, payer, totals)
     finished = finished and not torn
     return VerifiedLedger(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed), head)
+
+
+def _check_trust(path: Path, number: int, event: DiscreteGaussian, header: dict[str, Any]) -> None:
+    """Refuse sums masked where the header denies it, not masked where it says so, or against another K."""
+    if (event.parts > 1) != (header.get("trust") == "masked"):
+        raise _fault(path, number, f"has noise of {event.agents} agents, which its header does not say")
+    if event.colluders != header.get("colluders", 0):
+        raise _fault(
+            path, number, f"colluders is {event.colluders}, the header's is {header.get('colluders', 0)}"
+        )
 
 
 def _lines(path: Path) -> tuple[Iterator[tuple[int, bytes]], bool]:
@@ -231,6 +239,8 @@ def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
         neighbours=tuple(line["neighbours"]), version=line["admmnet"], **line["budget"], **values
     ).line()
     alone = not line["neighbours"]  # agents of a network have neighbours, and replace-one
+    if (line.get("trust") is None) != (line.get("colluders") is None):
+        raise _fault(path, number, "trust and colluders stand together, or neither does")
     if header != line or encode(header) != encode(line) or (line["adjacency"] == "zero-out" and not alone):
         raise _fault(path, number, f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
 
@@ -246,7 +256,7 @@ def _is_budget(value: object) -> bool:
     return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
 
 
-_ABSENT = ("account", "mode", "delta_clipping", "loss", "weight", "trust")
+_ABSENT = ("account", "mode", "delta_clipping", "loss", "weight", "trust", "colluders")
 """Keys that some headers lack: without an account, of schema 1, of baselines, with a loss of ours, with weight 1,
 where nothing is masked."""
 _HEADER: dict[str, Callable[[Any], bool]] = {
@@ -263,6 +273,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "loss": lambda value: value is None or isinstance(value, str),
     "weight": lambda value: value is None or is_positive(value),
     "trust": lambda value: value in (None, "masked"),
+    "colluders": lambda value: value is None or is_count(value, 0),
     "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)

@@ -162,11 +162,10 @@ class Ledger(MemoryLedger):
         super()._book(round, event)
         self._append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
 
-    def account_epsilon(self) -> float | None:
-        """Epsilon spent over all runs of the account, None without one."""
-        if self._account is None or self._delta is None:
-            return None
-        return self._account.totals.epsilon_proven(self._delta)
+    @property
+    def account(self) -> Totals | None:
+        """Totals over all runs of the account, None without one."""
+        return None if self._account is None else self._account.totals
 
     def commit(self) -> None:
         """Push all charges out of the process, and to the disk in durable ledgers, before anything is sent.

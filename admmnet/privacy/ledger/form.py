@@ -46,6 +46,8 @@ class Header:
     """w_i of the agent's mean loss in the network's problem, where the method has one that is not 1."""
     trust: str | None = None
     """``masked`` where sums are masked; None where every agent's noise stands for itself."""
+    colluders: int | None = None
+    """K of masked sums: the totals hold as long as no more than K other agents work together."""
 
     def line(self) -> dict[str, Any]:
         """Return the header as the ledger keeps it."""
@@ -66,6 +68,7 @@ class Header:
             **({} if self.loss is None else {"loss": self.loss}),
             **({} if self.weight is None else {"weight": self.weight}),
             **({} if self.trust is None else {"trust": self.trust}),
+            **({} if self.colluders is None else {"colluders": self.colluders}),
             **({"mode": self.mode} if self.mode else {}),
             "noise": self.noise,
             "preprocessing": self.preprocessing,

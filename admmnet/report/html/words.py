@@ -315,6 +315,12 @@ def _account(run: RunFacts) -> list[tuple[str, str]]:
         if told is None
         else f" When the run ended, the fullest account stood at epsilon {above(told)}, by summary.json."
     )
+    most, all_ = (run.said("privacy", f"account_{name}") for name in ("colluders", "epsilon_if_all_collude"))
+    if whole(most) is not None and (figure := real(all_)) is not None:
+        stood += (
+            f" That holds as long as at most {whole(most)} other agents work together, the least number of any of its "
+            f"runs; otherwise, or where masks fail, epsilon {above(figure)}."
+        )
     words = (
         "The run continued the agents' accounts: the budget spans all the runs in them, and epsilon spent on this "
         f"page is this run's share alone.{stood} The accounts lie outside the run folder and were not verified here: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from admmnet.errors import CheckFailed
@@ -30,7 +30,7 @@ def make_manifest(folder: Path, new: Mapping[Path, bytes], lost: Collection[int]
         content = new[path] if path in new else path.read_bytes()
         name = path.relative_to(folder).as_posix()
         files[name] = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-        if path.parent != folder and _agent(path.stem) in lost:
+        if _may_grow(name, lost):
             files[name]["grows"] = True
     return _encode(files)
 
@@ -40,8 +40,17 @@ def manifest_digest(folder: Path) -> str:
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
 
 
-def check_manifest(folder: Path) -> None:
-    """Hold every file against the manifest.
+def grown_digest(folder: Path) -> str:
+    """sha256 over names and contents, as they stand, of the files of which a manifest holds the beginning alone."""
+    whole = hashlib.sha256()
+    for name, entry in _read(folder / MANIFEST).items():
+        if "grows" in entry:
+            whole.update(f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()} {name}\n".encode())
+    return whole.hexdigest()
+
+
+def check_manifest(folder: Path, lost: Collection[int]) -> None:
+    """Hold every file against the manifest; ledgers and receipts of ``lost`` agents alone may have grown since.
 
     Raises
     ------
@@ -58,6 +67,8 @@ def check_manifest(folder: Path) -> None:
         if file.is_symlink() or not file.is_file():
             raise CheckFailed(f"{file}: is no plain file")
         content = file.read_bytes()
+        if "grows" in entry and not _may_grow(name, lost):
+            raise CheckFailed(f"{path}: says that {name} grows, which is no file of an agent that was lost")
         size = entry["size"]
         content = content[:size] if "grows" in entry else content
         if len(content) != size:
@@ -76,6 +87,12 @@ def _covered(folder: Path) -> Iterator[Path]:
             yield from (file for file in path.rglob("*") if file.is_symlink() or not file.is_dir())
         elif path.is_symlink() or path.exists():
             yield path
+
+
+def _may_grow(name: str, lost: Collection[int]) -> bool:
+    """Whether a file is a ledger, or receipts, of an agent that was lost: it may live and write a charge more."""
+    path = PurePosixPath(name)
+    return str(path.parent) in ("ledger", "receipts") and _agent(path.stem) in lost
 
 
 def _agent(stem: str) -> int | None:

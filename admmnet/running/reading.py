@@ -127,7 +127,8 @@ def manifest_fault(path: Path, summary: Mapping[str, Any] | None) -> str | None:
         named = summary.get("manifest") is not None
         return f"{path / MANIFEST}: is missing, though summary.json names it" if named else None
     try:
-        check_manifest(path)
+        entries = entries_of(summary).items()
+        check_manifest(path, {agent for agent, entry in entries if entry.get("lost_at") is not None})
     except CheckFailed as error:
         return str(error)
     return None

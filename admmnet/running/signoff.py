@@ -11,12 +11,12 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import load_json, write_whole
 from admmnet.identity.keys import SIGNATURE, Identity, statement, verify
-from admmnet.running.manifest import MANIFEST, manifest_digest
+from admmnet.running.manifest import MANIFEST, grown_digest, manifest_digest
 from admmnet.transport.hosts.keys import read_toml, signer_in
 from admmnet.transport.hosts.network import read_network
 
 SIGNED = "signature.json"
-_KEYS = {"manifest": 64, "time": 0, "note": 0, "key": 64, "signature": 2 * SIGNATURE}
+_KEYS = {"manifest": 64, "grown": 64, "time": 0, "note": 0, "key": 64, "signature": 2 * SIGNATURE}
 LONGEST_NOTE = 1000
 
 
@@ -38,6 +38,7 @@ def sign_folder(folder: Path, identity: Identity, note: str = "") -> str:
         raise RequestError(f"--note must be one line of at most {LONGEST_NOTE} letters")
     said = {
         "manifest": manifest_digest(folder),
+        "grown": grown_digest(folder),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "note": note,
         "key": identity.public,
@@ -68,8 +69,8 @@ def check_signature(folder: Path) -> dict[str, str] | None:
         raise CheckFailed(f"{path}: is not in the form that admmnet writes: it was changed") from None
     if not verify(said["key"], signature, _statement(said)):
         raise CheckFailed(f"{path}: its signature is not that of its key: it was changed")
-    digest = manifest_digest(folder) if (folder / MANIFEST).exists() else None
-    if digest != said["manifest"]:
+    there = (folder / MANIFEST).exists()
+    if not there or (manifest_digest(folder), grown_digest(folder)) != (said["manifest"], said["grown"]):
         raise CheckFailed(
             f"{path}: signs another folder: {MANIFEST} or a file was changed after it was signed"
         )
@@ -77,7 +78,7 @@ def check_signature(folder: Path) -> dict[str, str] | None:
 
 
 def _statement(said: dict[str, str]) -> bytes:
-    return statement("run folder", said["manifest"], said["time"], said["note"])
+    return statement("run folder", said["manifest"], said["grown"], said["time"], said["note"])
 
 
 def _encode(said: dict[str, Any]) -> bytes:

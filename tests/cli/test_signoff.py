@@ -11,7 +11,10 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
+from admmnet.errors import CheckFailed
 from admmnet.identity.keys import Identity
+from admmnet.running.manifest import check_manifest, make_manifest
+from admmnet.running.signoff import check_signature, sign_folder
 from admmnet.transport.hosts.keys import Secrets, write_secrets
 from admmnet.transport.hosts.network import make_network, write_network
 from tests.transport.test_network_file import plain
@@ -84,6 +87,7 @@ def edits(folder: Path) -> dict[str, tuple[str, str]]:
         said["note"]: ("agreed to all", "is not that of its key"),
         said["key"]: (Identity.fresh().public, "is not that of its key"),
         said["manifest"]: ("0" * 64, "is not that of its key"),
+        said["grown"]: ("0" * 64, "is not that of its key"),
         said["signature"]: (said["signature"][:-2] + "zz", "is not in the form"),
         '"note"': ('"notes"', "is not in the form"),
         "\n": ("\r\n", "is not in the form"),
@@ -105,6 +109,19 @@ def test_whatever_is_changed_afterwards_is_found(
     assert "is not in the form" in capsys.readouterr().err
     path.write_bytes(good)
     assert ledger("verify", folder) == 0
+
+
+def test_what_a_lost_agent_writes_after_the_signature_is_found(folder: Path) -> None:
+    """The manifest leaves it free, as the agent may live; the signature does not."""
+    identity = Identity.fresh()
+    (folder / "manifest.json").write_bytes(make_manifest(folder, {}, (1,)))
+    sign_folder(folder, identity)
+    assert check_signature(folder) is not None
+    with (folder / "receipts" / "agent-001.jsonl").open("ab") as file:
+        file.write(b"{}\n")
+    check_manifest(folder, (1,))
+    with pytest.raises(CheckFailed, match="a file was changed after it was signed"):
+        check_signature(folder)
 
 
 def test_another_folder_under_the_same_signature(

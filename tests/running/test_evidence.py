@@ -143,14 +143,13 @@ def test_a_ledger_that_was_made_anew(ran: Ran, tmp_path: Path) -> None:
         ran.judged()
 
 
-def test_the_end_of_a_ledger_is_what_its_agent_told(ran: Ran, tmp_path: Path) -> None:
+def test_the_end_of_a_ledger_is_what_others_have_noted_and_convicts_nobody(ran: Ran, tmp_path: Path) -> None:
     shutil.copytree(ran.folder, tmp_path / "other")
     unfinished(ran)
     ran.ledger(1).write_bytes(b"".join(ran.ledger(1).read_bytes().splitlines(keepends=True)[:-1]))
     assert ran.judged() == 3 * ROUNDS
-    with pytest.raises(
-        CheckFailed, match=r"agent-001.jsonl: is not the ledger whose sha256 that agent told at the end"
-    ):
+    said = r"agent-001.jsonl: is not the ledger whose sha256 .*/summary.json has: one of the two was changed"
+    with pytest.raises(CheckFailed, match=said):
         compare([evidence_of(ran.folder), evidence_of(tmp_path / "other")])
 
 

@@ -135,7 +135,7 @@ def test_a_manifest_has_one_form(copied: Path) -> None:
     ):
         path.write_bytes(data)
         with pytest.raises(CheckFailed, match="form that admmnet writes"):
-            check_manifest(copied)
+            check_manifest(copied, ())
     path.write_bytes(json.dumps(value, indent=1).encode() + b"\n")
     with pytest.raises(CheckFailed, match=r"model\.npz: is not in manifest\.json"):
         read_run(copied)
@@ -198,10 +198,26 @@ def test_of_a_lost_agent_the_beginning_is_covered(copied: Path) -> None:
     (copied / MANIFEST).write_bytes(make_manifest(copied, {}, (1,)))
     with path.open("ab") as file:
         file.write(b'{"round":1}\n')
-    check_manifest(copied)
+    check_manifest(copied, (1,))
+    with pytest.raises(
+        CheckFailed, match=r"agent-001.jsonl grows, which is no file of an agent that was lost"
+    ):
+        check_manifest(copied, (2,))
     path.write_bytes(b'{"round":1}\n')
     with pytest.raises(CheckFailed, match=r"receipts/agent-001\.jsonl: has 12 bytes"):
-        check_manifest(copied)
+        check_manifest(copied, (1,))
+
+
+@pytest.mark.parametrize("name", ["config.toml", "metrics.csv", "ledger/agent-001.jsonl"])
+def test_a_manifest_is_not_believed_that_any_file_grows(name: str, copied: Path) -> None:
+    """All agents have ended here: whoever wrote the manifest anew has added to the file, or will."""
+    files = json.loads((copied / MANIFEST).read_bytes())
+    files["files"][name]["grows"] = True
+    (copied / MANIFEST).write_text(json.dumps(files, indent=1) + "\n")
+    with (copied / name).open("ab") as file:
+        file.write(b"# anything\n")
+    with pytest.raises(CheckFailed, match=f"{name} grows, which is no file of an agent that was lost"):
+        check_manifest(copied, (2,))
 
 
 def test_folders_of_older_versions_are_held_to_their_digests(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class Attempts:
         self._largest = largest
         self._number = 0
         self._void: list[int] = []
+        self._missed: dict[int, int] = {}
         self._ended: int | None = None
 
     def begin(self, round: int) -> Attempt | None:
@@ -45,15 +46,18 @@ class Attempts:
         self._number += 1
         return Attempt(self._number, self.participants)
 
-    def judge(self, round: int, total: Total | None) -> tuple[Total | None, bool]:
+    def judge(
+        self, round: int, total: Total | None, spoken: Collection[int] = ()
+    ) -> tuple[Total | None, bool]:
         """Return the sum, None of a void attempt, and whether another attempt is due.
 
         In a sum without somebody the masks of that agent's partners stay: it is noise. The next attempt is without it.
+        ``spoken`` are agents of this process that took part.
 
         Raises
         ------
         RunError
-            If the sum is noise although nobody is missing.
+            If the sum is noise although nobody is missing, or one of this process's agents that took part is not in it.
         """
         if total is not None and total.agents == self.participants:
             if (np.abs(total.value.astype(np.float64)) > self._largest).any():
@@ -66,6 +70,13 @@ class Attempts:
         self._void.append(round)
         if total is None:
             return None, False
+        if left_out := sorted(set(spoken).difference(total.agents)):
+            raise RunError(
+                f"agent {left_out[0]} took part in the masked sum of round {round} and was left out of it: an agent "
+                "between it and the root of the tree could not or would not hand on its part, and nobody can say "
+                "which; without it the others go on, or end, as --on-loss says: start the run again"
+            )
+        self._missed |= {i: round for i in self.participants if i not in total.agents}
         self.participants = tuple(i for i in self.participants if i in total.agents)
         again = self._spare > 0 and len(self.participants) >= self._colluders + 2
         self._spare -= again
@@ -79,6 +90,9 @@ class Attempts:
                 f"{len(self._void)} masked sums were void, the first in round {self._void[0]}: somebody was missing; "
                 "what they cost stays charged"
             )
+        if self._missed:
+            who = ", ".join(f"agent {i} from round {round} on" for i, round in sorted(self._missed.items()))
+            found.append(f"masked sums are without {who}: it was missing in one, whatever the reason")
         if self._ended is not None:
             found.append(
                 f"from round {self._ended} on fewer than {self._colluders + 2} agents were left: masked sums against "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,11 +34,13 @@ class Kept:
     keeper: int
     path: Path
     line: int
+    turn: int
+    """How many receipts of the agent are before it in this start: the same for all that sum, attempt by attempt."""
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """Start, agent and round: of each an agent signs one receipt."""
-        return self.run, self.receipt.agent, self.receipt.round
+        """Start, agent and turn: of each an agent signs one receipt."""
+        return self.run, self.receipt.agent, self.turn
 
     def __str__(self) -> str:
         return f"{self.path}: line {self.line}"
@@ -145,6 +148,7 @@ def _kept(path: Path, starts: dict[str, dict[str, Any]], *, finished: bool) -> I
     while not finished and lines and not is_signed(lines[-1]):
         lines.pop()  # what a crash has cut off
     chains: dict[tuple[str, int], tuple[Receipt, bytes, bool]] = {}
+    turns: Counter[tuple[str, int]] = Counter()
     for number, line in enumerate(lines, 1):
 
         def fault(what: str, number: int = number) -> CheckFailed:
@@ -164,14 +168,16 @@ def _kept(path: Path, starts: dict[str, dict[str, Any]], *, finished: bool) -> I
         before, previous, _ = chains.get((run, receipt.agent), (None, NOTHING, True))
         wrong = fault_of(receipt, before, previous)
         if wrong is None and before is not None and receipt.round != before.round + 1:
-            wrong = f"is of round {receipt.round}, behind one of round {before.round}"
+            again = receipt.round == before.round and before.total != NOTHING  # of another attempt at a sum
+            wrong = None if again else f"is of round {receipt.round}, behind one of round {before.round}"
         statement = receipt.statement(run)
         if wrong is None and signature is not None and not verify(key, signature, statement):
             wrong = f"is not signed by agent {receipt.agent}"
         if wrong is not None:
             raise fault(f"the receipt of agent {receipt.agent} {wrong}")
         chains[run, receipt.agent] = receipt, hash_of(statement), signature is not None
-        yield Kept(run, receipt, keeper, path, number)
+        yield Kept(run, receipt, keeper, path, number, turns[run, receipt.agent])
+        turns[run, receipt.agent] += 1
     for (_, agent), (receipt, _, signed) in chains.items():
         if not signed:
             raise CheckFailed(
@@ -208,7 +214,7 @@ def compare(folders: Sequence[Evidence]) -> int:
                 f"{_difference(other_.receipt, found.receipt)}: {other_} and {found}"
             )
     for found in kept:
-        own = known.get((found.run, found.keeper, found.receipt.round))
+        own = known.get((found.run, found.keeper, found.turn))
         if own is not None and own.receipt.total != found.receipt.total:
             raise CheckFailed(
                 f"agents {found.keeper} and {found.receipt.agent} were given different sums in round "

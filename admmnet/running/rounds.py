@@ -102,10 +102,12 @@ class Rounds:
         outgoing = {node.id: node.outgoing for node in self._nodes}
         total = self._transport.reduce(outgoing, trees, round, self._method.sum_size)
         summed, again = total, False
-        if self._attempts is not None:
-            total, again = self._attempts.judge(round, total)
-        if self._receipts is not None and not again:  # one a round: of its last attempt
+        # of every attempt, before anything follows from it: what follows is then the same at all neighbours
+        if self._receipts is not None:
             self._receipts.summed(round, {node.id: node.theta for node in self._nodes}, summed)
+        if self._attempts is not None:
+            spoken = [node.id for node in self._nodes if node.outgoing is not None]
+            total, again = self._attempts.judge(round, total, spoken)
         tree = trees(frozenset(self._transport.lost))
         self.summed = (None, 0)
         if summed is not None and tree is not None:

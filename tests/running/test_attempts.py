@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.identity.keys import Identity
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.identities import Members
+from admmnet.running.rounds import Rounds
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Total
 
@@ -51,6 +53,39 @@ def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
     assert "3 masked sums were void, the first in round 7" in attempts.notes()[0]
 
 
+def test_who_is_left_out_is_named_and_who_took_part_does_not_go_on() -> None:
+    """Only the agents of this process know that they took part; a silent one is left out without an error."""
+    attempts = Attempts(5, 1, 2, 100.0)
+    attempts.begin(6)
+    assert attempts.judge(6, of(0, 1, 3, 4), spoken=(0,)) == (None, True)
+    assert "without agent 2 from round 6 on" in attempts.notes()[1]
+    attempts.begin(6)
+    with pytest.raises(RunError, match="agent 1 took part in the masked sum of round 6 and was left out"):
+        attempts.judge(6, of(0, 3, 4), spoken=(1,))
+
+
+def test_receipts_of_every_attempt_come_before_what_follows_from_it() -> None:
+    """Else agents that were given different totals, or one whose masks stay, end or go on without evidence of it."""
+    happened: list[str] = []
+
+    class Watched(Attempts):
+        def judge(self, round: int, total: Any, spoken: Any = ()) -> Any:
+            happened.append("judged")
+            return super().judge(round, total, spoken)
+
+    totals = [of(0, 1, 3), Total(np.full(2, 1000), (0, 1, 3))]
+    rounds = Rounds.__new__(Rounds)
+    rounds._attempts, rounds._nodes = Watched(4, 1, 2, 100.0), []
+    rounds._receipts = SimpleNamespace(summed=lambda *what: happened.append("receipts"))  # type: ignore[assignment]
+    rounds._transport = SimpleNamespace(reduce=lambda *what: totals.pop(0), lost={})
+    rounds._trees = SimpleNamespace(at=lambda round: lambda lost: None)  # type: ignore[assignment]
+    rounds._method = SimpleNamespace(sum_size=2)  # type: ignore[assignment]
+    assert rounds._sum(3)
+    with pytest.raises(RunError, match="did not cancel"):
+        rounds._sum(3)
+    assert happened == ["receipts", "judged"] * 2
+
+
 @pytest.mark.parametrize("number", [101, -101, -(2**63), 2**63 - 1])
 def test_a_sum_whose_masks_have_not_cancelled_ends_the_run(number: int) -> None:
     attempts = Attempts(4, 1, 2, 100.0)
@@ -64,7 +99,7 @@ def test_too_few_are_asked_nothing() -> None:
     attempts.begin(0)
     assert attempts.judge(0, of(0, 1, 2)) == (None, False)
     assert attempts.begin(1) is None
-    assert "from round 1 on fewer than 4 agents were left" in attempts.notes()[1]
+    assert "from round 1 on fewer than 4 agents were left" in attempts.notes()[-1]
 
 
 def other_process(told: Any) -> dict[int, Any]:

@@ -16,6 +16,7 @@ from admmnet import RunConfig, run
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.identity.keys import Identity
 from admmnet.identity.receipts import NOTHING, Receipt, hash_of, of_line
+from admmnet.methods.sums import SumMethod
 from admmnet.running import loop
 from admmnet.running.evidence import Evidence, compare, hold_keys, read_evidence
 from admmnet.running.identities import Members, agree
@@ -109,6 +110,26 @@ def test_an_honest_run_agrees(ran: Ran) -> None:
     assert compare([evidence_of(ran.folder), evidence_of(ran.folder)]) == 3 * ROUNDS
     assert json.loads((ran.folder / "summary.json").read_text())["identities"] == "run"
     assert unfinished(ran).judged() == 3 * ROUNDS
+
+
+def test_every_attempt_at_a_sum_has_receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agent 3 is silent from the third attempt on: round 2 has two of them, and the last receipts lack nobody."""
+    summand = SumMethod.summand
+
+    def silent(self: SumMethod, agent: Any, point: Any) -> Any:
+        if agent.id == 3 and agent.attempt.number >= 3:
+            return None
+        return (yield from summand(self, agent, point))
+
+    monkeypatch.setattr(SumMethod, "summand", silent)
+    more = {"algorithm": "noisy-gd", "topology": "path:4", "trust": "masked", "colluders": 1, "rounds": 4}
+    ran = make(tmp_path / "run", **more)
+    assert ran.judged() == 4 * 5
+    of_one = ran.of(1, 0)
+    assert [receipt.round for receipt in of_one] == [0, 1, 2, 2, 3]
+    assert len({receipt.total for receipt in of_one}) == 5
+    notes = json.loads((ran.folder / "summary.json").read_text())["notes"]
+    assert any("without agent 3 from round 2 on" in note for note in notes)
 
 
 def test_a_run_without_receipts_has_none(tmp_path: Path) -> None:

@@ -379,6 +379,31 @@ def test_a_branch_whose_sum_is_unfit_says_nothing(how: str, monkeypatch: pytest.
     assert [reason.startswith("agent 3 sent") for reason in processes[2].reasons] == [True]
 
 
+@pytest.mark.parametrize("liar", [0, 2])
+def test_a_total_counts_from_above_in_the_tree_alone(liar: int) -> None:
+    """An agent tells its neighbours a total without agent 3 before they have said anything themselves."""
+    processes, teller = path_of(5, liar)
+    root = spanning_tree(teller.network.graph).root  # type: ignore[union-attr]
+    assert root == 2
+    forged = np.array([0, 1, 3, 7, 7, 7])
+    send = teller.send
+
+    def early(peer: int, kind: Kind, **fields: Any) -> None:
+        if kind is Kind.UP and len(teller.totals) == 2:
+            payload = payload_of_integers(forged)
+            Process.send(teller, peer, Kind.DOWN, channel=0, origin=liar, round=2, payload=payload)
+        send(peer, kind, **fields)
+
+    teller.send = early  # type: ignore[method-assign]
+    if liar == root:  # from there it is believed: receipts alone can tell
+        teller.spoil = lambda kind, words: forged if kind is Kind.DOWN and len(teller.totals) == 2 else words
+    teller.network.run()
+    assert not [process.reasons for process in processes if process.reasons]
+    told = [said(process.totals[2]) for process in processes if process is not teller]
+    assert told[1:] == told[:-1]
+    assert (told[0] == ([7, 7, 7], (0, 1, 2, 4))) == (liar == root)
+
+
 FRAMING: dict[str, Callable[[Integers], Any]] = {
     "a silent agent of another branch": lambda words: [words[0], 1, 0, *words[2:]],
     "its parent is silent": lambda words: [words[0], 1, 3, *words[2:]],

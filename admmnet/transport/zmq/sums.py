@@ -66,8 +66,8 @@ class Sums:
         downs = member.mailbox.begin(("down", self._channel), turn)
         begun, found = len(member.lost), None
         while found is None:
-            attempt = len(member.lost)
-            found = self._told(downs) or self._attempt(attempt, turn, outgoing, trees, ups, downs)
+            found = self._told(downs, begun) or self._attempt(begun, turn, outgoing, trees, ups, downs)
+        self._told(downs, begun)  # what was no total has a sender, who is named although nobody took it
         for topic in ("up", "down"):
             member.mailbox.finish((topic, self._channel), turn)
         by, total, takers = found
@@ -79,15 +79,19 @@ class Sums:
 
     def _attempt(
         self,
-        attempt: int,
+        begun: int,
         turn: int,
         outgoing: Mapping[int, Integers | None],
         trees: Trees,
         ups: Box,
         downs: Box,
     ) -> tuple[int, Partial, Sequence[int]] | None:
-        """One attempt: its number, the total and who needs it; None when the total may have come another way."""
+        """One attempt: its number, the total and who needs it; None when it is over without one.
+
+        ``begun`` processes were lost when the sum began.
+        """
         member, lost = self._member, frozenset(self._lost)
+        attempt = len(member.lost)
         tree = trees(lost)
         if (
             tree is None
@@ -96,11 +100,14 @@ class Sums:
         if tree is None:
             raise RunError("the agents left are not connected: no sum can reach them")
         sweep = self._sweep(tree)
-        takers = [process for process, _ in sweep.takers]
+        takers, giver = [process for process, _ in sweep.takers], sweep.giver
         found = Partial()
 
         def over() -> bool:
-            return bool(downs) or len(member.lost) != attempt
+            return len(member.lost) != attempt or any(self._counts(q, begun, giver) for q, _ in downs)
+
+        def told() -> tuple[int, Partial, Sequence[int]] | None:
+            return self._told(downs, begun, giver)
 
         def missing(place: tuple[int, int]) -> set[int]:
             return (
@@ -112,12 +119,12 @@ class Sums:
             for place in piece.below:
                 member.wait(partial(missing, place))
                 if over():
-                    return None
+                    return told()
                 fault = self._join(found, place, tree, ups, attempt)
                 if fault is not None:
                     member.lose(place[0], f"agent {place[1]} sent {fault}")
                     if over():
-                        return None
+                        return told()
                     # until most of its neighbours say so, its branch says nothing
                     found.silent += tree.branch(place[1]).tolist()
             if piece.above is not None:
@@ -126,12 +133,11 @@ class Sums:
                 member.send(
                     piece.above, Kind.UP, channel=self._channel, origin=piece.top, round=turn, payload=payload
                 )
-        if sweep.giver is None:
+        if giver is None:
             return attempt, found.whole(tree), takers
-        giver = sweep.giver
         member.wait(lambda: set() if over() else {giver})
-        told = self._told(downs)
-        return None if told is None else (told[0], told[1], takers)
+        total = told()
+        return None if total is None else (total[0], total[1], takers)
 
     def _join(self, found: Partial, place: tuple[int, int], tree: Tree, ups: Box, attempt: int) -> str | None:
         """Take in the sum of a branch from elsewhere; what is wrong if it is none, or not of that branch."""
@@ -144,17 +150,26 @@ class Sums:
             return str(unfit)
         return None
 
-    def _told(self, downs: Box) -> tuple[int, Partial, Sequence[int]] | None:
+    def _counts(self, process: int, begun: int, giver: int | None) -> bool:
+        """Whether a total is taken from a process: from above in the tree, after a loss from any neighbour."""
+        return process == giver or len(self._member.lost) != begun
+
+    def _told(
+        self, downs: Box, begun: int, giver: int | None = None
+    ) -> tuple[int, Partial, Sequence[int]] | None:
         """Total that another process has; the process is lost if it is none."""
+        found = None
         for place in sorted(downs):
             words = integers(downs[place].payload)
             try:
-                found = Partial.read(words[1:], self._size, self._everybody)
-                return int(words[0]), found, self._around
+                total = Partial.read(words[1:], self._size, self._everybody)
             except Unfit as unfit:
                 del downs[place]
                 self._member.lose(place[0], f"process {place[0]} sent {unfit}")
-        return None
+                continue
+            if found is None and self._counts(place[0], begun, giver):
+                found = int(words[0]), total, self._around
+        return found
 
     def forget(self) -> None:
         """Nobody needs the last total any more."""

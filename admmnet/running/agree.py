@@ -41,6 +41,11 @@ def entries_of(summary: Mapping[str, Any] | None) -> dict[int, Mapping[str, Any]
     return {agent: entry for agent, entry in numbered if agent is not None and agent >= 0}
 
 
+def lost_of(summary: Mapping[str, Any]) -> set[int]:
+    """Agents of which a summary says that they were lost: behind a manifest their files alone may grow."""
+    return {agent for agent, entry in entries_of(summary).items() if entry.get("lost_at") is not None}
+
+
 def _faults(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, VerifiedLedger]) -> Iterator[str]:
     entries, listed = entries_of(summary), at(summary, "ledgers")
     listed = listed if isinstance(listed, Mapping) else {}

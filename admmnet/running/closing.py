@@ -10,6 +10,7 @@ import numpy as np
 
 from admmnet.data import ENCODING
 from admmnet.running import folder as run_folder
+from admmnet.running.agree import lost_of
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan
@@ -54,4 +55,4 @@ def write_end(
     files = {"model.npz": model}
     if plan.data.encoding is not None:
         files[ENCODING] = run_folder.as_json(plan.data.encoding)
-    run_folder.finish(folder, files, summary, transport.lost)
+    run_folder.finish(folder, files, summary, lost_of(summary))

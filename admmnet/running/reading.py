@@ -12,7 +12,7 @@ from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.lines import digest
-from admmnet.running.agree import contradictions, entries_of
+from admmnet.running.agree import contradictions, lost_of
 from admmnet.running.folder import PART, ledger_path, sha256
 from admmnet.running.manifest import MANIFEST, check_manifest
 
@@ -127,8 +127,7 @@ def manifest_fault(path: Path, summary: Mapping[str, Any] | None) -> str | None:
         named = summary.get("manifest") is not None
         return f"{path / MANIFEST}: is missing, though summary.json names it" if named else None
     try:
-        entries = entries_of(summary).items()
-        check_manifest(path, {agent for agent, entry in entries if entry.get("lost_at") is not None})
+        check_manifest(path, lost_of(summary))
     except CheckFailed as error:
         return str(error)
     return None
@@ -181,7 +180,7 @@ def _check_digests(
 
     An agent that was lost on the way has no digest there, and its ledger, as a rule, no end.
     """
-    lost = _lost(summary)
+    lost = lost_of(summary)
     missing = {
         name for name in set(ledgers) - set(summary["ledgers"]) if ledgers[name].header["agent"] not in lost
     }
@@ -198,8 +197,3 @@ def _check_digests(
             raise CheckFailed(f"{path / name}: its sha256 is not the one in summary.json")
         if not account.finished:
             raise CheckFailed(f"{path / name}: has no end line though summary.json says the run finished")
-
-
-def _lost(summary: dict[str, Any]) -> set[int]:
-    """Agents that the summary says were lost."""
-    return {agent for agent, entry in entries_of(summary).items() if entry.get("lost_at") is not None}

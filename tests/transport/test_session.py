@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from admmnet.errors import RequestError, RunError
-from admmnet.identity.keys import Identity
+from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.identity.keys import Identity, statement
 from admmnet.transport.hosts.network import Network, Peer
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sockets import Deadlines
+from admmnet.transport.zmq.start import DRAWN
 from admmnet.transport.zmq.wire import MOST, Frame, Kind, as_json, encode
+from admmnet.transport.zmq.words import NONCES, Words
 
 LINK = b"l" * 16
 
@@ -29,6 +31,7 @@ class Alone(Membership):
         super().__init__(
             network, 0, settings=settings or {}, keys=None, identity=own, deadlines=limits, on_loss="stop"
         )
+        self.other = other
         self.blamed: list[str] = []
         self.again = 0
         self.links[1].id = LINK
@@ -120,3 +123,55 @@ def test_an_honest_process_sends_nothing_that_is_too_long(tmp_path: Path, alone:
         check_size(2**21 + 1, "a value", Kind.SHARE)
     with pytest.raises(RequestError, match="agents compare at most 65536"):
         Alone(tmp_path, {"labels": "x" * 2**16})
+
+
+class Ended(Exception):
+    """What the process would end with."""
+
+
+def number(who: Identity, nonce: str) -> Frame:
+    """Frame with the number of process 1, signed for no run, as in every start."""
+    payload = as_json(nonce)
+    words = who.sign(statement("word", "SHARE", b"", NONCES, 1, 0, payload))
+    return Frame(Kind.SHARE, LINK, 1, channel=NONCES, origin=1, payload=payload, words=words)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the other's word", "after it"])
+def test_who_repeats_an_old_number_ends_the_start_and_gets_nobody_blamed(alone: Alone, after: bool) -> None:
+    """Process 0 has an old number of process 1, which has the true one."""
+
+    def end(error: AdmmnetError) -> NoReturn:
+        raise Ended(str(error))
+
+    alone.end = end  # type: ignore[method-assign]
+    drawn = alone.mailbox.begin(DRAWN, 0)
+    drawn[-1, 0] = alone.say(Kind.SHARE, NONCES, 0, as_json("0"))
+    alone._arrive(encode(number(alone.other, "old")._replace(sequence=1)), None)
+    assert alone.words.run
+    assert not alone.agreed
+    if after:
+        theirs = Words(alone.other, [alone.identity.public, alone.other.public])
+        theirs.begin({0: as_json("0"), 1: as_json("true")})
+        word = theirs.sign(Kind.SHARE, NONCES, 1, 1, as_json(None))
+        news = Frame(Kind.SHARE, LINK, 1, NONCES, origin=1, round=1, payload=as_json(None), words=word)
+    else:
+        news = number(alone.other, "true")
+    with pytest.raises(Ended, match=r"as words of agent 1 show: .* nothing was charged; start again"):
+        alone._arrive(encode(news._replace(sequence=2)), None)
+    assert not alone.blamed
+
+
+def test_a_start_is_agreed_once_all_have_signed_the_name_of_the_run(alone: Alone) -> None:
+    theirs = Words(alone.other, [alone.identity.public, alone.other.public])
+    drawn = alone.mailbox.begin(DRAWN, 0)
+    drawn[-1, 0] = alone.say(Kind.SHARE, NONCES, 0, as_json("0"))
+    alone._arrive(encode(number(alone.other, "1")._replace(sequence=1)), None)
+    assert alone._missing() == [1]
+    theirs.begin({0: as_json("0"), 1: as_json("1")})
+    assert theirs.run == alone.words.run
+    word = theirs.sign(Kind.SHARE, NONCES, 1, 1, as_json(None))
+    news = Frame(
+        Kind.SHARE, LINK, 1, NONCES, origin=1, round=1, sequence=2, payload=as_json(None), words=word
+    )
+    alone._arrive(encode(news), None)
+    assert alone._missing() == []

@@ -22,11 +22,11 @@ def words_of(place: int, numbers: dict[int, bytes] | None = None) -> Words:
     return words
 
 
-def signed(words: Words, kind: Kind, origin: int, channel: int = GATHERS) -> Frame:
+def signed(words: Words, kind: Kind, origin: int, channel: int = GATHERS, turn: int = 5) -> Frame:
     payload = as_json({"x": 1})
-    signature = words.sign(kind, channel, origin, 5, payload)
+    signature = words.sign(kind, channel, origin, turn, payload)
     return Frame(
-        kind, bytes(16), 2, channel=channel, origin=origin, round=5, payload=payload, words=signature
+        kind, bytes(16), 2, channel=channel, origin=origin, round=turn, payload=payload, words=signature
     )
 
 
@@ -63,7 +63,8 @@ def test_words_of_another_run_are_none_of_this_one(kind: Kind) -> None:
 def test_before_the_run_numbers_alone_are_signed() -> None:
     early = words_of(1)
     assert early.sign(Kind.ABORT, 0, 1, 0, as_json({})) == b""
-    number = signed(early, Kind.SHARE, 1, NONCES)
+    assert not signed(early, Kind.SHARE, 1, NONCES, 1).words  # the word on the run's id
+    number = signed(early, Kind.SHARE, 1, NONCES, 0)
     assert len(number.words) == SIGNATURE
     assert words_of(0).genuine(number)
     assert words_of(0, NUMBERS).genuine(number)  # who is further than the sender takes it, too

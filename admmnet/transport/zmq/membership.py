@@ -203,7 +203,7 @@ class Membership(Start):
         """Accuse a neighbour, and tell everybody; again for another reason, which changes nothing."""
         if self._closing:
             return
-        if not self.words.run:
+        if not self.agreed:
             self.fail(RunError(f"{self.names[process]} fails before the run has begun: {reason}"))
         if self.evidence.accuse(self.rank, process, self.round, reason):
             self.say(Kind.OBITUARY, 0, self.round, as_json({"process": process, "reason": reason[:TOLD]}))
@@ -226,11 +226,10 @@ class Membership(Start):
 
     def contradicted(self, frame: Frame) -> None:
         """See ``Session.contradicted``: whoever has said two things is lost by its own signatures."""
-        if topic_of(frame) == DRAWN:
-            self.lose(frame.sender, f"it sent a number of {self.names[frame.origin]} that is of another run")
-        else:
-            self.pass_on(frame)
-            self.disown(frame.origin, "it has told different processes different things, and signed both")
+        if not self.agreed:
+            self.disagree(frame)
+        self.pass_on(frame)
+        self.disown(frame.origin, "it has told different processes different things, and signed both")
 
     def disown(self, process: int, reason: str) -> None:
         """Count a process as lost for what it has signed and everybody has got."""
@@ -317,7 +316,7 @@ class Membership(Start):
         who = self.names[frame.origin]
         said = "its own output says why" if reason is None else says(who, reason)
         error = RunEnded(f"{who} has ended the run: {said}", value["code"] if value["code"] in ENDS else 3)
-        if not self.words.run:  # unsigned, from the neighbour itself: the others hear it of this process
+        if not self.agreed:  # unsigned, from the neighbour itself: the others hear it of this process
             self.fail(error)
         if not self.words.genuine(frame):
             self.lose(frame.sender, f"it has left the run: {said}")

@@ -95,6 +95,12 @@ class Session(ABC):
     def contradicted(self, frame: Frame) -> None:
         """Act upon a word of a process that has signed another one in its place."""
 
+    def forged(self, frame: Frame) -> None:
+        """Accuse a neighbour that has passed on as words of a process what that has not signed."""
+        whose = self.names.get(frame.origin, f"process {frame.origin}")
+        reason = f"it sent as words of {whose} what {whose} has not signed for this run ({frame.kind.name})"
+        self.lose(frame.sender, reason)
+
     # out
 
     def send(self, peer: int, kind: Kind, *, numbered: bool = True, **fields: Any) -> None:
@@ -240,11 +246,7 @@ class Session(ABC):
         elif verdict is Verdict.TWICE:
             self.contradicted(frame)
         elif verdict is Verdict.FORGED:
-            whose = self.names.get(frame.origin, f"process {frame.origin}")
-            self.lose(
-                peer,
-                f"it sent as words of {whose} what {whose} has not signed for this run ({frame.kind.name})",
-            )
+            self.forged(frame)
         elif verdict is Verdict.FULL:
             self._cut(peer, f"it sent more than {self.mailbox.room} bytes that nobody can need yet")
         elif verdict is Verdict.AHEAD:

@@ -7,20 +7,22 @@ from abc import abstractmethod
 from typing import NoReturn
 
 from admmnet.errors import AdmmnetError, RequestError, RunError
-from admmnet.transport.zmq.mailbox import Topic
+from admmnet.transport.zmq.mailbox import Topic, topic_of
 from admmnet.transport.zmq.session import Session
-from admmnet.transport.zmq.wire import Kind, as_json
+from admmnet.transport.zmq.wire import Frame, Kind, as_json
 from admmnet.transport.zmq.words import NONCES
 
 DRAWN: Topic = ("gather", NONCES)
-"""Topic of the numbers that make the run's id, in one turn."""
+"""Topic of the numbers that make the run's id, turn 0, and of everybody's word that it has the same id, turn 1."""
 
 
 class Start(Session):
-    """A session until every process has drawn a number for this run, and all have all numbers."""
+    """A session until every process has drawn a number for this run, and all have the same numbers."""
 
     size: int
     """Number of processes."""
+    agreed = False
+    """Whether they have: before, what contradicts another word may be so because of somebody far away."""
 
     @abstractmethod
     def fail(self, error: AdmmnetError) -> NoReturn:
@@ -70,24 +72,44 @@ class Start(Session):
                     "start all agents, with the same network file, within that time"
                 )
             )
-        self.mailbox.finish(DRAWN, 0)
+        self.mailbox.finish(DRAWN, 1)
+        self.agreed = True
 
     def _missing(self) -> list[int]:
-        """Neighbours that have not answered; if all have, processes whose numbers have not come."""
+        """Neighbours that have not answered; if all have, processes whose words have not come."""
         waited = [peer for peer, link in self.links.items() if not link.ready]
-        box = self.mailbox.kept(DRAWN, 0)
+        box = self.mailbox.kept(DRAWN, int(bool(self.words.run)))
         return waited or [q for q in range(self.size) if (-1, q) not in box]
 
     @property
     def _come(self) -> int:
         """How much has come of what is waited for at the start."""
-        return len(self.mailbox.kept(DRAWN, 0)) + sum(link.ready for link in self.links.values())
+        come = sum(len(self.mailbox.kept(DRAWN, turn)) for turn in (0, 1))
+        return come + sum(link.ready for link in self.links.values())
 
     def draw(self) -> None:
-        """Make the run's id as soon as all numbers have come: what follows on any link is signed for it."""
+        """Make the run's id as soon as all numbers have come, and say so: what follows on any link is signed for it."""
         box = self.mailbox.kept(DRAWN, 0)
         if not self.words.run and all((-1, q) in box for q in range(self.size)):
             self.words.begin({q: box[-1, q].payload for q in range(self.size)})
+            word = self.say(Kind.SHARE, NONCES, 1, as_json(None))
+            self.mailbox.begin(DRAWN, 1)[-1, self.rank] = word
+
+    def forged(self, frame: Frame) -> None:
+        """See ``Session.forged``; who has other numbers takes true words on the run's id for forged ones."""
+        if topic_of(frame) == DRAWN and frame.round and not self.agreed:
+            self.disagree(frame)
+        super().forged(frame)
+
+    def disagree(self, frame: Frame) -> NoReturn:
+        """End a start in which not all have the same numbers: who did that cannot be known here."""
+        whose = self.names.get(frame.origin, f"process {frame.origin}")
+        self.fail(
+            RunError(
+                f"not all processes have the same numbers for this start, as words of {whose} show: somebody repeats "
+                "what was signed for another one, and it need not be who passed it on; nothing was charged; start again"
+            )
+        )
 
     def _unreachable(self, process: int) -> str:
         if process not in self.links:
@@ -104,7 +126,7 @@ class Start(Session):
         self.take(seconds)
         while self.sockets.died:
             process, how = self.sockets.died.pop(0)
-            begun = bool(self.words.run)
+            begun = self.agreed
             for peer, link in self.links.items():
                 if peer == process or not begun:  # all are told by the starter: nothing need wait for them
                     link.up = False

@@ -18,7 +18,8 @@ class Words:
     """Signs what this process says to all, and knows whether other processes, with these ``keys``, have signed theirs.
 
     ``run`` is the run's id, a hash of nonces that all processes have drawn for it: with one's own in it, nothing that
-    was signed for another run fits. Until it is known, nonces alone are signed.
+    was signed for another run fits. The nonces themselves, turn 0 of their channel, are signed for no run: an old one
+    may be handed on in place of the true one. In turn 1 all sign nothing but the run's id, which shows that.
     """
 
     def __init__(self, identity: Identity, keys: Sequence[str]) -> None:
@@ -42,7 +43,7 @@ class Words:
         return verify(self._keys[frame.origin], frame.words, said)
 
     def _statement(self, kind: Kind, channel: int, origin: int, round: int, payload: bytes) -> bytes | None:
-        drawn = kind is Kind.SHARE and channel == NONCES
+        drawn = kind is Kind.SHARE and channel == NONCES and round == 0
         if not drawn and not self.run:
             return None
         run = b"" if drawn else self.run

@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 
@@ -20,9 +21,15 @@ from zmq.utils.monitor import parse_monitor_message
 from admmnet.transport.zmq.wire import LIMIT
 
 STRANGERS = 64
-"""Connections, beside one a neighbour, that may stand without having shown a key; of more, the oldest goes."""
+"""Connections, beside one a neighbour, that may stand without having said anything under a key; of more, the oldest
+that has shown none goes, or the oldest."""
+NEW = 3
+"""Lines that a key may open while nothing is read; more wait in their handshakes."""
+LINES = 2
+"""Lines of a key that stand: the one in use, and one before it that was cut elsewhere. Of more, the oldest goes."""
 UNREAD = 2 * LIMIT
-"""Bytes that a line may bring while nothing is read; no neighbour that keeps the rules is two turns ahead."""
+"""Bytes that a key's lines together, or a line that has said nothing, may bring while nothing is read; no neighbour
+that keeps the rules is two turns ahead."""
 _EVENTS = zmq.EVENT_ACCEPTED | zmq.EVENT_ACCEPT_FAILED | zmq.EVENT_DISCONNECTED
 _LOOK = 0.2
 """Seconds between two looks at the lines."""
@@ -37,8 +44,8 @@ class Door:
 
     ``admitted`` are the keys that may come in; None on lines without CURVE, where everybody may. ``turned_away``
     counts who was not let in. ``heard`` is told under which key a line, by its descriptor, has said something;
-    ``flooded`` has the key, or None, of every line that was cut because it brought more than ``UNREAD`` bytes that
-    could not be read.
+    ``flooded`` has the key, or None, of every line that was cut because more than ``UNREAD`` bytes came that could not
+    be read.
     """
 
     def __init__(
@@ -53,16 +60,17 @@ class Door:
         self.flooded: list[str | None] = []
         self._port, self._admitted, self._room = port, admitted, STRANGERS + neighbours
         self._banned: list[str] = []
+        self._new: Counter[str] = Counter()  # lines that a key has opened since all was read
+        self.waiting: list[list[bytes]] = []  # questions of those that have opened as many as they may
         self._strangers: dict[int, None] = {}  # descriptors, oldest first
-        self._read: dict[
-            int, int
-        ] = {}  # of every line: bytes that it had brought when all of it was last read
+        # of every line, oldest first: bytes that it had brought when all of it was last read
+        self._read: dict[int, int] = {}
         self.heard: dict[int, str | None] = {}
         self._caught_up: set[int] = set()
         self._null, self._hold = os.open(os.devnull, os.O_RDONLY), os.open(os.devnull, os.O_RDONLY)
         self._poller = zmq.Poller()
         if admitted is not None:  # before anything listens: without a door ZeroMQ lets everybody in
-            self._asked = context.socket(zmq.REP)
+            self._asked = context.socket(zmq.ROUTER)  # some are answered later
             self._asked.linger = 0
             self._asked.bind("inproc://zeromq.zap.01")
             self._poller.register(self._asked, zmq.POLLIN)
@@ -74,12 +82,11 @@ class Door:
     def caught_up(self, lines: Set[int]) -> None:
         """All that has come is read, and some of it came over these lines."""
         self._caught_up |= lines
+        self._new.clear()
 
     def ban(self, key: str) -> None:
         """Let nothing more come in under a key; lines under it are cut within a moment."""
-        if self._admitted is not None:
-            self._admitted -= {key}
-            self._banned.append(key)
+        self._banned.append(key)
 
     def close(self) -> None:
         """Wait for the thread, after the context's end."""
@@ -109,11 +116,16 @@ class Door:
 
     def _answer(self, parts: list[bytes]) -> None:
         """Answer ZeroMQ's question whether a key may come in (RFC 27)."""
-        key = _key(parts)
-        admitted = self._admitted is not None and key in self._admitted
+        key = _key(parts[2:])
+        admitted = self._admitted is not None and key in self._admitted and key not in self._banned
+        if admitted and self._new[key] >= NEW:
+            self.waiting = [*self.waiting, parts][-self._room :]
+            return
+        self._new[key] += admitted
         self.turned_away += not admitted
         status = (b"200", b"", key.encode()) if admitted else (b"400", b"no neighbour", b"")
-        self._asked.send_multipart([b"1.0", parts[1] if len(parts) > 1 else b"", *status, b""])
+        request = parts[3] if len(parts) > 3 else b""
+        self._asked.send_multipart([parts[0], b"", b"1.0", request, *status, b""])
 
     # lines
 
@@ -127,36 +139,60 @@ class Door:
             known.pop(line, None)
         if event["event"] == zmq.EVENT_ACCEPTED:
             self._strangers[line], self._read[line] = None, 0
-            if len(self._strangers) > self._room:
-                self._make_room()
+            self._make_room()
 
     def _make_room(self) -> None:
-        for line in list(self._strangers):
-            with self._held(line) as held:
-                if held is not None and _info(held, _ACKED) < _ADMITTED[self._admitted is not None]:
-                    held.shutdown(socket.SHUT_RDWR)
-                    self.turned_away += 1
+        if len(self._strangers) > self._room:
+            for line in self._strangers.keys() & self.heard.keys():
+                del self._strangers[line]
+        while len(self._strangers) > self._room:
+            oldest = next(iter(self._strangers))
+            line = next((line for line in self._strangers if not self._has_shown_a_key(line)), oldest)
+            self.turned_away += self._cut(line)
             del self._strangers[line]
-            if len(self._strangers) <= self._room:
-                return
+
+    def _has_shown_a_key(self, line: int) -> bool:
+        with self._held(line) as held:
+            return held is not None and _info(held, _ACKED) >= _ADMITTED[self._admitted is not None]
+        return False
+
+    def _cut(self, line: int) -> bool:
+        """Cut a line; whether it still stood."""
+        self._read.pop(line, None)
+        with self._held(line) as held:
+            if held is not None:
+                held.shutdown(socket.SHUT_RDWR)
+                return True
+        return False
 
     def _look(self) -> None:
+        later, self.waiting = self.waiting, []
+        for question in later:
+            self._answer(question)
         caught_up, self._caught_up = self._caught_up, set()
-        banned = frozenset(self._banned)
+        lines: dict[str | int, list[int]] = {}  # of every key; those without one by themselves
+        unread: Counter[str | int] = Counter()
         for line, read in list(self._read.items()):
+            brought = read
             with self._held(line) as held:
                 if held is None:
                     continue
                 brought = _info(held, _RECEIVED)
-                if self.heard.get(line) in banned:
-                    held.shutdown(socket.SHUT_RDWR)
-                    del self._read[line]
-                elif line in caught_up:
-                    self._read[line] = brought
-                elif brought - read > UNREAD:
-                    held.shutdown(socket.SHUT_RDWR)
-                    del self._read[line]
-                    self.flooded.append(self.heard.get(line))
+            if line in caught_up:
+                self._read[line] = read = brought
+            whose = self.heard.get(line) or line
+            lines.setdefault(whose, []).append(line)
+            unread[whose] += brought - read
+        for whose, its in lines.items():
+            key = whose if isinstance(whose, str) else None
+            floods = unread[whose] > UNREAD
+            if floods:
+                self.flooded.append(key)
+                if key is not None:  # no other line of it until all is read
+                    self._new[key] = NEW
+            last = 0 if floods or key in self._banned else LINES
+            for line in its[: max(0, len(its) - last)]:
+                self._cut(line)
 
     @contextmanager
     def _held(self, line: int) -> Iterator[socket.socket | None]:

@@ -189,7 +189,7 @@ class Sockets:
         try:
             part = self._pull.recv(zmq.NOBLOCK, copy=False)
         except zmq.Again:
-            if self.door is not None and self._fresh:
+            if self.door is not None:
                 self.door.caught_up(self._fresh)
                 self._fresh = set()
             return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,9 @@ from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned
+
+RECORDS = "records.json"
+"""File in an account's folder that says of which records it is, and which agents' accounts have been begun."""
 
 
 def delta_for_all(
@@ -54,8 +59,7 @@ def open_accounts(
     if config.account is None:
         return {}
     folder = Path(config.account)
-    if _same_records(folder, config, shared=world.shared_folder):
-        _complete(folder, mine, len(counts))
+    _complete(folder, _same_records(folder, config), mine)
     accounts: dict[int, AccountFile] = {}
     try:
         for i in mine:
@@ -71,24 +75,41 @@ def open_accounts(
     return accounts
 
 
-def _complete(folder: Path, mine: Sequence[int], agents: int) -> None:
-    """Refuse a folder that holds the accounts of all agents but lacks one: what was spent would be forgotten."""
-    used = any(path.stat().st_size for path in folder.glob("agent-*.jsonl"))
-    for i in mine:
+def _complete(folder: Path, then: Mapping[str, Any], agents: Sequence[int]) -> None:
+    """Refuse a folder that lacks an account of these agents: what was spent would be forgotten."""
+    begun = then.get("begun")
+    if begun is None:  # older folders say only whether they hold the accounts of all agents
+        used = any(path.stat().st_size for path in folder.glob("agent-*.jsonl"))
+        begun = agents if used and then.get("all_agents") is True else ()
+    for i in agents:
         path = account_path(folder, i)
-        if used and not path.exists():
+        # a lock that is there knows what an empty one lacks
+        whole = path.exists() and (path.stat().st_size > 0 or path.with_suffix(".lock").exists())
+        if i in begun and not whole:
             raise RequestError(
-                f"the account {path} is missing: {folder} holds those of {agents} agents, and what this one spent "
-                "stood there; put it back"
+                f"the account {path} is missing, or empty: by {folder / RECORDS} a run has used it, and what this "
+                "agent spent stood there; put it back"
             )
 
 
-def _same_records(folder: Path, config: RunConfig, *, shared: bool) -> bool:
-    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost.
+def note_begun(config: RunConfig, accounts: Mapping[int, AccountFile]) -> None:
+    """Write down which accounts have been begun, so that none goes missing in silence."""
+    if config.account is None:
+        return
+    with (Path(config.account) / RECORDS).open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # against the other processes of this run
+        then = load_json(file.read() or json.dumps(_dealing(config)))
+        begun = sorted({*then.get("begun", ()), *accounts})
+        if begun != then.get("begun"):
+            file.seek(0)  # it only grows
+            file.write(json.dumps({**then, "begun": begun}, indent=2).encode())
+            file.flush()
+            os.fsync(file.fileno())
 
-    Return whether the accounts of all agents are in this folder, as the run that opened it has said.
-    """
-    now = {
+
+def _dealing(config: RunConfig) -> dict[str, Any]:
+    """What the account's folder says of its records."""
+    return {
         "mode": config.mode,
         "noise": "seeded" if config.seeded else "private",
         "data": config.data,
@@ -98,21 +119,31 @@ def _same_records(folder: Path, config: RunConfig, *, shared: bool) -> bool:
         "test_fraction": config.test_fraction,
         "no_test": config.no_test,
         "agents": config.agents or 1,
+        "begun": [],
     }
-    path = folder / "records.json"
+
+
+def _same_records(folder: Path, config: RunConfig) -> dict[str, Any]:
+    """Refuse an account of other records, or of another kind of noise: what it adds up would be nobody's cost.
+
+    Return what the folder says.
+    """
+    now, path = _dealing(config), folder / RECORDS
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             with path.open("x", encoding="utf-8") as file:
-                json.dump({**now, "all_agents": shared}, file, indent=2)
-            return False  # nothing was here to be complete
+                json.dump(now, file, indent=2)
+            return now
         except FileExistsError:
             # another rank of this run may be writing it: the content is the same then
             text = path.read_text(encoding="utf-8")
             then = load_json(text) if text else now
     except (OSError, ValueError) as error:
         raise RequestError(f"cannot open the account {folder}: {error}") from None
-    before = _dealt({**now, "no_test": False, "mode": None, **(then if isinstance(then, dict) else {})})
+    if not isinstance(then, dict) or not _is_list(then.get("begun", [])):
+        raise RequestError(f"cannot open the account {folder}: {path} is damaged; put it back")
+    before = _dealt({**now, "no_test": False, "mode": None, **then})
     for key, value in _dealt(now).items():
         if before[key] != value:
             why = "a record's cost would be spread over accounts that do not add up"
@@ -122,12 +153,16 @@ def _same_records(folder: Path, config: RunConfig, *, shared: bool) -> bool:
                 f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; name "
                 "another folder with --account"
             )
-    return isinstance(then, dict) and then.get("all_agents") is True
+    return then
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, list) and all(type(agent) is int for agent in value)
 
 
 def _dealt(values: Mapping[str, Any]) -> dict[str, Any]:
     """What decides the agents' records and what their account means; older accounts do not say their mode."""
-    dealt = {name: value for name, value in values.items() if name != "no_test"}
+    dealt = {name: value for name, value in values.items() if name not in ("no_test", "begun")}
     if values["no_test"] or (values["test"] is not None and not DataSettings(data=values["data"]).named):
         dealt["test"] = "nothing drawn"  # whatever file the errors are measured on
     if values["mode"] is None:

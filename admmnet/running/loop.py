@@ -25,6 +25,7 @@ from admmnet.privacy.ledger.form import Header
 from admmnet.privacy.ledger.lines import KEPT
 from admmnet.rng import agent_streams
 from admmnet.running import folder as run_folder
+from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.checkpoint.resume import resuming
@@ -144,6 +145,7 @@ def _run(
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
+        note_begun(plan.config, plan.accounts)
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         for agent in agents:
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ from admmnet.privacy.events import Gaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.lines import KEPT
+from admmnet.running.accounts import note_begun, open_accounts
 from admmnet.transport.local import LocalTransport
 
 from .accounts import HEADER, Place, opened, spend, started, told
@@ -151,13 +155,48 @@ def test_an_older_copy_between_two_runs_is_told(place: Place, capsys: pytest.Cap
     assert run_command_line(place.words("third", "--epsilon", "5")) == 0
 
 
-def test_a_missing_sibling_is_told(place: Place) -> None:
+@pytest.mark.parametrize(("lacks", "older"), [([2], False), ([0, 1, 2], False), ([2], True)])
+def test_a_missing_account_is_told(lacks: list[int], older: bool, place: Place) -> None:
+    """Its lock is gone, too; ``older`` folders do not say which accounts were begun."""
     place.run("first")
-    for path in (place.file(2), place.file(2).with_suffix(".lock")):
-        path.unlink()
-    with pytest.raises(RequestError, match=r"agent-002\.jsonl is missing: .* holds those of 3 agents"):
+    records = place.account / "records.json"
+    said = json.loads(records.read_text())
+    assert said["begun"] == [0, 1, 2]
+    if older:
+        del said["begun"]
+        records.write_text(json.dumps(said | {"all_agents": True}))
+    for agent in lacks:
+        place.file(agent).unlink()
+        place.file(agent).with_suffix(".lock").unlink()
+    with pytest.raises(RequestError, match=rf"agent-00{lacks[0]}\.jsonl is missing, or empty"):
         place.run("second", epsilon=3.0)
-    assert not place.file(2).exists()
+    assert not place.file(lacks[0]).exists()
+
+
+def test_an_agent_alone_misses_its_account(place: Place) -> None:
+    """A host of its own, whose folder holds one account."""
+    world: Any = SimpleNamespace(shared_folder=False, name="zmq", rank=2)
+    config = RunConfig(algorithm="pp-admm", rounds=1, delta=1e-4, account=str(place.account))
+    counts = {0: 70, 1: 70, 2: 70}
+    accounts = open_accounts(config, world, counts, [2])
+    accounts[2].begin(dataclasses.replace(HEADER, agent=2, order=12.0))
+    accounts[2].close()
+    note_begun(config, accounts)
+    open_accounts(config, world, counts, [2])[2].close()
+    place.file(2).write_bytes(b"")
+    place.file(2).with_suffix(".lock").unlink()
+    for _ in range(2):
+        with pytest.raises(RequestError, match=r"agent-002\.jsonl is missing, or empty: .*records\.json"):
+            open_accounts(config, world, counts, [2])
+        place.file(2).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("content", ["[]", '{"begun": 3}', '{"begun": [[0]]}', '{"begun": ["0"]}'])
+def test_damaged_records_are_told(content: str, place: Place) -> None:
+    place.run("first")
+    (place.account / "records.json").write_text(content)
+    with pytest.raises(RequestError, match=r"cannot open the account .*records\.json is damaged"):
+        place.run("second", epsilon=3.0)
 
 
 def test_a_refused_first_run_leaves_nothing_that_must_be_complete(place: Place) -> None:

@@ -21,8 +21,8 @@ from zmq.utils.monitor import parse_monitor_message
 from admmnet.transport.zmq.wire import LIMIT
 
 STRANGERS = 64
-"""Connections, beside one a neighbour, that may stand without having said anything under a key; of more, the oldest
-that has shown none goes, or the oldest."""
+"""Connections, beside one a neighbour, that may stand without having shown a key, and as many that have shown one and
+said nothing; of more, the oldest goes."""
 NEW = 3
 """Lines that a key may open while nothing is read; more wait in their handshakes."""
 LINES = 2
@@ -63,6 +63,9 @@ class Door:
         self._new: Counter[str] = Counter()  # lines that a key has opened since all was read
         self.waiting: list[list[bytes]] = []  # questions of those that have opened as many as they may
         self._strangers: dict[int, None] = {}  # descriptors, oldest first
+        self._silent: dict[
+            int, None
+        ] = {}  # those of them that showed a key and had said nothing when others came
         # of every line, oldest first: bytes that it had brought when all of it was last read
         self._read: dict[int, int] = {}
         self.heard: dict[int, str | None] = {}
@@ -135,21 +138,27 @@ class Door:
             return
         line = int(str(event["value"]))
         self._caught_up.discard(line)
-        for known in (self._strangers, self._read, self.heard):
+        for known in (self._strangers, self._silent, self._read, self.heard):
             known.pop(line, None)
         if event["event"] == zmq.EVENT_ACCEPTED:
             self._strangers[line], self._read[line] = None, 0
             self._make_room()
 
     def _make_room(self) -> None:
-        if len(self._strangers) > self._room:
-            for line in self._strangers.keys() & self.heard.keys():
-                del self._strangers[line]
+        for known in (self._strangers, self._silent):
+            for line in known.keys() & self.heard.keys() if len(known) > self._room else ():
+                del known[line]
         while len(self._strangers) > self._room:
-            oldest = next(iter(self._strangers))
-            line = next((line for line in self._strangers if not self._has_shown_a_key(line)), oldest)
-            self.turned_away += self._cut(line)
+            line = next(iter(self._strangers))
             del self._strangers[line]
+            if self._has_shown_a_key(line):
+                self._silent[line] = None
+            else:
+                self.turned_away += self._cut(line)
+        while len(self._silent) > self._room:
+            line = next(iter(self._silent))
+            del self._silent[line]
+            self.turned_away += self._cut(line)
 
     def _has_shown_a_key(self, line: int) -> bool:
         with self._held(line) as held:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from statistics import median
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
@@ -22,6 +23,7 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS, fixed, only_filled
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.single_site.base import SingleSite
+from admmnet.methods.sums import SumMethod
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Charges, Target
 from admmnet.privacy.conversion import best_order
@@ -143,7 +145,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
     drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone
     advice = method.notes(drowned)
-    notes = (*_notes(config, data), *advice, *_host_notes(hosts))
+    notes = (*_notes(config, data), *advice, *_strictest(method), *_host_notes(hosts))
     if faults is not None:
         notes += tuple(faults.notes())
     return Plan(config, graph, data, holders, method, agents, accounts, faults, notes, advice)
@@ -186,11 +188,15 @@ def decide(
         return {i: _planned(method, i, targets[i], accounts.get(i)) for i in mine}
 
     planned = run_on_all(world, plans)
-    if (
-        method.masked
-    ):  # all add noise for the strictest of them; a lie here makes more noise, or no sum at all
+    if isinstance(method, SumMethod) and method.masked:  # all add noise for the strictest of them
         own = {i: float(plan.noise) for i, plan in planned.items()}
-        ratios = gather_owned(world, owners, own, lambda i, ratio: _is_share(ratio) and ratio > 0, "noise")
+
+        def fits(agent: int, ratio: Any) -> bool:
+            """Whether it follows from the budget left: what (P5) and (P2) make of one differs by less than this."""
+            near = math.sqrt(2.0 * nominal[agent] / method.attempts)
+            return type(ratio) in (int, float) and 0.5 * near <= ratio <= 2.0 * near
+
+        ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise")
         planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
     return method, planned
 
@@ -369,6 +375,21 @@ def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
 
 def _is_share(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan
+
+
+def _strictest(method: Method) -> tuple[str, ...]:
+    """Whose budget makes the noise of masked sums more than twice what that of half of the agents would."""
+    if not method.masked:
+        return ()
+    nominal = method.facts.nominal
+    least = min(nominal, key=nominal.__getitem__)
+    more = math.sqrt(median(nominal.values()) / nominal[least])
+    if more <= 2.0:
+        return ()
+    return (
+        f"all add noise to masked sums for agent {least}, which has, or says that it has, the least budget left: it is "
+        f"{more:.3g} times what the median budget needs",
+    )
 
 
 def _host_notes(hosts: int) -> tuple[str, ...]:

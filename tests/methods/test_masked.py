@@ -13,22 +13,28 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
 from admmnet import RequestError, RunResult, read_run, run
 from admmnet.cli import run_command_line
 from admmnet.cli.tables import epsilon, run_text
+from admmnet.config.run_config import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.holder.measurements import MomentSum
 from admmnet.masking import Masks
+from admmnet.methods import fixed
 from admmnet.methods.base import Agent
 from admmnet.methods.sums import SumMethod
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.privacy.events import DiscreteGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.report.html.words import above
-from admmnet.transport.local import LocalTransport
+from admmnet.running import plan
+from admmnet.transport.collective import gather_owned
+from admmnet.transport.local import LocalTransport, LocalWorld
 from tests.interrupted_runs import Place
 from tests.people_runs import summary_of, write_people
 from tests.privacy.ledgers import chained, parsed
@@ -105,6 +111,32 @@ def test_noise_is_for_the_strictest_of_the_participants(people: str, tmp_path: P
     spent = [entry["epsilon_spent"] for entry in result.summary["per_agent"]]
     assert all(value <= 0.25 for value in spent)
     assert spent[3] == pytest.approx(spent[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.002, 0.49, 2.01, 1e-300, math.nan, True, "1"])
+def test_whose_word_of_its_noise_does_not_follow_from_its_budget_is_refused_by_name(
+    share: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The strictest word makes everybody's noise: 0.002 would be 500 times as much."""
+    graph, near = nx.complete_graph(5), math.sqrt(2.0 * Target(1.0, 1e-5).nominal_rho() / 12.0)
+
+    def lied(world: Any, owners: Any, mine: Any, valid: Any, what: str) -> Any:
+        if "noise" in what:
+            mine = mine | {3: share * near if type(share) is float else share}
+        return gather_owned(world, owners, mine, valid, what)
+
+    monkeypatch.setattr(plan, "gather_owned", lied)
+    config = RunConfig(algorithm="noisy-gd", trust="masked", colluders=1, delta=1e-5, rounds=10)
+    public = plan.Public(dict.fromkeys(range(5), 2000), 7)
+    with pytest.raises(RequestError, match="agent 3 says that its share of sensitivity in the noise is"):
+        plan.decide(fixed(config), graph, LocalWorld(), [range(5)], public)
+
+
+def test_the_strictest_agent_is_named_where_it_costs_much(people: str, tmp_path: Path) -> None:
+    for strict, noted in ((0.25, True), (0.8, False)):
+        result = go(people, tmp_path / str(strict), budgets={"2": {"epsilon": strict}}, rounds=3)
+        notes = [note for note in result.summary["notes"] if "for agent 2, which has, or says" in note]
+        assert bool(notes) == noted
 
 
 @pytest.mark.parametrize(("colluders", "agents"), [(0, 5), (1, 5), (3, 5), (50, 100), (998, 1000)])

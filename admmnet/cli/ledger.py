@@ -91,12 +91,16 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
 def verify(run: Path, against: tuple[Path, ...], network_file: str | None, key: Path | None) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
     from admmnet.running.evidence import compare, hold_keys, read_evidence
-    from admmnet.running.reading import read_run
+    from admmnet.running.reading import hold_summaries, read_run
     from admmnet.running.signoff import check_signature
     from admmnet.transport.hosts.network import read_network
 
+    here = run.resolve()
+    if here in [path.resolve() for path in against]:
+        raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")
     folder = read_run(run)
-    found = [(path, read_evidence(path)) for path in (run, *against) if path == run or read_run(path)]
+    folders = [folder, *map(read_run, against)]
+    found = [(path, read_evidence(path)) for path in (run, *against)]
     for path, evidence in found:
         if evidence is None and (against or network_file is not None):
             raise RequestError(
@@ -104,9 +108,11 @@ def verify(run: Path, against: tuple[Path, ...], network_file: str | None, key: 
             )
     kept = [evidence for _, evidence in found if evidence is not None]
     receipts = compare(kept) if kept else 0
+    hold_summaries(folders)
     notes = [] if network_file is None else hold_keys(kept[0], read_network(network_file), network_file)
     signed = check_signature(run)
     ledgers = folder.ledgers.values()
+    events = sum(len(account.events) for account in ledgers)
     open_ = sum(not account.finished for account in ledgers)
     torn = sum(account.torn for account in ledgers)
     state = "the run is finished" if folder.summary is not None else "the run is unfinished (no summary.json)"
@@ -114,7 +120,8 @@ def verify(run: Path, against: tuple[Path, ...], network_file: str | None, key: 
     if folder.summary is not None and not folder.manifest:
         covered = "; no manifest.json, as of older versions: ledgers alone were checked"
     print(
-        f"{run}: {len(ledgers)} ledgers, {sum(len(account.events) for account in ledgers)} events hold; {state}"
+        f"{run}: {len(ledgers)} ledger{'s' * (len(ledgers) != 1)}, {events} event{'s' * (events != 1)} "
+        f"{'holds' if events == 1 else 'hold'}; {state}"
         + covered
         + (f"; {receipts} receipts agree" if kept else "")
         + (f" with those of {len(against)} other folder{'s' * (len(against) > 1)}" if against else "")

@@ -57,6 +57,10 @@ def _faults(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, Verif
             yield from _not_lost(summary, account, entry["lost_at"], given=name in listed)
         elif name in listed:
             yield from _entry_faults(account, entry, releases.get(agent))
+            last = max((round_ for round_, *_ in account.events), default=0)
+            if account.header["neighbours"] and (whole(summary.get("rounds")) or 0) <= last:
+                told = summary.get("rounds")
+                yield f"rounds is {told!r:.60}, the ledger of agent {agent} has a charge of round {last}"
     for keys, name, said in _common([account.header for account in accounts.values()]):
         told = at(summary, *keys)
         if told != said:

@@ -87,6 +87,21 @@ def read_run(path: Path, *, ledgers_alone: bool = False) -> RunFolder:
     return RunFolder(path, ledgers, summary, part)
 
 
+def hold_summaries(folders: Sequence[RunFolder]) -> None:
+    """Hold what every folder of one run says of all agents against their ledgers, wherever these are.
+
+    Raises
+    ------
+    CheckFailed
+        Naming the summary that says something else.
+    """
+    ledgers = {name: account for folder in folders for name, account in folder.ledgers.items()}
+    for folder in folders:
+        if folder.summary is not None and folder.manifest:
+            for fault in contradictions(folder.path / "summary.json", folder.summary, ledgers):
+                raise CheckFailed(fault)
+
+
 def check_account(folder: Path, accounts: Mapping[str, audit.VerifiedLedger], run: Path) -> None:
     """Hold an account's files, by name, against the ledgers of a run that used it.
 

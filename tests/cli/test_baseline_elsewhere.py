@@ -44,7 +44,7 @@ def test_run_does_the_same(people: str, finished: Path, tmp_path: Path, admmnet:
 
 
 def test_the_ledger_commands(finished: Path, admmnet: Admmnet) -> None:
-    assert "1 ledgers, 1 events hold; the run is finished" in admmnet.ok("ledger", "verify", finished)
+    assert "1 ledger, 1 event holds; the run is finished" in admmnet.ok("ledger", "verify", finished)
     shown = admmnet.ok("ledger", "show", finished, "--events")
     assert "subsampled-gaussian" in shown
     (account,) = json.loads(admmnet.ok("ledger", "show", finished, "--json"))

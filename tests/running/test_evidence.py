@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
+from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.identity.keys import Identity
 from admmnet.identity.receipts import NOTHING, Receipt, hash_of, of_line
 from admmnet.methods.sums import SumMethod
 from admmnet.running import loop
 from admmnet.running.evidence import Evidence, compare, hold_keys, read_evidence
+from admmnet.running.folder import write_part
 from admmnet.running.identities import Members, agree
 from admmnet.running.reading import read_run
 from admmnet.running.receipts import BATCH
 from admmnet.transport.hosts.network import make_network
+from tests.people_runs import put_summary, summary_of
 from tests.transport.test_network_file import plain
 
 ROUNDS = BATCH + 4
@@ -215,6 +218,44 @@ def test_folders_of_different_runs_are_not_compared(ran: Ran, tmp_path: Path) ->
     other = make(tmp_path / "other")
     with pytest.raises(RequestError, match="are not of one run"):
         compare([evidence_of(ran.folder), evidence_of(other.folder)])
+
+
+SUMMARIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "nothing": (lambda summary: None, ""),
+    "lost": (lambda s: s["per_agent"][0].update(lost_at=3), "agent 0: lost_at is 3, but its ledger ends"),
+    "target": (lambda s: s["per_agent"][0].update(epsilon_target=0.1), "agent 0: epsilon_target is 0.1"),
+    "records": (lambda s: s["per_agent"][2].update(records=99999), "agent 2: records is 99999"),
+    "rounds": (
+        lambda s: s.update(rounds=7),
+        f"rounds is 7, the ledger of agent 1 has a charge of round {ROUNDS - 1}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_summary_is_held_against_the_ledgers_in_other_folders(
+    name: str, made: Ran, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where its manifest was made anew."""
+    change, fault = SUMMARIES[name]
+    parts = [tmp_path / str(i) for i in range(3)]
+    for i, part in enumerate(parts):
+        shutil.copytree(made.folder, part)
+        for other in {0, 1, 2} - {i}:
+            for kind in ("ledger", "receipts"):
+                (part / kind / f"agent-00{other}.jsonl").unlink(missing_ok=True)
+        write_part(part, i, 3)
+        summary = summary_of(part)
+        if i == 1:
+            change(summary)
+        put_summary(part, summary)
+    more = [word for i in (0, 2) for word in ("--against", str(parts[i]))]
+    code = run_command_line(["ledger", "verify", str(parts[1]), *more])
+    said = capsys.readouterr()
+    assert code == (1 if fault else 0), said.err
+    assert (f"{parts[1] / 'summary.json'}: {fault}" if fault else "1 ledger, ") in said.err + said.out
+    assert run_command_line(["ledger", "verify", str(parts[0]), "--against", str(parts[0])]) == 2
+    assert "is the folder itself" in capsys.readouterr().err
 
 
 def changed_key(folder: Path) -> None:

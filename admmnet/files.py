@@ -71,7 +71,9 @@ def remedy(error: OSError) -> str:
     """What the system said of a file that cannot be written, and what helps."""
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return f"{error.strerror}; raise ulimit -n, or start more processes"
-    return f"{error.strerror}; free some space and run again"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{error.strerror}; free some space and run again"
+    return f"{error.strerror}; mend that and run again"
 
 
 def raise_descriptors() -> None:

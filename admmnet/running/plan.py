@@ -347,7 +347,7 @@ def _counts(world: World, owners: Sequence[Sequence[int]], holders: Holders) -> 
             said = sum(counts[i] for i in agents)
             if peer.records is not None and said > peer.records:
                 raise RequestError(
-                    f"agent {agents[0]} says that it holds {said} records, more than the {peer.records} that the "
+                    f"agent {agents[0]} claims {said} records, more than the {peer.records} that the "
                     f"network file allows it: raise records of agent {agents[0]} there, at every host, or leave it out"
                 )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from admmnet.errors import RequestError, RunError
+from admmnet.files import remedy
 from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
 from admmnet.privacy.ledger import audit
@@ -224,6 +225,14 @@ def test_a_full_disk_ends_the_run_before_anything_is_sent(
     book = audit.read(path)
     assert len(book.events) == 2
     assert (book.torn, book.finished) == (False, act == "finish")
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [(errno.EDQUOT, "free some space"), (errno.EMFILE, "raise ulimit -n"), (errno.EROFS, "mend that")],
+)
+def test_space_helps_only_where_there_was_none(number: int, hint: str) -> None:
+    assert remedy(OSError(number, os.strerror(number))).startswith(f"{os.strerror(number)}; {hint}")
 
 
 def test_a_new_ledger_on_a_full_disk_leaves_no_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,7 @@ def test_an_agent_that_claims_more_records_than_it_is_allowed_is_named(tmp_path:
     ends = start_all([["--id", str(i), *network, *SEEDED, "-o", str(tmp_path / str(i))] for i in range(2)])
     for code, error in ends:
         assert code == 2, error
-        assert "agent 1 says that it holds" in error
+        assert "agent 1 claims" in error
         assert "more than the 10 that the network file allows it" in error
     assert not (tmp_path / "0").exists()
 

@@ -56,7 +56,7 @@ def test_sums_go_on_without_a_lost_agent_and_are_one(
 
 
 def test_an_agent_may_be_lost_before_its_first_figures(tmp_path: Path) -> None:
-    """Its test error is that of the zero vector; losses of the network are means over the records of the others."""
+    """Its test error is that of the zero vector, none in the summary; losses are means over the others' records."""
     ended = faulty("kill:2:0", tmp_path / "run", *TREE, "--topology", "path:3", *CONTINUE)
     assert (ended.code, ended.messages) == (0, []), ended.err
     folder = read_run(tmp_path / "run")
@@ -66,7 +66,8 @@ def test_an_agent_may_be_lost_before_its_first_figures(tmp_path: Path) -> None:
     rows = np.genfromtxt(tmp_path / "run" / "metrics.csv", delimiter=",", names=True)
     network, first, second, lost = rows[-4:]
     assert np.isnan(lost["train_loss"])
-    assert 0.0 < lost["test_error"] == gone["test_error"] < 1.0
+    assert 0.0 < lost["test_error"] < 1.0
+    assert gone["test_error"] is None
     counts = [entry["records"] for entry in others]
     mean = np.average([first["train_loss"], second["train_loss"]], weights=counts)
     assert network["train_loss"] == pytest.approx(mean) == folder.summary["train_loss"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from admmnet.cli.ledger import MORE, behind
 from admmnet.errors import RequestError
 
 
@@ -17,15 +18,16 @@ def account() -> None:
 
 @account.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@MORE
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="RUN",
-    help="run folder whose charges must stand there; may be repeated",
+    help="run folders whose charges must stand there: --against A B, or repeated",
 )
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
-def show(folder: Path, against: tuple[Path, ...], as_json: bool) -> None:
+def show(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...], as_json: bool) -> None:
     """Show what every agent has spent over all runs, recomputed from its events."""
     from admmnet.privacy.ledger import audit
 
@@ -36,10 +38,10 @@ def show(folder: Path, against: tuple[Path, ...], as_json: bool) -> None:
             f"{folder} holds no account: it has no agent-*.jsonl; runs with --account {folder} make one"
         )
     accounts = {file.name: audit.read(file, account=True) for file in files}
-    if against:
+    if runs := behind(against, more):
         from admmnet.running.reading import check_account
 
-        for run in against:
+        for run in runs:
             check_account(folder, accounts, run)
     if as_json:
         from admmnet.cli.ledger import as_json as entry

@@ -14,6 +14,17 @@ from admmnet.errors import CheckFailed, RequestError, printable
 
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 
+MORE = click.argument("more", nargs=-1, type=click.Path(path_type=Path), metavar="")
+
+
+def behind(against: tuple[Path, ...], more: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Folders of ``--against A B``, of which click takes the first for the option's and the others for arguments."""
+    if more and not against:
+        raise RequestError(
+            f"{more[0]}: one folder is checked at a time; what it is held against goes behind --against"
+        )
+    return against + more
+
 
 @click.group(no_args_is_help=False)
 def ledger() -> None:
@@ -75,12 +86,13 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
 
 @ledger.command()
 @_RUN
+@MORE
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="OTHER",
-    help="other agents' folders of the same run, whose receipts are held against it; may be repeated",
+    help="other agents' folders of the same run, whose receipts are held against it: --against A B, or repeated",
 )
 @click.option(
     "--network", "network_file", metavar="FILE", help="network file that the keys must be listed in"
@@ -88,13 +100,16 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
 @click.option(
     "--key", type=click.Path(path_type=Path), metavar="FILE", help="key of whoever must have signed it"
 )
-def verify(run: Path, against: tuple[Path, ...], network_file: str | None, key: Path | None) -> None:
+def verify(
+    run: Path, more: tuple[Path, ...], against: tuple[Path, ...], network_file: str | None, key: Path | None
+) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
     from admmnet.running.evidence import compare, hold_keys, read_evidence
     from admmnet.running.reading import hold_summaries, read_run
     from admmnet.running.signoff import check_signature
     from admmnet.transport.hosts.network import read_network
 
+    against = behind(against, more)
     here = run.resolve()
     if here in [path.resolve() for path in against]:
         raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")

@@ -230,8 +230,8 @@ def test_runs_and_their_account_agree(place: Place, capsys: pytest.CaptureFixtur
     first, second = (list(read_run(place.folder / name).ledgers.values()) for name in ("first", "second"))
     assert [one.account for one in first] == [two.header["account"] for two in second]
     assert all(one.account is not None for one in second)
-    words = ["account", "show", str(place.account), "--against", str(place.folder / "first")]
-    words += ["--against", str(place.folder / "second")]
+    words = ["account", "show", str(place.account), "--against"]
+    words += [str(place.folder / name) for name in ("first", "second")]
     assert run_command_line(words) == 0
     capsys.readouterr()
     for i, content in enumerate(early):  # an older copy of all, locks included: only the runs know better
@@ -239,10 +239,10 @@ def test_runs_and_their_account_agree(place: Place, capsys: pytest.CaptureFixtur
         place.file(i).with_suffix(".lock").unlink()
     assert run_command_line(words) == 1
     assert "agent-000.jsonl: lacks charges of" in told(capsys)
-    assert run_command_line(words[:-2]) == 0
+    assert run_command_line(words[:-1]) == 0
     place.file(1).unlink()
     capsys.readouterr()
-    assert run_command_line(words[:-2]) == 1
+    assert run_command_line(words[:-1]) == 1
     assert "agent-001.jsonl: is missing, or empty" in told(capsys)
 
 

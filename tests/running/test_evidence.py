@@ -249,9 +249,14 @@ def test_a_summary_is_held_against_the_ledgers_in_other_folders(
         if i == 1:
             change(summary)
         put_summary(part, summary)
-    more = [word for i in (0, 2) for word in ("--against", str(parts[i]))]
-    code = run_command_line(["ledger", "verify", str(parts[1]), *more])
+    others = str(parts[0]), str(parts[2])
+    code = run_command_line(["ledger", "verify", str(parts[1]), "--against", *others])
     said = capsys.readouterr()
+    more = [word for other in others for word in ("--against", other)]
+    assert run_command_line(["ledger", "verify", str(parts[1]), *more]) == code
+    assert capsys.readouterr() == said
+    assert run_command_line(["ledger", "verify", str(parts[1]), *others]) == 2
+    assert "goes behind --against" in capsys.readouterr().err
     assert code == (1 if fault else 0), said.err
     assert (f"{parts[1] / 'summary.json'}: {fault}" if fault else "1 ledger, ") in said.err + said.out
     assert run_command_line(["ledger", "verify", str(parts[0]), "--against", str(parts[0])]) == 2

@@ -67,6 +67,8 @@ class Attempts:
                     "are shown by that, and nobody can say whose doing it was: start the run again"
                 )
             return total, False
+        if total is None and not spoken:  # nobody put anything in: no budget is left, or too few agents
+            return None, False
         self._void.append(round)
         if total is None:
             return None, False
@@ -87,8 +89,8 @@ class Attempts:
         found = []
         if self._void:
             found.append(
-                f"{len(self._void)} masked sums were void, the first in round {self._void[0]}: somebody was missing; "
-                "what they cost stays charged"
+                f"{len(self._void)} masked sum{'s were' if len(self._void) > 1 else ' was'} void, the first in round "
+                f"{self._void[0]}: somebody was missing; what that cost stays charged"
             )
         if self._missed:
             who = ", ".join(f"agent {i} from round {round} on" for i, round in sorted(self._missed.items()))

@@ -227,7 +227,7 @@ def test_a_colluder_that_keeps_silent_makes_an_attempt_void_and_all_others_pay_f
     assert both.unmasked is not None
     assert both.unmasked.mu_squared == pytest.approx((3 * 4.0 + 4 * 3.0) * mu**2, rel=1e-6)
     assert result.summary["per_agent"][4]["releases"] == 2
-    assert any("1 masked sums were void, the first in round 2" in note for note in result.summary["notes"])
+    assert any("1 masked sum was void, the first in round 2" in note for note in result.summary["notes"])
     whole = go(people, tmp_path / "whole", rounds=6)
     assert np.abs(result.theta - whole.theta).max() < 10.0  # no masks in the model
 

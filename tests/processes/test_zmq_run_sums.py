@@ -104,7 +104,7 @@ def test_a_loss_makes_a_masked_sum_void_and_the_next_attempt_is_without_it(tmp_p
     assert (ended.code, ended.messages) == (0, []), ended.err
     summary = read_run(tmp_path / "run").summary
     assert summary is not None
-    assert any("1 masked sums were void, the first in round 2" in note for note in summary["notes"])
+    assert any("1 masked sum was void, the first in round 2" in note for note in summary["notes"])
     book = audit.read(tmp_path / "run" / "ledger" / "agent-000.jsonl")
     events = [(round, event.agents) for round, event, _ in book.events if isinstance(event, DiscreteGaussian)]
     assert events == [(0, 5), (1, 5), (2, 5), (2, 4), (3, 4)]

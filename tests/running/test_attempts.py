@@ -48,9 +48,27 @@ def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
     assert begun.participants == (0, 1, 3, 4)
     assert begun.number == 2
     assert attempts.judge(7, of(0, 3, 4)) == (None, False)  # no spare attempt is left
-    assert attempts.judge(8, None) == (None, False)  # nobody spoke: nothing is learned of who is there
+    assert attempts.judge(8, None) == (
+        None,
+        False,
+    )  # nobody spoke: nothing is learned of who is there, nor charged
     assert attempts.participants == (0, 3, 4)
+    assert "2 masked sums were void, the first in round 7" in attempts.notes()[0]
+    assert attempts.judge(9, None, spoken=(0,)) == (
+        None,
+        False,
+    )  # no tree reached all: what was said is charged
     assert "3 masked sums were void, the first in round 7" in attempts.notes()[0]
+
+
+def test_a_budget_that_refuses_makes_no_sum_void() -> None:
+    attempts = Attempts(5, 1, 2, 100.0)
+    for round in (3, 4):
+        attempts.begin(round)
+        assert attempts.judge(round, None) == (None, False)
+    assert attempts.notes() == ()
+    attempts.judge(5, of(0, 1, 3, 4))
+    assert attempts.notes()[0].startswith("1 masked sum was void, the first in round 5")
 
 
 def test_who_is_left_out_is_named_and_who_took_part_does_not_go_on() -> None:

@@ -88,9 +88,11 @@ class NoisyGD(SumMethod):
 
     def notes(self, drowned: float) -> tuple[str, ...]:
         """Say where the noise is expected to drown the descent."""
+        found = super().notes(drowned)
         if self.wanted >= FEWEST:
-            return ()
+            return found
         return (
+            *found,
             f"{self.records} records at {len(self.facts.counts)} agents and a model of {self.size} numbers: at this "
             "epsilon the noise is expected to leave little more than the larger class (of real targets: the mean); "
             "raise --epsilon, project to fewer features (--project), or find more records",

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
+from statistics import median
 from typing import Any, ClassVar
 
 import numpy as np
@@ -104,6 +105,20 @@ class SumMethod(Method):
         """Variance of these agents' total, for a sensitivity of 1 and one round: eqs. (70), (98)."""
         each = [1.0 / (2.0 * self.facts.nominal[i]) for i in agents]
         return max(each) * len(each) / (len(each) - self.colluders) if self.masked else sum(each)
+
+    def notes(self, drowned: float) -> tuple[str, ...]:
+        """Whose budget makes the noise of masked sums more than twice what that of half of the agents would."""
+        if not self.masked:
+            return ()
+        nominal = self.facts.nominal
+        least = min(nominal, key=nominal.__getitem__)
+        more = math.sqrt(median(nominal.values()) / nominal[least])
+        if more <= 2.0:
+            return ()
+        return (
+            f"all add noise to masked sums for agent {least}, which has, or says that it has, the least budget left: "
+            f"it is {more:.3g} times what the median budget needs",
+        )
 
     @cached_property
     def grid(self) -> float:

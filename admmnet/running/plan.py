@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from statistics import median
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeGuard
 
@@ -33,6 +32,7 @@ from admmnet.running.accounts import delta_for_all, open_accounts
 from admmnet.running.checkpoint.state import kept_state
 from admmnet.running.faults import faults_of
 from admmnet.running.loading import Holders, Loader, dealt, held, loaded
+from admmnet.running.notes import host_notes, notes_of
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all
@@ -145,7 +145,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
     drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone
     advice = method.notes(drowned)
-    notes = (*_notes(config, data), *advice, *_strictest(method), *_host_notes(hosts))
+    notes = (*notes_of(config, data), *advice, *host_notes(hosts))
     if faults is not None:
         notes += tuple(faults.notes())
     return Plan(config, graph, data, holders, method, agents, accounts, faults, notes, advice)
@@ -375,47 +375,3 @@ def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
 
 def _is_share(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan
-
-
-def _strictest(method: Method) -> tuple[str, ...]:
-    """Whose budget makes the noise of masked sums more than twice what that of half of the agents would."""
-    if not method.masked:
-        return ()
-    nominal = method.facts.nominal
-    least = min(nominal, key=nominal.__getitem__)
-    more = math.sqrt(median(nominal.values()) / nominal[least])
-    if more <= 2.0:
-        return ()
-    return (
-        f"all add noise to masked sums for agent {least}, which has, or says that it has, the least budget left: it is "
-        f"{more:.3g} times what the median budget needs",
-    )
-
-
-def _host_notes(hosts: int) -> tuple[str, ...]:
-    if hosts == 1:
-        return ()
-    return (
-        f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",
-    )
-
-
-def _notes(config: RunConfig, data: Records) -> tuple[str, ...]:
-    notes = list(data.notes)
-    if not config.budgeted:
-        return tuple(notes)
-    loose = [i for i, count in data.counts.items() if config.budget_of(i)[1] > 0.1 / count]
-    if loose:
-        notes.append(
-            f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "
-            f"{config.budget_of(loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
-            "record could satisfy it"
-        )
-    if config.accountant == "published":
-        notes.append(
-            "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
-            "epsilon_proven is what is proven; --accountant proven calibrates by it"
-        )
-    if config.seeded:
-        notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
-    return tuple(notes)

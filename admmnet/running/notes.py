@@ -1,0 +1,37 @@
+"""What a reader of a run must know of its settings and data: notes that change nothing."""
+
+from __future__ import annotations
+
+from admmnet.config.run_config import RunConfig
+from admmnet.data import Records
+
+
+def host_notes(hosts: int) -> tuple[str, ...]:
+    """Who reads along where ranks are on several hosts."""
+    if hosts == 1:
+        return ()
+    return (
+        f"the ranks span {hosts} hosts: MPI sends everything in clear, whoever watches the network reads it",
+    )
+
+
+def notes_of(config: RunConfig, data: Records) -> tuple[str, ...]:
+    """What settings and data make worth knowing."""
+    notes = list(data.notes)
+    if not config.budgeted:
+        return tuple(notes)
+    loose = [i for i, count in data.counts.items() if config.budget_of(i)[1] > 0.1 / count]
+    if loose:
+        notes.append(
+            f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "
+            f"{config.budget_of(loose[0])[1]:g}, {data.counts[loose[0]]} records): a mechanism that leaks a whole "
+            "record could satisfy it"
+        )
+    if config.accountant == "published":
+        notes.append(
+            "noise is calibrated by the paper's arithmetic, parts of which do not hold: "
+            "epsilon_proven is what is proven; --accountant proven calibrates by it"
+        )
+    if config.seeded:
+        notes.append("the seed can regenerate the noise: a seeded run is a simulation, not a private release")
+    return tuple(notes)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method
-    from admmnet.running.loop import run
+    from admmnet.running.entrance import run
     from admmnet.running.reading import RunFolder, read_run
     from admmnet.running.result import RunResult
     from admmnet.version import __version__
@@ -60,7 +60,7 @@ _HOMES = {
     "load_config": "config.toml",
     "load_topology": "graph",
     "read_run": "running.reading",
-    "run": "running.loop",
+    "run": "running.entrance",
 }
 
 

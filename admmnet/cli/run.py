@@ -30,7 +30,7 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
     """Run, with a bar where standard error is a terminal, and print the table."""
     from admmnet.cli.progress import Progress
-    from admmnet.running.loop import run as run_settings
+    from admmnet.running.entrance import run as run_settings
 
     quiet = quiet or world.rank > 0
     told = not quiet and not as_json

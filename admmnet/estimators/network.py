@@ -20,7 +20,7 @@ from admmnet.data.shards import Stream, shuffled, stream
 from admmnet.estimators.base import Estimator, Probability, Regressor
 from admmnet.estimators.fit import prepare_rows
 from admmnet.methods.tasks import accepts
-from admmnet.running.loop import run
+from admmnet.running.entrance import run
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 

@@ -22,8 +22,8 @@ from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION
 from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
+from admmnet.running.entrance import run
 from admmnet.running.loading import Loader, located
-from admmnet.running.loop import run
 from admmnet.running.plan import prepare
 from admmnet.running.references import MOST, optimum
 from admmnet.solvers.losses import Loss, get_loss

@@ -20,7 +20,7 @@ from admmnet.experiments.tuning import best_of, tuning_cost
 from admmnet.methods import METHODS
 from admmnet.papers.sources import DataSource, load, loader
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.loop import run
+from admmnet.running.entrance import run
 from admmnet.transport.local import LocalWorld
 
 

@@ -7,15 +7,11 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
-from admmnet.errors import BudgetError, RunError
-from admmnet.files import raise_descriptors, remedy
+from admmnet.errors import BudgetError
 from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
@@ -28,7 +24,6 @@ from admmnet.running import folder as run_folder
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.checkpoint.keeper import Keeper
-from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.closing import answer, write_end
 from admmnet.running.ends import LastWords
 from admmnet.running.handshake import public_settings
@@ -45,90 +40,19 @@ from admmnet.running.rounds import Rounds
 from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.radius import tail_delta
-from admmnet.transport import Transport, World, is_writer, open_world
-from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
+from admmnet.transport import Transport, World, is_writer
+from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
 
-def run(
-    config: RunConfig | None = None,
-    *,
-    world: World | None = None,
-    loader: Loader | None = None,
-    on_start: Callable[[Plan], None] | None = None,
-    on_round: Callable[[int, float], None] | None = None,
-    debug: bool = False,
-    **settings: Any,
-) -> RunResult:
-    """Train one model on the network, or in one place, and write the run folder.
-
-    Parameters
-    ----------
-    config : RunConfig, optional
-        The settings; keywords change them, or make them: ``run(algorithm="dvp", epsilon=1)``. Their ``mode``
-        follows from them alone: a run on records that are not public needs ``data`` to name them, or ``private``,
-        also where a loader brings them.
-    world : World, optional
-        Processes to run on; by default those that ``config.transport`` asks for.
-    loader : callable, optional
-        Where the records come from, as in ``prepare``.
-    on_start : callable, optional
-        Called before the first round with the ``Plan``.
-    on_round : callable, optional
-        Called after every round (of a method in one place: epoch) with its number and the test error of the consensus.
-    debug : bool
-        Whether an error that ends all MPI ranks comes with its traceback.
-    **settings
-        As those of ``RunConfig``.
-
-    Returns
-    -------
-    RunResult
-        The same at every process.
-
-    Raises
-    ------
-    RequestError
-        If the settings, the graph or the data are wrong.
-    BudgetError
-        If the budget affords no round.
-    RunError
-        If a solve misses its certificate, steps run away, or a ledger cannot be written.
-    """
-    from threadpoolctl import threadpool_limits
-
-    config = RunConfig(**settings) if config is None else config.changed(**settings)
-    world = world or open_world(config.transport)
-    install_exception_hook(world)
-    raise_descriptors()
-    # more threads a process than one are slower on few cores, and change the last bits
-    with end_all_on_error(world, debug=debug, withhold=not config.simulation), threadpool_limits(limits=1):
-        try:
-            if config.resume is not None:
-                config = run_on_all(world, partial(resuming, config))
-            run_on_all(world, partial(check_mode, config))
-            if config.transport == "zmq" and world.name != "zmq":
-                from admmnet.running.spawn import run_spawned
-
-                return run_spawned(config, on_start=on_start, on_round=on_round, debug=debug, loader=loader)
-            return _run(
-                config,
-                world,
-                loader,
-                on_start or (lambda plan: None),
-                on_round or (lambda round, error: None),
-            )
-        except OSError as error:
-            raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error
-
-
-def _run(
+def execute(
     config: RunConfig,
     world: World,
     loader: Loader | None,
     on_start: Callable[[Plan], None],
     on_round: Callable[[int, float], None],
 ) -> RunResult:
+    """Run what checked settings say on processes that are there; arguments and errors as those of ``run``."""
     start = time.perf_counter()
     with ExitStack() as opened:
         words = LastWords()

@@ -80,7 +80,7 @@ class RunResult:
         try:
             import pandas as pd
         except ImportError:
-            raise RequestError("a data frame needs pandas: pip install pandas") from None
+            raise RequestError("a data frame needs pandas: pip install 'admmnet[frames]'") from None
         return pd.read_csv(self.folder / "metrics.csv")
 
     def plot(self, file: str | Path | None = None, **options: Any) -> Any:

@@ -17,7 +17,7 @@ from admmnet.data import sources
 from admmnet.errors import DataError
 from admmnet.holder import door
 from admmnet.holder.known import Known
-from admmnet.running import loop, plan, spawn
+from admmnet.running import entrance, plan, spawn
 from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error
 from tests.attacks.launched import records_of
@@ -90,7 +90,7 @@ def attack(name: str, *, defended: bool) -> None:
     if name == "bug":
         sources.read_npz = broken  # type: ignore[assignment, attr-defined]
         if not defended:
-            loop.end_all_on_error = quoting  # type: ignore[assignment, attr-defined]
+            entrance.end_all_on_error = quoting  # type: ignore[assignment, attr-defined]
     if name == "values" and not defended:
         DataError.public = property(str)  # type: ignore[assignment, method-assign]
 

@@ -22,7 +22,7 @@ from tests.attacks.lies import LIES
 from tests.processes.launch import FORKS
 from tests.processes.zmq_crew import free_ports
 
-FORKS.set_forkserver_preload(["tests.attacks.stage", "admmnet.running.loop"])
+FORKS.set_forkserver_preload(["tests.attacks.stage", "admmnet.running.entrance"])
 EDGES = ((0, 1), (0, 3), (1, 2), (1, 3), (2, 3))
 """Agent 0 lies to its neighbours 1 and 3, and is no neighbour of 2; without it the others are connected."""
 HONEST = (1, 2, 3)

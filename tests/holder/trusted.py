@@ -38,7 +38,10 @@ PLACES = {
     ],
     "wiring: mode, holders, order of a round, resume": [
         "config/modes.py",
-        *(f"running/{name}.py" for name in ("loading", "plan", "node", "loop", "rounds", "checkpoint/state")),
+        *(
+            f"running/{name}.py"
+            for name in ("loading", "plan", "node", "entrance", "loop", "rounds", "checkpoint/state")
+        ),
     ],
 }
 _SPACE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}

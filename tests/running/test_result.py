@@ -58,7 +58,7 @@ def test_ledgers_frame_and_picture(
     assert [ledger.header["agent"] for ledger in result.ledgers] == [0, 1, 2, 3, 4]
     assert result.theta.shape == (5, result.summary["data"]["features"])
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(RequestError, match="pip install pandas"):
+    with pytest.raises(RequestError, match=r"pip install 'admmnet\[frames\]'"):
         result.to_dataframe()
     pytest.importorskip("matplotlib")
     figure = result.plot(tmp_path / "a.png", panels="error, privacy")

@@ -19,7 +19,7 @@ from admmnet.privacy.mechanisms import (
     gamma_norm_noise,
     gaussian_noise,
 )
-from admmnet.running.loop import run
+from admmnet.running.entrance import run
 from admmnet.solvers.accurate import accurate_gradient, worst_error
 from admmnet.solvers.ball_query import BallQuery, query_settings
 from admmnet.solvers.batch import Steps

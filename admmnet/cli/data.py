@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.data.settings import TASKS
-from admmnet.errors import CheckFailed, RequestError
-from admmnet.files import load_json
+from admmnet.errors import CheckFailed
 
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
-
-_KEYS = ("label", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre")
-"""Settings of a run's [data] by which a file is read."""
 
 
 @click.group(no_args_is_help=False)
@@ -47,10 +43,11 @@ def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
 
     What is printed quotes records: it is for whoever holds FILE. Exit code 1 if there are faults.
     """
+    from admmnet.config.toml import read_schema
     from admmnet.data import DataSettings
     from admmnet.data.check import check_file
 
-    given = {} if schema is None else _declared(schema)
+    given = {} if schema is None else read_schema(schema)
     given |= {name: value for name, value in flags.items() if value}
     found = check_file(DataSettings(data=file, **given))
     print(f"{file}, on this machine only, for what follows quotes records:")
@@ -78,22 +75,3 @@ def _print_sound(found: Findings) -> None:
             print(f"  label {word!r}: {int(np.sum(source.y == number))} records")
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
-
-
-def _declared(path: Path) -> dict[str, Any]:
-    """Settings of the data layer in a run's settings, a bare schema, or a run's encoding.json."""
-    from admmnet.config.toml import read_toml, read_values
-    from admmnet.settings import TABLES
-
-    if path.suffix != ".json":
-        tables = read_toml(path)
-        if not set(tables) <= set(TABLES):
-            return {"schema": tables}
-        values = read_values(path)
-        return {name: values[name] for name in _KEYS if name in values}
-    try:
-        return {"schema": load_json(path.read_bytes())}
-    except OSError as error:
-        raise RequestError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise RequestError(f"{path} is not a JSON file: {error}") from None

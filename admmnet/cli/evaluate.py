@@ -29,7 +29,12 @@ def _new_data(*, labelled: bool) -> Callable[[Callable[..., None]], Callable[...
         click.option("--features", metavar="N", help="number of features of a .libsvm file; the model's"),
         click.option("--no-intercept", is_flag=True, help="for a model without the constant column"),
         click.option(
-            "--config", type=_PATH, metavar="FILE", help="settings file with another [data] than the run's"
+            "--config",
+            "--schema",
+            "config",
+            type=_PATH,
+            metavar="FILE",
+            help="how the file is read, if not as the run's: [data] of a run, a schema, or encoding.json",
         ),
     ]
     if labelled:

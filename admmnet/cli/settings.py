@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.config.run_config import RunConfig, own_settings, owners_of
-from admmnet.config.toml import algorithm_in, common_settings, load_config, saved_algorithm
+from admmnet.config.toml import algorithm_in, common_settings, load_config, read_schema, saved_algorithm
 from admmnet.errors import RequestError
 from admmnet.methods import METHODS
 from admmnet.settings import FLAGGED, TABLES, Setting
@@ -96,9 +96,14 @@ class SettingsCommand(click.Command):
             named = [RunConfig.algorithm]
         ctx.meta["algorithms"] = list(dict.fromkeys(named))
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise self._unknown(ctx, error) from None
+        file = ctx.params.pop("schema", None)
+        for name, value in ({} if file is None else read_schema(file)).items():
+            if ctx.params.get(name) is None:  # flags override the file
+                ctx.params[name] = value
+        return rest
 
     def _unknown(self, ctx: click.Context, error: click.NoSuchOption) -> Exception:
         """Say which methods have a setting that those named do not have; else click says what may be meant."""
@@ -110,7 +115,7 @@ class SettingsCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own flags, and those of all settings."""
-        return [*super().get_params(ctx), *self._options(ctx)]
+        return [*super().get_params(ctx), _schema_option(), *self._options(ctx)]
 
     def _options(self, ctx: click.Context) -> list[SettingOption]:
         found: dict[str, SettingOption] = ctx.meta.setdefault("settings", {})
@@ -134,7 +139,9 @@ class SettingsCommand(click.Command):
         _panel(formatter, "Everyday", [*first, *others])
         for table in TABLES:
             rest = [o for o in shown if o.name in common and o.own.about.table == table and o not in first]
-            _panel(formatter, PANELS.get(table, table), rest)
+            _panel(
+                formatter, PANELS.get(table, table), [*rest, _schema_option()] if table == "data" else rest
+            )
         named = ctx.meta.get("algorithms")
         if named:
             own = [option for option in shown if option.name not in common]
@@ -142,6 +149,11 @@ class SettingsCommand(click.Command):
         else:
             formatter.write_paragraph()
             formatter.write_text(f"{self.more} The methods: {', '.join(self.methods())}.")
+
+
+def _schema_option() -> click.Option:
+    words = "how a file is read: [data] of a run, or a schema, in a .toml file; or encoding.json of a run"
+    return click.Option(["--schema"], type=click.Path(path_type=Path), metavar="FILE", help=words)
 
 
 def _place(option: SettingOption) -> int:

@@ -9,10 +9,13 @@ from typing import Any
 
 from admmnet.config.run_config import RunConfig, foreign_names, own_settings, owners_of, settings_of
 from admmnet.errors import RequestError
-from admmnet.files import load_toml
+from admmnet.files import load_json, load_toml
 from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES, Setting, settings_in
+
+READ_BY = ("label", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre")
+"""Settings of [data] by which a file of records is read."""
 
 
 def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None) -> RunConfig:
@@ -43,6 +46,38 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise RequestError(f"cannot read the config file {path}: {error.strerror}") from None
     except ValueError as error:
         raise RequestError(f"{path} is not a TOML file: {error}") from None
+
+
+def read_schema(path: Path) -> dict[str, Any]:
+    """Settings by which a file of records is read: ``schema``, and those of ``READ_BY`` that the file names.
+
+    Parameters
+    ----------
+    path : Path
+        A TOML file with the [data] of a run, or a bare schema; or a JSON file with a schema, as a run's encoding.json.
+
+    Raises
+    ------
+    RequestError
+        If it cannot be read, or is none of these. What the schema says is checked where it is used.
+    """
+    if path.suffix == ".json":
+        try:
+            found = load_json(path.read_bytes())
+        except OSError as error:
+            raise RequestError(f"cannot read {path}: {error.strerror}") from None
+        except ValueError as error:
+            raise RequestError(f"{path} is not a JSON file: {error}") from None
+        if not isinstance(found, dict):
+            raise RequestError(
+                f"{path} holds no schema, which is a table: give one as a run's encoding.json is"
+            )
+        return {"schema": found}
+    tables = read_toml(path)
+    if not set(tables) <= set(TABLES):
+        return {"schema": tables}
+    values = read_values(path)
+    return {name: values[name] for name in READ_BY if name in values}
 
 
 def algorithm_in(path: Path) -> str | None:

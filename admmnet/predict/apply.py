@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import load_config
+from admmnet.config.toml import read_schema
 from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new
 from admmnet.data.figures import constant_figure, decided, figure, macro_error, regression_figures, scores
 from admmnet.data.labels import canonical, oriented, same
@@ -46,7 +46,7 @@ class NewData:
     data_dir, label, positive, features, no_intercept
         As in `DataSettings`; the last three must not contradict the model.
     config : Path or None
-        Settings file whose `[data]` takes the place of the run's label, positive, features and schema.
+        File as of ``read_schema``, which takes the place of the run's label, positive, features and schema.
     """
 
     data: str
@@ -89,7 +89,7 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
 
 def _settings(model: Model, new: NewData) -> DataSettings:
     run = model.config
-    base = run if new.config is None else load_config(new.config)
+    base = run if new.config is None else DataSettings(**read_schema(new.config))
     if AGENT in new.data:
         raise RequestError(f"--data {new.data}: name one file, without {AGENT}")
     if new.no_intercept and not run.no_intercept:

@@ -123,7 +123,7 @@ def test_help_lists_every_flag(admmnet: Admmnet) -> None:
         assert re.search(rf"^  {command} ", general, re.MULTILINE)
     listed = admmnet.ok("run", "--help").out
     for own in common_settings().values():
-        assert (own.flag in listed) is (own.name not in ("schema", "budgets")), own.name
+        assert (own.flag in listed) is (own.name != "budgets"), own.name
     assert "--growth" not in listed
     listed_for = admmnet.ok("run", "--algorithm", "m-admm", "--help").out
     for own in own_settings("m-admm").values():

@@ -1,0 +1,94 @@
+"""`admmnet data draft`: a schema from a public sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from admmnet.data.draft import Draft, draft
+from admmnet.data.readers.delimited import read_csv
+from admmnet.data.schema import Categorical, Numeric, parse_schema, to_table
+from admmnet.data.source import source_of
+from admmnet.errors import DataError
+from tests.data.conftest import Write
+
+HEAD = "patient_id,age,ward,seen,remark,site,code,smokes,income"
+"""Columns of a sample with one of each kind."""
+
+
+def _sample(records: int = 60) -> str:
+    lines = (
+        f"{500 - k},{20 + k % 50},{'ABC'[k % 3]},2024-03-{1 + k % 28:02},remark number {k},north,"
+        f"{k % 7:03},{('yes', 'Yes', 'no')[k % 3]},{'high' if k % 4 == 0 else 'low'}"
+        for k in range(records)
+    )
+    return "\n".join((HEAD, *lines)) + "\n"
+
+
+def _drafted(write: Write, text: str, label: str | None) -> Draft:
+    from pathlib import Path
+
+    return draft(read_csv(Path(write("sample.csv", text))), label)
+
+
+def test_every_kind_of_column(write: Write) -> None:
+    found = _drafted(write, _sample(), "income")
+    assert {doubt.column: doubt.reason.partition(":")[0] for doubt in found.doubts} == {
+        "patient_id": "identifiers",
+        "seen": "dates, such as '2024-03-01'",
+        "remark": "identifiers or free text",
+        "site": "constant",
+    }
+    assert found.schema.drop == ("patient_id", "seen", "remark", "site")
+    age, ward, code, smokes = found.schema.rules
+    assert age == Numeric("age", "age", 20.0, 69.0)
+    assert ward == Categorical("ward", "ward", ("A", "B", "C"), other=True)
+    assert isinstance(code, Categorical)
+    assert smokes == Categorical("smokes", "smokes", ("Yes", "no", "yes"), ("Yes", "no", "Yes"), other=True)
+    assert found.schema.labels == ("low", "high")
+    assert found.notes["income"] == "shares in the sample: 'high' 25.0%, 'low' 75.0%; 'high' is +1"
+
+
+def test_a_draft_encodes_its_sample_and_reads_nothing_more(write: Write) -> None:
+    from pathlib import Path
+
+    table = read_csv(Path(write("sample.csv", _sample())))
+    schema = parse_schema(to_table(draft(table, "income").schema))
+    source = source_of(table, schema, discover=False)
+    X = source.features.take(np.arange(table.rows))
+    assert source.dependent == ()
+    assert np.abs(X).max() <= 1.0
+    assert (X.max(axis=0) > 0.0).sum() >= X.shape[1] - 3  # all but "other", which the sample has not
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "targets"),
+    [
+        (["no", "yes"], ("no", "yes"), None),
+        (["0", "1"], ("0", "1"), None),
+        (["1", "-1"], ("-1", "1"), None),
+        (["c", "a", "b"], ("a", "b", "c"), None),
+        (["10", "9", "8"], ("8", "9", "10"), None),
+        ([str(k / 2) for k in range(41)], None, (0.0, 20.0)),
+    ],
+)
+def test_label_values(
+    write: Write, values: list[str], labels: tuple[str, ...] | None, targets: tuple[float, float] | None
+) -> None:
+    text = "x,y\n" + "".join(f"{k / 8},{value}\n" for k, value in enumerate(values * 2))
+    schema = _drafted(write, text, "y").schema
+    assert (schema.labels, schema.targets) == (labels, targets)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["a"], "every record has 'a'"),
+        ([f"w{k}" for k in range(30)], "30 values, 'w0', 'w1', 'w2', 'w3', ..."),
+    ],
+)
+def test_no_label(write: Write, values: list[str], words: str) -> None:
+    text = "x,y\n" + "".join(f"{k / 8},{value}\n" for k, value in enumerate(values * 2))
+    with pytest.raises(DataError, match="column 'y'") as caught:
+        _drafted(write, text, "y")
+    assert words in str(caught.value)

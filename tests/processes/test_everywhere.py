@@ -12,6 +12,7 @@ import pytest
 
 from admmnet import RunConfig, load_config, read_run, run
 from admmnet.transport.zmq.mailbox import COUNTED
+from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 
 from .launch import mpirun
@@ -117,6 +118,7 @@ def assert_same(one: Path, two: Path) -> None:
         for varies in ("transport", "seconds", "frames", "versions", "identities"):
             each.pop(varies, None)
     assert summaries[0] == summaries[1]
+    check_folder(two)
 
 
 def test_the_runs_are_no_trivial_ones(local: Path) -> None:

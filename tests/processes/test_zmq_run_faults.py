@@ -20,6 +20,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 
 from .launch import ROOT, Ended, admmnet, start
@@ -109,6 +110,7 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     assert folder.summary is not None
     lost_at = [entry["lost_at"] for entry in folder.summary["per_agent"]]
     assert lost_at == [2 if i == lost else None for i in range(3)]
+    check_folder(tmp_path / "run")
     # nothing is said of the model of before, and the mean is of those that hold the answer
     error = folder.summary["test_error"]
     shown = [entry["test_error"] for entry in folder.summary["per_agent"]]

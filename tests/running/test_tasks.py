@@ -14,6 +14,7 @@ from admmnet import RequestError, RunConfig, RunResult, run
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.figures import macro_error, scores
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
+from tests.folder_forms import check_folder
 
 NAMES = ["ape", "bee", "cat"]
 CLASSES: dict[str, Any] = {"schema": {"labels": NAMES, "features": 4}}
@@ -64,6 +65,7 @@ def test_classes_end_to_end(files: dict[str, str], tmp_path: Path, algorithm: st
     assert summary["references"]["larger_class"] == pytest.approx(larger, rel=1e-12)
     assert told["consensus"] < 0.7 * larger
     assert summary["references"]["pooled"] < 0.7 * larger
+    check_folder(result.folder)
 
 
 @pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
@@ -81,6 +83,7 @@ def test_real_targets_end_to_end(files: dict[str, str], tmp_path: Path, algorith
     assert summary["references"]["mean"] == pytest.approx(spread, rel=1e-12)
     assert summary["references"]["pooled"] <= square * 1.05
     assert f"R^2 {told['r2']:.4g}" in summary()
+    check_folder(result.folder)
 
 
 def test_the_pooled_optimum_is_one(files: dict[str, str], tmp_path: Path) -> None:

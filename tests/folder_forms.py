@@ -1,0 +1,47 @@
+"""Whether summary.json and ledgers of a run folder, and accounts, are as the JSON Schemas of the package say."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+SCHEMAS = Path(__file__).resolve().parents[1] / "admmnet" / "schemas"
+
+
+@cache
+def schema(name: str) -> dict[str, Any]:
+    """A schema of the package by its file's name."""
+    value: dict[str, Any] = json.loads((SCHEMAS / f"{name}.json").read_text(encoding="utf-8"))
+    return value
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    Draft202012Validator.check_schema(schema(name))
+    return Draft202012Validator(schema(name))
+
+
+@cache
+def _line(kind: str) -> Draft202012Validator:
+    """Validator of one kind of line: it says what is wrong, where ``oneOf`` says that none fits."""
+    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema("ledger")["$defs"]})
+
+
+def check_lines(path: Path) -> set[str]:
+    """Hold every line of a ledger or an account against the schema; kinds and mechanisms that it has."""
+    found = set()
+    for text in path.read_text(encoding="utf-8").splitlines():
+        line = json.loads(text)
+        _line(line["kind"]).validate(line)
+        found |= {line["kind"], line.get("mechanism", line["kind"])}
+    return found
+
+
+def check_folder(folder: Path) -> set[str]:
+    """Hold a finished run folder against both schemas; kinds of lines and mechanisms that its ledgers have."""
+    validator("summary").validate(json.loads((folder / "summary.json").read_text(encoding="utf-8")))
+    return set().union(*map(check_lines, sorted((folder / "ledger").glob("*.jsonl"))))

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
     from admmnet.config.toml import load_config
-    from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+    from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method
     from admmnet.running.entrance import run
+    from admmnet.running.events import RoundEvent
     from admmnet.running.reading import RunFolder, read_run
     from admmnet.running.result import RunResult
     from admmnet.version import __version__
@@ -33,10 +34,12 @@ __all__ = [
     "NetworkClassifier",
     "NetworkRegressor",
     "RequestError",
+    "RoundEvent",
     "RunConfig",
     "RunError",
     "RunFolder",
     "RunResult",
+    "StopRun",
     "__version__",
     "load_config",
     "load_topology",
@@ -52,10 +55,12 @@ _HOMES = {
     "Method": "methods.base",
     "NetworkClassifier": "estimators.network",
     "NetworkRegressor": "estimators.network",
+    "RoundEvent": "running.events",
     "RunConfig": "config.run_config",
     "RunError": "errors",
     "RunFolder": "running.reading",
     "RunResult": "running.result",
+    "StopRun": "errors",
     "__version__": "version",
     "load_config": "config.toml",
     "load_topology": "graph",

@@ -110,6 +110,10 @@ class BudgetError(AdmmnetError):
     exit_code = 4
 
 
+class StopRun(Exception):
+    """Raised by ``on_round``: the run ends cleanly after this round, with its summary and its ledgers closed."""
+
+
 class Terminated(KeyboardInterrupt):
     """SIGTERM came, of a service manager or a batch system: the end of Ctrl-C, with exit code 3."""
 

@@ -9,6 +9,7 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.events import RoundEvent
 from tests import people_runs
 from tests.people_runs import summary_of
 
@@ -42,8 +43,8 @@ class Place:
         """Run up to the end of a round, and no further."""
         every = settings.pop("checkpoint_every", 2)
 
-        def stop(round: int, error: float) -> None:
-            if round == after:
+        def stop(event: RoundEvent) -> None:
+            if event.round == after:
                 raise Stop
 
         with pytest.raises(Stop):

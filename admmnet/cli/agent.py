@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import shutil
@@ -10,7 +9,6 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,7 +41,8 @@ if TYPE_CHECKING:
 @click.option(
     "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
 )
-@click.option("--report", type=int, hidden=True, help="pipe for progress")
+@click.option("--report", type=int, hidden=True, help="line for progress")
+@click.option("--answered", is_flag=True, hidden=True, help="the starter answers every round")
 def agent(
     config: str | None,
     number: int,
@@ -55,6 +54,7 @@ def agent(
     debug: bool,
     parent: int | None,
     report: int | None,
+    answered: bool,
     **flags: Any,
 ) -> None:
     """Run agent I of a network by itself; the others run in processes of their own, here or elsewhere.
@@ -67,6 +67,7 @@ def agent(
     from admmnet.identity.dumps import forbid_dumps
     from admmnet.running.entrance import run
     from admmnet.running.folder import default_folder, part_name
+    from admmnet.running.reports import Reporter
     from admmnet.transport.hosts.keys import secret_path
     from admmnet.transport.hosts.network import read_network
 
@@ -87,16 +88,14 @@ def agent(
         world = open_agent(network, number, settings, secret_file, parent)
         told = not quiet and not as_json
         progress = Progress(shown=told and sys.stderr.isatty(), advising=told)
+        teller = progress if report is None else Reporter(report, answered=answered)
         with progress:
             result = run(
                 settings,
                 world=world,
-                on_start=progress.start
-                if report is None
-                else lambda plan: _send(report, {"start": True, "advice": plan.advice}),
-                on_round=progress.advance
-                if report is None
-                else lambda round, error: _send(report, {"round": round, "error": error}),
+                on_start=teller.start,
+                on_round=teller.round,
+                stoppable=answered,
                 debug=debug,
             )
     except RunError as error:
@@ -236,9 +235,3 @@ def _mourn(parent: int, private: Path, seconds: float) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
     threading.Event().wait(seconds)
     os._exit(RunError.exit_code)
-
-
-def _send(report: int, event: dict[str, Any]) -> None:
-    """Tell the starter; a line is shorter than what a pipe takes in one piece."""
-    with suppress(OSError):  # full or closed: the bar stands still, the run does not
-        os.write(report, json.dumps(event).encode() + b"\n")

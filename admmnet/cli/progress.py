@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from math import isnan
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from admmnet.running.events import RoundEvent
     from admmnet.running.plan import Plan
 
 
@@ -46,10 +46,11 @@ class Progress:
         self._words = "test MSE {:.4g}" if plan.data.task == "real" else "test error {:.1%}"
         self._task = self._bar.add_task("rounds", total=plan.rounds, error="")
 
-    def advance(self, round: int, error: float) -> None:
+    def round(self, event: RoundEvent) -> None:
         """Count a round."""
         if self._bar is not None:
-            self._bar.update(self._task, advance=1, error="" if isnan(error) else self._words.format(error))
+            error = "" if event.test_error is None else self._words.format(event.test_error)
+            self._bar.update(self._task, completed=event.round + 1, error=error)
 
     def __enter__(self) -> Progress:
         return self

@@ -35,5 +35,7 @@ def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debu
     quiet = quiet or world.rank > 0
     told = not quiet and not as_json
     with Progress(shown=told and sys.stderr.isatty(), advising=told) as bar:
-        result = run_settings(settings, world=world, on_start=bar.start, on_round=bar.advance, debug=debug)
+        result = run_settings(
+            settings, world=world, on_start=bar.start, on_round=bar.round, stoppable=False, debug=debug
+        )
     tell(result, quiet=quiet, as_json=as_json, told=bar.told)

@@ -26,7 +26,7 @@ def answer(
     theta, asked, sent = observer.theta, plan.config.answer, np.zeros(len(plan.graph), dtype=np.int64)
     living = [i for i in range(len(theta)) if i not in transport.lost]
     if asked == "tail":
-        theta = tail.mean()
+        theta = tail.mean() if tail.count else theta  # none of a run that was stopped in its first half
     elif asked == "gossip":
         theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
         sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])

@@ -11,6 +11,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.errors import RunError
 from admmnet.files import raise_descriptors, remedy
 from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.events import OnRound
 from admmnet.running.loading import Loader
 from admmnet.running.loop import execute
 from admmnet.running.plan import Plan
@@ -25,7 +26,8 @@ def run(
     world: World | None = None,
     loader: Loader | None = None,
     on_start: Callable[[Plan], None] | None = None,
-    on_round: Callable[[int, float], None] | None = None,
+    on_round: OnRound | None = None,
+    stoppable: bool = True,
     debug: bool = False,
     **settings: Any,
 ) -> RunResult:
@@ -44,7 +46,10 @@ def run(
     on_start : callable, optional
         Called before the first round with the ``Plan``.
     on_round : callable, optional
-        Called after every round (of a method in one place: epoch) with its number and the test error of the consensus.
+        Called after every round (of a method in one place: epoch) with a ``RoundEvent``, at the process that writes the
+        run folder. If it raises ``StopRun``, that round is the last one, and the run ends as if no more were planned.
+    stoppable : bool
+        Whether it may raise; if not, processes are spared a word about that after every round.
     debug : bool
         Whether an error that ends all MPI ranks comes with its traceback.
     **settings
@@ -79,13 +84,21 @@ def run(
             if config.transport == "zmq" and world.name != "zmq":
                 from admmnet.running.spawn import run_spawned
 
-                return run_spawned(config, on_start=on_start, on_round=on_round, debug=debug, loader=loader)
+                return run_spawned(
+                    config,
+                    on_start=on_start,
+                    on_round=on_round,
+                    stoppable=stoppable,
+                    debug=debug,
+                    loader=loader,
+                )
             return execute(
                 config,
                 world,
                 loader,
                 on_start or (lambda plan: None),
-                on_round or (lambda round, error: None),
+                on_round,
+                stoppable=stoppable,
             )
         except OSError as error:
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error

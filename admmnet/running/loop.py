@@ -26,6 +26,7 @@ from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.checkpoint.keeper import Keeper
 from admmnet.running.closing import answer, write_end
 from admmnet.running.ends import LastWords
+from admmnet.running.events import Listener, OnRound
 from admmnet.running.handshake import public_settings
 from admmnet.running.identities import Members, agree
 from admmnet.running.loading import Loader, block_of
@@ -50,7 +51,9 @@ def execute(
     world: World,
     loader: Loader | None,
     on_start: Callable[[Plan], None],
-    on_round: Callable[[int, float], None],
+    on_round: OnRound | None,
+    *,
+    stoppable: bool,
 ) -> RunResult:
     """Run what checked settings say on processes that are there; arguments and errors as those of ``run``."""
     start = time.perf_counter()
@@ -75,6 +78,7 @@ def execute(
             opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
+        listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
         observer = Observer(
             transport,
             blocks,
@@ -101,13 +105,15 @@ def execute(
                 break
             done = round + 1
             if plan.method.measured(round):
-                error, shown = observer.observe(round, rounds.summed, rounds.heard), done
+                shown = done
+                observer.observe(round, rounds.summed, rounds.heard)
                 tail.add(round, observer.theta)
             if receipts is not None and keeper.due(done):
                 receipts.settle(durable=True)
             keeper.save(done, blocks, tail, observer.clock)
-            if shown == done:
-                on_round(round, error)
+            if shown == done and listener.heard(observer.event(round, plan.rounds)):
+                stopped = done < plan.rounds
+                break
         if not done:
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
@@ -130,6 +136,7 @@ def execute(
             (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
             pooled_figure(plan, transport, loader),
             None if receipts is None else receipts.source,
+            stopped=stopped,
         )
         if is_writer(transport):
             write_end(plan, observer, theta, summary, folder, transport)

@@ -15,6 +15,7 @@ from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Closing, Method
 from admmnet.methods.consensus import apart
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.batch import Steps, run_single
 from admmnet.solvers.radius import MOST, clip
 from admmnet.types import Integers, Total, Vector
@@ -118,6 +119,14 @@ class Node:
     def closing(self) -> Closing:
         """What the method adds to the summary; in simulations from what the door keeps, too."""
         return self.method.closing(self.agent, self.door.secret.kept if self.door.simulated else None)
+
+    @property
+    def spent(self) -> float | None:
+        """Epsilon of its charges so far; None if infinite, without a budget, and where no proof covers the method."""
+        budget = self.agent.plan.budget
+        if budget is None or not self.method.covered:
+            return None
+        return shared_total(self.ledger.totals, budget.delta)["epsilon_spent"]
 
     @property
     def theta(self) -> Vector:

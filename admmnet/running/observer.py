@@ -15,6 +15,7 @@ from admmnet.faults.model import FaultModel
 from admmnet.graph.tree import Tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
+from admmnet.running.events import RoundEvent, known
 from admmnet.running.folder import MetricsFile
 from admmnet.running.node import Node
 from admmnet.solvers.losses import Loss
@@ -22,6 +23,8 @@ from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
 Summed = tuple[Tree | None, int]
+NO_FIGURE = -1.0
+"""Spent epsilon of an agent that has no finite one; infinity would be refused among figures of others."""
 
 
 class Observer:
@@ -66,7 +69,7 @@ class Observer:
         theta = np.stack([node.theta for node in nodes])
         self.theta = self._kept(theta, np.zeros((len(data.counts), theta.shape[1])))
         self._said = dict(enumerate(self.theta))
-        self._all = np.full((len(self.theta), 8), np.nan)
+        self._all = np.full((len(self.theta), 9), np.nan)
         self.rows, self.network = self._all[:, :6], np.empty(6)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
         if faults is not None and faults.delays is not None:
@@ -131,7 +134,7 @@ class Observer:
         for i in np.flatnonzero(np.isnan(rows[:, 1])):  # no figures yet: its records have said nothing
             own = self.theta[i]
             rows[i, :3] = test_errors(self._data, own[None])[0], 0, 0
-            rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
+            rows[i, 5], rows[i, 7], rows[i, 8] = np.linalg.norm(own - consensus), 0, NO_FIGURE
         self.rows = rows[:, :6]
         self.network = np.array(
             [
@@ -149,6 +152,19 @@ class Observer:
         if self._file is not None:
             self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), times)
         return float(self.network[0])
+
+    def event(self, round: int, rounds: int) -> RoundEvent:
+        """Return what the caller is told of the round that was observed last; ``rounds`` are planned."""
+        spent, releases, lost = self._all[:, 8], self.rows[:, 1], tuple(sorted(self._transport.lost))
+        return RoundEvent(
+            round,
+            rounds,
+            known(float(self.network[0])),
+            known(float(self.network[3])) if self._simulation else None,
+            {i: float(spent[i]) for i in range(len(spent)) if 0.0 <= spent[i] < np.inf},
+            {i: int(count) for i, count in enumerate(releases) if 0.0 <= count < np.inf},
+            lost,
+        )
 
     def far(self) -> dict[int, float]:
         """Agents whose vectors stood far from all others in the last round, and how far, eq. (100)."""
@@ -171,20 +187,21 @@ class Observer:
 
     def _figures(self, consensus: Vector | None, error: float) -> Matrix:
         """Figures of the agents of this process; those that need a consensus, in simulations alone."""
-        mine = np.zeros((len(self._nodes), 8))
+        mine = np.zeros((len(self._nodes), 9))
         for block in self._blocks:
             mine[[self._place[node.id] for node in block]] = self._measured(block, consensus, error)
         return mine
 
     def _measured(self, block: Sequence[Node], consensus: Vector | None, error: float) -> Matrix:
-        """Figures of the agents of a block, shape (B, 8); what agents that hold the consensus share is found once."""
+        """Figures of the agents of a block, shape (B, 9); what agents that hold the consensus share is found once."""
         agents = [node.agent for node in block]
         theta = np.stack([node.theta for node in block])
-        rows = np.zeros((len(block), 8))
+        rows = np.zeros((len(block), 9))
         same = consensus is not None and bool((theta == consensus).all())
         rows[:, 0] = error if same else test_errors(self._data, theta)
         rows[:, 1] = [agent.releases for agent in agents]
         rows[:, 2] = [8 * node.agent.numbers for node in block]
+        rows[:, 8] = [NO_FIGURE if node.spent is None else node.spent for node in block]
         if self._simulation and consensus is not None:
             share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eqs. (1), (61)
             weights = np.array([agent.plan.weight for agent in agents])

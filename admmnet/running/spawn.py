@@ -11,6 +11,7 @@ import json
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -24,8 +25,10 @@ import networkx as nx
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
-from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError
+from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
 from admmnet.running.ends import last_words, terminating
+from admmnet.running.events import OnRound, RoundEvent
+from admmnet.running.reports import GO, LONGEST, STOP, report_pair
 
 if TYPE_CHECKING:
     from admmnet.running.loading import Loader
@@ -63,7 +66,8 @@ def run_spawned(
     config: RunConfig,
     *,
     on_start: Callable[[Any], None] | None = None,
-    on_round: Callable[[int, float], None] | None = None,
+    on_round: OnRound | None = None,
+    stoppable: bool = True,
     debug: bool = False,
     loader: Loader | None = None,
 ) -> RunResult:
@@ -95,7 +99,8 @@ def run_spawned(
             on_start(Started(load_config(folder / "config.toml"), graph, tuple(advice)))
 
     with _private_folder() as private:
-        starter = Starter(_commands(config, graph, private, debug=debug), config, start, on_round)
+        commands = _commands(config, graph, private, debug=debug)
+        starter = Starter(commands, config, start, on_round, answers=stoppable and on_round is not None)
         try:
             with terminating():
                 ends = starter.run()
@@ -161,26 +166,27 @@ class Starter:
     """Runs some commands with one end: what they report, how they end, and when they must have ended."""
 
     commands: Sequence[Sequence[str]]
-    """One an agent; ``--parent`` and ``--report`` are added."""
+    """One an agent; ``--parent``, ``--report`` and perhaps ``--answered`` are added."""
     config: RunConfig
     """Deadlines, and what a loss means."""
     start: Callable[[Sequence[str]], None]
     """Called when the first agent starts its first round."""
-    on_round: Callable[[int, float], None] | None
-    """Called once a round, when the first agent has it behind it."""
+    on_round: OnRound | None
+    """Called once a round, when the agent that writes the run folder has it behind it."""
+    answers: bool = False
+    """Whether that agent waits until it has returned, and the run ends where it raises ``StopRun``."""
     _living: list[_Child] = field(default_factory=list)
     _ends: list[End] = field(default_factory=list)
     _deadline: float | None = None
     _terminated: bool = False
     _started: bool = False
     _round: int = -1
-    _partial: bytes = b""
+    _stop: bool = False
 
     def run(self) -> list[End]:
         """Start all and wait until all have ended; in the order in which they did."""
-        reports, report = os.pipe()
-        os.set_blocking(report, False)  # a starter that stands still must not hold the agents up
-        with selectors.DefaultSelector() as selector:
+        reports, report = report_pair()
+        with reports, report, selectors.DefaultSelector() as selector:
             try:
                 selector.register(reports, selectors.EVENT_READ)
                 for agent, words in enumerate(self.commands):
@@ -191,22 +197,23 @@ class Starter:
                 self._end(number, selector, reports)
                 raise
             finally:
-                for handle in (reports, report, *(child.line for child in self._living)):
-                    os.close(handle)
+                for child in self._living:
+                    os.close(child.line)
         return self._ends
 
     def _launch(
-        self, agent: int, words: Sequence[str], report: int, selector: selectors.BaseSelector
+        self, agent: int, words: Sequence[str], report: socket.socket, selector: selectors.BaseSelector
     ) -> None:
+        answered = ["--answered"] if self.answers else []
         parent, line = os.pipe()
         os.set_blocking(line, False)  # nor must an agent that stands still hold the starter up
         try:
             process = subprocess.Popen(
-                [*words, "--parent", str(parent), "--report", str(report)],
+                [*words, "--parent", str(parent), "--report", str(report.fileno()), *answered],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                pass_fds=(parent, report),
+                pass_fds=(parent, report.fileno()),
                 env=environment(),
                 process_group=0,  # Ctrl-C at the terminal reaches the starter alone, which passes it on
             )
@@ -221,14 +228,14 @@ class Starter:
         os.set_blocking(process.stderr.fileno(), False)
         selector.register(process.stderr, selectors.EVENT_READ, child)
 
-    def _watch(self, selector: selectors.BaseSelector, reports: int) -> None:
+    def _watch(self, selector: selectors.BaseSelector, reports: socket.socket) -> None:
         """Wait until every agent has ended, or else the deadline is over: then end it."""
         while self._living:
             left = None if self._deadline is None else self._deadline - time.monotonic()
             ready = selector.select(None if left is None else max(left, 0.0))
             for key, _ in ready:
-                if key.fd == reports:
-                    self._reported(os.read(reports, 65536))
+                if key.fileobj is reports:
+                    self._reported(reports)
                 else:
                     self._said(key.data, selector)
             if not ready and left is not None and left <= 0.0:
@@ -236,7 +243,7 @@ class Starter:
                 self._terminated = True
                 self._deadline = time.monotonic() + min(2.0, self.config.shutdown_deadline)
 
-    def _end(self, number: int, selector: selectors.BaseSelector, reports: int) -> None:
+    def _end(self, number: int, selector: selectors.BaseSelector, reports: socket.socket) -> None:
         """Pass a signal on to every agent and wait; whoever has not ended by the deadline is killed."""
         self.start, self.on_round = (lambda advice: None), None
         self._signal(number)
@@ -282,17 +289,22 @@ class Starter:
         seconds = self.config.shutdown_deadline + (self.config.heartbeat_deadline if code < 0 else 0.0)
         self._deadline = time.monotonic() + seconds
 
-    def _reported(self, data: bytes) -> None:
-        *lines, self._partial = (self._partial + data).split(b"\n")
-        for line in lines:
-            event = json.loads(line)
-            if "start" in event and not self._started:
-                self._started = True
-                self.start(event.get("advice", ()))
-            elif "round" in event and event["round"] > self._round:
-                self._round = event["round"]
-                if self.on_round is not None:
-                    self.on_round(event["round"], event["error"])
+    def _reported(self, reports: socket.socket) -> None:
+        """Take in a message, and answer it."""
+        said = json.loads(reports.recv(LONGEST))
+        if "start" in said and not self._started:
+            self._started = True
+            self.start(said.get("advice", ()))
+        if "round" not in said:
+            return
+        if said["round"] > self._round and self.on_round is not None:
+            self._round = said["round"]
+            try:
+                self.on_round(RoundEvent.of_json(said))
+            except StopRun:
+                self._stop = True
+        if self.answers:
+            reports.send(STOP if self._stop else GO)
 
 
 def environment() -> dict[str, str]:

@@ -57,10 +57,13 @@ def summarise(
     notes: Sequence[str],
     pooled: float | None = None,
     identities: str | None = None,
+    *,
+    stopped: bool = False,
 ) -> dict[str, Any]:
     """Return the summary of so many rounds, the same at every process; every ledger is finished.
 
-    ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from.
+    ``pooled`` is the test figure of ``references.pooled_figure``, ``identities`` where keys of receipts came from,
+    ``stopped`` whether the caller ended the run before its last round.
     """
     config, graph = config_of(method), method.facts.graph
     simulation = config.simulation
@@ -105,6 +108,7 @@ def summarise(
         "method": config.method,
         "agents": len(graph),
         "rounds": rounds,
+        **({"stopped": True} if stopped else {}),
         "aggregate": method.aggregate,
         "topology": config.topology or config.topology_schedule,
         "transport": transport.world.name,
@@ -145,6 +149,7 @@ def summarise(
         **({} if identities is None else {"identities": identities}),
         "notes": [
             *notes,
+            *((f"on_round stopped the run after {rounds} of {method.rounds} rounds",) if stopped else ()),
             *remarks,
             *_lost_notes(transport, silent),
             *(f"{said}; most neighbours of that agent do not say so" for said in transport.accusations()),

@@ -23,6 +23,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.lines import KEPT
 from admmnet.running.accounts import note_begun, open_accounts
+from admmnet.running.events import RoundEvent
 from admmnet.transport.local import LocalTransport
 
 from .accounts import HEADER, Place, opened, spend, started, told
@@ -346,7 +347,7 @@ def test_many_agents_of_a_process_keep_no_files_open(agents: int, open_: bool, t
     out = str(tmp_path / "run")
     settings: dict[str, Any] = {"algorithm": "noisy-gd", "topology": f"star:{agents}", "rounds": 1, "seed": 0}
 
-    def look(round: int, error: float) -> None:
+    def look(event: RoundEvent) -> None:
         seen.append(f"{out}/ledger/agent-001.jsonl" in open_files())
 
     run(RunConfig(**settings, epsilon=100.0, out=out), on_round=look)

@@ -159,7 +159,7 @@ def test_zmq_equals_one_process(name: str, local: Path, tmp_path: Path) -> None:
     result = run(
         RunConfig(**values, out=str(tmp_path / "run")),
         on_start=started.append,
-        on_round=lambda round, error: rounds.append(round),
+        on_round=lambda event: rounds.append(event.round),
     )
     assert_same(local / name, tmp_path / "run")
     assert result.theta.tobytes() == model(local / name)["theta"].tobytes()

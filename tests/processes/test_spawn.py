@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from admmnet import RequestError, RunConfig, RunError, run
 from admmnet.errors import BudgetError
 from admmnet.running import spawn
+from admmnet.running.events import OnRound, RoundEvent
 from admmnet.running.spawn import End, Starter, environment
 
 pytestmark = pytest.mark.processes
@@ -41,7 +43,7 @@ def config(**values: float | str) -> RunConfig:
 
 def starter(
     *programs: str,
-    on_round: Callable[[int, float], None] | None = None,
+    on_round: OnRound | None = None,
     start: Callable[[], None] = lambda: None,
     **values: float | str,
 ) -> Starter:
@@ -58,16 +60,18 @@ def in_time(work: Callable[[], list[End]]) -> dict[int, End]:
 
 def test_every_round_is_passed_on_once_whoever_reports_it() -> None:
     seen: list[object] = []
-    words = """say('{"start": true}'); [say('{"round": %d, "error": 0.25}' % t) for t in range(3)]"""
+    events = [RoundEvent(t, 3, 0.25, None, {0: 0.5}, {0: t, 1: 2}, (1,)) for t in range(3)]
+    said = [json.dumps({"start": True}), *(json.dumps(event.to_json()) for event in events)]
+    words = f"[say(text) for text in {said}]"
     in_time(
         starter(
             words,
             words,
             start=lambda: seen.append("start"),
-            on_round=lambda t, error: seen.append((t, error)),
+            on_round=seen.append,
         ).run
     )
-    assert seen == ["start", (0, 0.25), (1, 0.25), (2, 0.25)]
+    assert seen == ["start", *events]
 
 
 def test_those_who_stay_behind_are_ended() -> None:

@@ -17,6 +17,7 @@ from admmnet.privacy.events import AboveThreshold, ObjectivePerturbation
 from admmnet.privacy.ledger import audit
 from admmnet.running.checkpoint.packing import read_archive, unpack
 from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.events import RoundEvent
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
@@ -174,8 +175,8 @@ def test_a_refusal_before_the_checkpoint_stands(place: Place) -> None:
     """Rounds 3 and 4 are charged twice, so round 5 is refused; a resume from behind it does not ask again."""
     folder = place.interrupted("cut", 4, seed=None, checkpoint_every=3)
 
-    def stop(round: int, error: float) -> None:
-        if round == 5:
+    def stop(event: RoundEvent) -> None:
+        if event.round == 5:
             raise Stop
 
     with pytest.raises(Stop):

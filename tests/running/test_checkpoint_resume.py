@@ -12,6 +12,7 @@ from admmnet import read_run, run
 from admmnet.errors import RunError
 from admmnet.holder.secrets import Secret
 from admmnet.running.checkpoint.resume import resumed_config
+from admmnet.running.events import RoundEvent
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from tests.interrupted_runs import METHODS, ROUNDS, Place, Stop, assert_same, write_people
@@ -46,8 +47,8 @@ def test_interrupted_after_every_round(every: int, place: Place) -> None:
     folder = place.interrupted("cut", every - 1, checkpoint_every=every, **settings)
     for after in range(every, ROUNDS):
 
-        def stop(round: int, error: float, after: int = after) -> None:
-            if round == after:
+        def stop(event: RoundEvent, after: int = after) -> None:
+            if event.round == after:
                 raise Stop
 
         with pytest.raises(Stop):

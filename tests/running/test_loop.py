@@ -66,7 +66,7 @@ def test_the_result_is_what_the_folder_holds(people: str, tmp_path: Path) -> Non
     result = run(
         settings(people, tmp_path / "run", seed=1),
         on_start=lambda plan: seen.append(len(plan.graph)),
-        on_round=lambda round, error: seen.append((round, error)),
+        on_round=lambda event: seen.append((event.round, event.test_error)),
     )
     assert result.folder == tmp_path / "run"
     assert result.summary == json.loads((result.folder / "summary.json").read_text())

@@ -26,6 +26,7 @@ from admmnet.privacy.ledger.lines import digest
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
+from admmnet.running.events import RoundEvent
 from admmnet.running.summary import TEST_RECORDS
 from admmnet.transport.local import LocalWorld
 from tests.people_runs import PRIVATE, small, write_people
@@ -249,7 +250,7 @@ def test_where_there_is_no_group_figure(people: str, tmp_path: Path) -> None:
     class Stop(Exception):
         pass
 
-    def stop(round: int, error: float) -> None:
+    def stop(event: RoundEvent) -> None:
         raise Stop
 
     config = small(people, tmp_path / "cut", group_size=3, checkpoint_every=1, **PRIVATE)

@@ -21,6 +21,7 @@ from admmnet.identity.keys import Identity, verify
 from admmnet.identity.receipts import NOTHING, SIZE, Receipt, of_line, of_words, to_words
 from admmnet.privacy.ledger.file import Head
 from admmnet.running import receipts as kept
+from admmnet.running.events import RoundEvent
 from admmnet.running.evidence import read_evidence
 from admmnet.running.identities import Members
 from admmnet.running.receipts import BATCH, Receipts, digest_of
@@ -333,8 +334,8 @@ def test_a_resumed_run_goes_on_with_new_keys_behind_what_was_kept(private: bool,
     class Stop(Exception):
         pass
 
-    def stop(round: int, error: float) -> None:
-        if round == 2:
+    def stop(event: RoundEvent) -> None:
+        if event.round == 2:
             raise Stop
 
     more: dict[str, Any] = (
@@ -359,8 +360,8 @@ def test_receipts_that_were_removed_before_a_run_goes_on(tmp_path: Path) -> None
     class Stop(Exception):
         pass
 
-    def stop(round: int, error: float) -> None:
-        if round == 2:
+    def stop(event: RoundEvent) -> None:
+        if event.round == 2:
             raise Stop
 
     folder = tmp_path / "run"

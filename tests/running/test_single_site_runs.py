@@ -20,6 +20,7 @@ from admmnet.holder.series import base, batches
 from admmnet.holder.series import dp_scd as dp_scd_module
 from admmnet.methods import single_sites
 from admmnet.privacy.ledger.file import Ledger
+from admmnet.running.events import RoundEvent
 from admmnet.running.loading import load_whole
 from admmnet.running.plan import prepare
 from admmnet.transport.local import LocalWorld
@@ -165,7 +166,7 @@ def test_charges_are_booked_before_anything_is_drawn_and_written_before_it_is_sh
         booked.append(-1)
         return drawing(*given, **others)
 
-    def shown(epoch: int, error: float) -> None:
+    def shown(event: RoundEvent) -> None:
         lines = (tmp_path / "run/ledger/agent-000.jsonl").read_text().splitlines()
         written.append([json.loads(line)["kind"] for line in lines])
 

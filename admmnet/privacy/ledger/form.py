@@ -100,10 +100,16 @@ def total_line(totals: Totals, delta: float | None) -> dict[str, float | None]:
     }
 
 
+@lru_cache(maxsize=SHARED)
+def shared_total(totals: Totals, delta: float | None) -> dict[str, float | None]:
+    """``total_line`` of shared totals, itself shared: never to be changed."""
+    return total_line(totals, delta)
+
+
 def event_line(
     round: int, event: Event, totals: Totals, delta: float | None, previous: str
 ) -> dict[str, Any]:
-    """Event line; ``totals`` already include the event."""
+    """Event line; ``totals``, shared ones, already include the event."""
     cost = proven.cost(event)
     return {
         "kind": "event",
@@ -113,7 +119,7 @@ def event_line(
         "rho": finite(cost.rho),
         "xi": finite(cost.xi),
         "rho_published": finite(totals.claim(event)),
-        "total": total_line(totals, delta),
+        "total": shared_total(totals, delta),
         "previous": previous,
     }
 

@@ -1,0 +1,136 @@
+"""What a run tells its caller of every round, and how the caller ends it (docs/track.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from admmnet.errors import RunError, StopRun
+from admmnet.transport import Transport, edge, is_writer
+
+GO, STOP, FAILED = 0.0, 1.0, 2.0
+"""What follows from a call, the graver the larger."""
+
+
+@dataclass(frozen=True)
+class RoundEvent:
+    """Figures of a round that is over; of a private run they are public or made of what was released.
+
+    Attributes
+    ----------
+    round : int
+        Its number, 0 the first.
+    rounds : int
+        How many are planned.
+    test_error : float or None
+        Test error (of real targets: mean squared error) of the consensus; None without test records.
+    train_loss : float or None
+        Mean loss of the consensus over all training records; None in private runs.
+    epsilon : mapping of int to float
+        What each agent has spent so far; without agents that have no finite figure, as of methods without privacy.
+    releases : mapping of int to int
+        How often each agent has released something.
+    lost : tuple of int
+        Agents that died, hung or left, as far as the others went on without them.
+    """
+
+    round: int
+    rounds: int
+    test_error: float | None
+    train_loss: float | None
+    epsilon: Mapping[int, float]
+    releases: Mapping[int, int]
+    lost: tuple[int, ...]
+
+    def metrics(self, *, agents: bool = False) -> dict[str, float]:
+        """Return the figures under names for trackers; those that are not known are left out.
+
+        ``epsilon`` is the largest of all agents, ``releases`` the sum, ``lost`` a count. With ``agents`` there are
+        ``epsilon/3`` and ``releases/3`` of agent 3 as well.
+        """
+        largest = max(self.epsilon.values(), default=None)
+        known = {"test_error": self.test_error, "train_loss": self.train_loss, "epsilon": largest}
+        found = {name: value for name, value in known.items() if value is not None}
+        found |= {"releases": float(sum(self.releases.values())), "lost": float(len(self.lost))}
+        if agents:
+            found |= {f"epsilon/{i}": value for i, value in self.epsilon.items()}
+            found |= {f"releases/{i}": float(count) for i, count in self.releases.items()}
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``of_json`` reads."""
+        return {**vars(self), "epsilon": dict(self.epsilon), "releases": dict(self.releases)}
+
+    @classmethod
+    def of_json(cls, said: Mapping[str, Any]) -> RoundEvent:
+        """Return the event that another process has told."""
+        numbered = {
+            name: {int(i): value for i, value in said[name].items()} for name in ("epsilon", "releases")
+        }
+        return cls(**{**said, **numbered, "lost": tuple(said["lost"])})
+
+
+OnRound = Callable[[RoundEvent], None]
+
+
+def known(value: float) -> float | None:
+    """Return a figure, None for nan and infinity."""
+    return value if math.isfinite(value) else None
+
+
+class Listener:
+    """Calls ``on_round`` at the writer, and lets all processes draw the same conclusion from it.
+
+    Parameters
+    ----------
+    transport : Transport
+    on_round : callable, optional
+        It may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
+    stoppable : bool
+        Whether it may raise anything. Where any process has such a callable, all exchange one number a round.
+    """
+
+    def __init__(self, transport: Transport, on_round: OnRound | None, *, stoppable: bool) -> None:
+        world = transport.world
+        self._transport, self._on_round, self._agreeing = transport, on_round, False
+        if stoppable and world.size > 1 and world.shared_folder:
+            self._agreeing = any(said is True for said in world.gather(on_round is not None))
+
+    def heard(self, event: RoundEvent) -> bool:
+        """Tell of a round; return whether it is the last one because somebody asked for that.
+
+        Raises
+        ------
+        RunError
+            If ``on_round`` failed at another process, or if one host's agent, alone in its folder, is to leave.
+        """
+        verdict, failure = GO, None
+        if self._on_round is not None and is_writer(self._transport):
+            try:
+                self._on_round(event)
+            except StopRun:
+                verdict = STOP
+            except Exception as error:
+                verdict, failure = FAILED, error
+        if self._agreeing:
+            mine = np.full((len(self._transport.agents), 1), verdict)
+            verdict = float(np.nanmax(edge.collect(self._transport, mine)))
+        if failure is not None:
+            failure.shared = self._agreeing  # type: ignore[attr-defined]
+            raise failure
+        if verdict == FAILED:
+            elsewhere = RunError(
+                "on_round failed at the process that writes the run folder: the run ends there"
+            )
+            elsewhere.shared = True
+            raise elsewhere
+        if verdict == STOP and not self._transport.world.shared_folder:
+            raise RunError(
+                f"on_round raised StopRun after round {event.round}: this agent leaves the run; its ledger holds "
+                "everything that it sent"
+            )
+        return verdict == STOP

@@ -1,0 +1,70 @@
+"""What an agent's process tells the process that started it, a message each, and what it is answered."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from admmnet.errors import StopRun
+from admmnet.running.events import RoundEvent
+
+if TYPE_CHECKING:
+    from admmnet.running.plan import Plan
+
+LONGEST = 2**18
+"""Bytes of a message at most, more than a socket takes in one piece."""
+GO, STOP = b"go", b"stop"
+"""Answers to a round."""
+
+
+def report_pair() -> tuple[socket.socket, socket.socket]:
+    """Ends of the line for reports, the starter's and the one that all agents share: a message arrives whole or not."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for end in ours, theirs:
+        end.setblocking(False)  # who stands still must not hold the others up
+    return ours, theirs
+
+
+class Reporter:
+    """An agent's end, given as a file descriptor.
+
+    ``answered`` says that the starter answers every round. The agent then waits for that, however long it takes.
+    """
+
+    def __init__(self, line: int, *, answered: bool) -> None:
+        self._line, self._answered = line, answered
+
+    def start(self, plan: Plan) -> None:
+        """Say that the first round begins."""
+        with suppress(OSError):  # full or closed: the bar stands still, the run does not
+            self._send({"start": True, "advice": list(plan.advice)})
+
+    def round(self, event: RoundEvent) -> None:
+        """Tell of a round.
+
+        Raises
+        ------
+        StopRun
+            If the answer says so.
+        """
+        if not self._answered:
+            with suppress(OSError):
+                self._send(event.to_json())
+            return
+        self._wait(select.POLLOUT)
+        self._send(event.to_json())
+        self._wait(select.POLLIN)
+        if os.read(self._line, LONGEST) == STOP:
+            raise StopRun
+
+    def _send(self, said: dict[str, Any]) -> None:
+        os.write(self._line, json.dumps(said).encode())
+
+    def _wait(self, what: int) -> None:
+        poll = select.poll()
+        poll.register(self._line, what)
+        poll.poll()

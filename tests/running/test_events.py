@@ -1,0 +1,139 @@
+"""What a run tells of its rounds, and how its caller ends it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RequestError, RoundEvent, RunConfig, StopRun, read_run, run
+from tests.people_runs import write_people
+
+PRIVATE = {"private": True, "no_account": True}
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
+
+
+def config(people: str, folder: Path, **others: Any) -> RunConfig:
+    values: dict[str, Any] = {
+        "algorithm": "pp-admm",
+        "topology": "ring:5",
+        "data": people,
+        "rounds": 6,
+        "epsilon": 5.0,
+        "out": str(folder),
+    }
+    return RunConfig(**(values | others))
+
+
+def stop_after(round: int) -> tuple[list[RoundEvent], Any]:
+    seen: list[RoundEvent] = []
+
+    def hear(event: RoundEvent) -> None:
+        seen.append(event)
+        if event.round == round:
+            raise StopRun
+
+    return seen, hear
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "metrics.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "ipp-admm", "noisy-gd", "admm", "dp-sgd", "dvp"])
+def test_events_say_what_the_run_folder_says(algorithm: str, people: str, tmp_path: Path) -> None:
+    alone = {"topology": None, "rounds": None, "epochs": 6, "batch": 20} if algorithm == "dp-sgd" else {}
+    seen: list[RoundEvent] = []
+    result = run(config(people, tmp_path / "run", algorithm=algorithm, seed=0, **alone), on_round=seen.append)
+    spent: dict[int, dict[int, float]] = {}
+    for book in read_run(result.folder).ledgers.values():
+        for round, _, line in book.events:
+            spent.setdefault(round, {})[book.header["agent"]] = line["total"]["epsilon_spent"]
+    assert [event.round for event in seen] == list(range(result.summary["rounds"]))
+    assert {event.rounds for event in seen} == {6}
+    last: dict[int, float] = dict.fromkeys(range(result.summary["agents"]), 0.0)
+    for event in seen:
+        last |= spent.get(event.round, {})
+        mine = [row for row in rows(result.folder) if int(row["round"]) == event.round]
+        assert (event.test_error, event.train_loss) == (
+            float(mine[0]["test_error"]),
+            float(mine[0]["train_loss"]),
+        )
+        assert event.releases == {int(row["agent"]): int(row["releases"]) for row in mine[1:]}
+        assert event.epsilon == ({} if algorithm == "admm" else last)
+        assert event.lost == ()
+        flat = event.metrics()
+        assert flat["releases"] == int(mine[0]["releases"])
+        assert flat.get("epsilon") == max(event.epsilon.values(), default=None)
+        assert all(type(value) is float for value in event.metrics(agents=True).values())
+        assert RoundEvent.of_json(json.loads(json.dumps(event.to_json()))) == event
+
+
+def test_events_of_private_runs_hold_nothing_of_records(people: str, tmp_path: Path) -> None:
+    seen: list[RoundEvent] = []
+    run(config(people, tmp_path / "run", **PRIVATE, no_test=True), on_round=seen.append)
+    assert {(event.test_error, event.train_loss) for event in seen} == {(None, None)}
+    assert set(seen[0].metrics()) == {"epsilon", "releases", "lost"}
+
+
+@pytest.mark.parametrize("kind", ["simulation", "private", "masked", "tail", "gossip", "one place"])
+def test_stop_run_ends_cleanly(kind: str, people: str, tmp_path: Path) -> None:
+    more: dict[str, dict[str, Any]] = {
+        "simulation": {"seed": 0},
+        "private": {**PRIVATE, "no_test": True, "checkpoint_every": 1},
+        "masked": {"seed": 0, "algorithm": "noisy-gd", "trust": "masked", "colluders": 1},
+        "tail": {"seed": 0, "answer": "tail", "rounds": 12},
+        "gossip": {"seed": 0, "answer": "gossip"},
+        "one place": {"seed": 0, "algorithm": "sgd", "topology": None, "rounds": None, "epochs": 6},
+    }
+    seen, hear = stop_after(2)
+    result = run(config(people, tmp_path / "run", **more[kind]), on_round=hear)
+    planned = seen[0].rounds
+    assert [event.round for event in seen] == [0, 1, 2]
+    assert (result.summary["rounds"], result.summary["stopped"]) == (3, True)
+    assert f"on_round stopped the run after 3 of {planned} rounds" in result.summary["notes"]
+    folder = read_run(result.folder)
+    assert all(book.finished for book in folder.ledgers.values())
+    assert {int(row["round"]) for row in rows(result.folder)} == {0, 1, 2}
+    assert np.isfinite(result.theta).all()
+    with pytest.raises(RequestError, match="finished: there is nothing to resume"):
+        run(resume=str(result.folder))
+
+
+def test_a_stopped_run_is_the_beginning_of_the_whole_one(people: str, tmp_path: Path) -> None:
+    settings = {"seed": 3, "answer": "last"}
+    _, hear = stop_after(2)
+    stopped = run(config(people, tmp_path / "cut", **settings), on_round=hear)
+    whole = run(config(people, tmp_path / "whole", **settings))
+    begun = [row for row in rows(whole.folder) if int(row["round"]) <= 2]
+    assert rows(stopped.folder) == begun
+    assert "stopped" not in whole.summary
+
+
+def test_stop_run_in_the_last_round_stops_nothing(people: str, tmp_path: Path) -> None:
+    _, hear = stop_after(5)
+    summary = run(config(people, tmp_path / "run", seed=0), on_round=hear).summary
+    assert summary["rounds"] == 6
+    assert "stopped" not in summary
+
+
+def test_another_exception_reaches_the_caller_and_the_run_can_be_resumed(people: str, tmp_path: Path) -> None:
+    def hear(event: RoundEvent) -> None:
+        if event.round == 2:
+            raise ValueError("no room for a point")
+
+    with pytest.raises(ValueError, match="no room for a point"):
+        run(config(people, tmp_path / "run", seed=0, checkpoint_every=1), on_round=hear)
+    folder = read_run(tmp_path / "run")
+    assert folder.summary is None
+    assert {book.events[-1][0] for book in folder.ledgers.values()} == {2}
+    assert run(resume=str(tmp_path / "run")).summary["rounds"] == 6

@@ -89,6 +89,8 @@ def _print_facts(facts: dict[str, Any]) -> None:
             f"  root (RMSE)         {number(error['rmse'])}, {number(error['root_in_units'])} in the target's unit"
         )
         print(f"  R^2                 {number(error['r2'])}: 0 is what these rows' mean has")
+        if error["consensus"] >= facts["variance"]:
+            print("                      the model is no better than that mean")
         return
     part = "" if data["part"] == "all" else f" ({data['part']} part)"
     majority = percent(facts["majority_error"])
@@ -101,6 +103,10 @@ def _print_facts(facts: dict[str, Any]) -> None:
     if "macro" in error:
         print(f"  macro error     {percent(error['macro'])} of the consensus: the mean over the classes")
     print(f"  majority class  {majority}: the error of always giving the more frequent label")
+    if error["consensus"] >= facts["majority_error"]:
+        print("                  the consensus is no better than that")
+    if facts["one_class"] is not None:
+        print(f"  one class only: this model says {facts['one_class']!r} for every one of these rows")
     if facts["log_loss"] is not None:
         print(f"  log loss        {facts['log_loss']:.4f} nats, of the consensus")
     if "classes" in facts:
@@ -135,6 +141,8 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
             "trained with loss = 'logistic' has some",
             file=sys.stderr,
         )
+    if model.task != "real" and len(found.prediction) > 1 and len(set(found.prediction)) == 1:
+        print(f"note: one class only: this model says {found.prediction[0]!r} for every row", file=sys.stderr)
     if out is None:
         _write(sys.stdout, found)
         return

@@ -18,7 +18,7 @@ from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.form import finite
-from admmnet.running.yardsticks import no_better_than, yardsticks
+from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
 ALL_COLLUDE = "eps B"
@@ -195,6 +195,8 @@ def _tell_error(out: Console, summary: Mapping[str, Any], whose: str) -> None:
         )
     if (guess := no_better_than(summary)) is not None:
         _say(out, f"            that is no better than {guess[0]}, {figure(summary, guess[1])}")
+    if (only := one_class(summary)) is not None:
+        _say(out, f"            {only}")
 
 
 def _tell_privacy(out: Console, summary: Mapping[str, Any], none: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,16 @@ def figure(task: Task, score: Vector | Matrix, y: Vector) -> float:
     if task == "real":
         return float(np.mean(np.square(score - y)))
     return float(np.mean(decided(task, score) != y))
+
+
+def only_class(task: Task, score: Vector | Matrix, labels: Sequence[str]) -> str | None:
+    """Label that scores (m,) or (m, K) give every row, where they give one alone; None of real targets or no rows."""
+    if task == "real" or not len(score):
+        return None
+    said = decided(task, score)
+    if (said != said[0]).any():
+        return None
+    return labels[int(said[0])] if task == "classes" else labels[int(said[0] > 0.0)]
 
 
 def macro_error(score: Matrix, y: Vector) -> float:
@@ -66,7 +77,8 @@ def constant_figure(task: Task, y: Vector) -> float:
         return math.nan
     if task == "real":
         return float(np.var(y))
-    return 1.0 - float(np.unique(y, return_counts=True)[1].max()) / len(y)
+    # a quotient of counts, as the error of a model is: what says the same has the same bits
+    return float(len(y) - np.unique(y, return_counts=True)[1].max()) / len(y)
 
 
 def further_figures(data: Records, theta: Vector) -> dict[str, float]:

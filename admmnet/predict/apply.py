@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
 from admmnet.data import BUILT_IN, DataSettings, NewRows, Part, load_new
-from admmnet.data.figures import constant_figure, decided, figure, macro_error, regression_figures, scores
+from admmnet.data.figures import (
+    constant_figure,
+    decided,
+    figure,
+    macro_error,
+    only_class,
+    regression_figures,
+    scores,
+)
 from admmnet.data.labels import canonical, oriented, same
 from admmnet.data.records import in_words
 from admmnet.data.sets import public_schema
@@ -208,6 +216,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
             "std": float(np.std(errors)) if len(set(errors)) > 1 else 0.0,
         },
         "majority_error": None if task == "real" else constant_figure(task, y),
+        "one_class": only_class(task, found[0], rows.labels),
         "log_loss": None,
         "confusion": None,
         "per_agent": [{"agent": agent, "error": error} for agent, error in enumerate(errors)],

@@ -17,7 +17,7 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
-from admmnet.data.figures import further_figures
+from admmnet.data.figures import further_figures, only_class, scores
 from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.budget import Totals
@@ -101,7 +101,9 @@ def summarise(
     adjacency = agents[0].agent.plan.adjacency
     privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
-    further = further_figures(data, mean_of(observer.theta, method.aggregate))
+    consensus = mean_of(observer.theta, method.aggregate)
+    further = further_figures(data, consensus)
+    only = only_class(data.task, scores(data.X_test, consensus, data.classes), data.labels)
     apart = observer.far()
     return {
         "algorithm": config.algorithm,
@@ -129,6 +131,7 @@ def summarise(
             "std": finite(float(errors.std()) if (errors != errors[0]).any() else 0.0),
             "consensus": finite(float(observer.network[0])),
             **{name: finite(value) for name, value in further.items()},
+            **({} if only is None else {"one_class": only}),
             "records": TEST_RECORDS if len(data.y_test) else None,
         },
         "references": references(data, pooled),

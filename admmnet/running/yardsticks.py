@@ -19,6 +19,15 @@ def yardsticks(summary: Mapping[str, Any]) -> list[tuple[str, float]]:
     return [(words, value) for words, value in values if value is not None]
 
 
+def one_class(summary: Mapping[str, Any]) -> str | None:
+    """Sentence on a model that gives every test record the same class; None of any other, and of older runs."""
+    said = summary.get("test_error")
+    only = said.get("one_class") if isinstance(said, Mapping) else None
+    return (
+        f"one class only: this model says {only!r} for every test record" if isinstance(only, str) else None
+    )
+
+
 def _number(table: object, name: str) -> float | None:
     value: Any = table.get(name) if isinstance(table, Mapping) else None
     return float(value) if type(value) in (int, float) and abs(value) <= 1e300 else None  # no nan

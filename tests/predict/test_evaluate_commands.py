@@ -93,7 +93,7 @@ def test_evaluate_prints_what_json_holds(people_run: Path, tmp_path: Path, capsy
     words = ["evaluate", str(people_run), "--data", str(new)]
     assert run_command_line([*words, "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    figures = ["error", "majority_error", "log_loss", "confusion", "per_agent"]
+    figures = ["error", "majority_error", "one_class", "log_loss", "confusion", "per_agent"]
     assert list(facts) == ["run", "task", "metric", "data", *figures]
     assert list(facts["error"]) == ["consensus", "mean", "std"]
     assert facts["data"] == {

@@ -10,7 +10,7 @@ from admmnet.report.html.facts import Book, RunFacts
 from admmnet.report.html.markup import Raw, bullets, join, pairs, table, tag
 from admmnet.report.html.words import above, figure
 from admmnet.running.values import at, real, whole
-from admmnet.running.yardsticks import WORDS, no_better_than, yardsticks
+from admmnet.running.yardsticks import WORDS, no_better_than, one_class, yardsticks
 
 SHOWN = 20
 """Most faults that are listed on top."""
@@ -181,6 +181,8 @@ def cards(run: RunFacts) -> Raw:
         if run.baseline
         else f"of the agents' average; single agents {error_of(run, real(at(error, 'mean')))}"
     )
+    only = one_class(run.summary or {})
+    over = over if only is None else f"{only}; {over}"
     items = [
         *privacy,
         (measure(run).capitalize(), error_of(run, consensus), over if consensus is not None else "not there"),
@@ -196,7 +198,8 @@ def cards(run: RunFacts) -> Raw:
         items.insert(len(privacy), ("Noise", *noise))
     shown_ = []
     for name, value, note in items:
-        bad = value == "seeded" or note == WORSE or (run.faults and name.startswith(("Ledgers", "Epsilon")))
+        bad = value == "seeded" or note == WORSE or (only is not None and note == over)
+        bad = bad or (run.faults and name.startswith(("Ledgers", "Epsilon")))
         parts = zip(("label", "value", "note"), (name, value, note), strict=True)
         lines = (tag("div", words_, class_=kind) for kind, words_ in parts)
         shown_.append(tag("div", *lines, class_="card alarm" if bad else "card"))

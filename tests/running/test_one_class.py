@@ -1,0 +1,77 @@
+"""A model that gives every test record the same class is said to, wherever its figures are shown."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.cli import run_command_line
+from admmnet.data.figures import only_class
+from admmnet.report.html import make_report
+
+CAPTURE = pytest.CaptureFixture[str]
+QUICK: dict[str, Any] = {"algorithm": "admm", "topology": "path:2", "rounds": 20, "schema": {"features": 2}}
+
+
+def rows(path: Path, words: list[str], shares: list[float], signal: float) -> str:
+    stream = np.random.default_rng(3)
+    y = stream.choice(len(words), size=300, p=shares)
+    X = stream.standard_normal((300, 2)) + signal * np.eye(len(words), 2)[y]
+    np.savez(path, X=X, y=np.array(words)[y])
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "shares", "said"),
+    [(["no", "yes"], [0.05, 0.95], "yes"), (["no", "yes"], [0.95, 0.05], "no"), (["a", "b", "c"], [0.05, 0.9, 0.05], "b")],
+)  # fmt: skip
+@pytest.mark.parametrize("private", [False, True])
+def test_it_is_said(
+    words: list[str], shares: list[float], said: str, private: bool, tmp_path: Path, capsys: CAPTURE
+) -> None:
+    file, test = (rows(tmp_path / f"{name}.npz", words, shares, 0.0) for name in ("train", "test"))
+    given = {**QUICK, "schema": {"labels": words, "features": 2}, "data": file, "delta": 1e-3}
+    given |= {"algorithm": "ssp", "epsilon": 50.0, "rounds": "auto"}
+    given |= {"private": True, "no_account": True, "test": test} if private else {"seed": 0}
+    result = run(RunConfig(**given, out=str(tmp_path / "run")))
+    assert result.summary["test_error"]["one_class"] == said
+    assert result.summary["test_error"]["consensus"] == result.summary["references"]["larger_class"]
+    sentence = f"one class only: this model says {said!r} for every test record"
+    assert sentence in result.summary()
+    assert "no better than always the larger class" in result.summary()
+    html = make_report([result.folder]).html
+    assert re.search(r'class="card alarm"(?:(?!class="card).)*one class only', html, re.DOTALL)
+    assert run_command_line(["evaluate", str(result.folder), "--data", test, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["one_class"] == said
+    assert run_command_line(["evaluate", str(result.folder), "--data", test]) == 0
+    told = capsys.readouterr().out
+    assert f"one class only: this model says {said!r}" in told
+    assert "no better than that" in told
+    assert run_command_line(["predict", str(result.folder), "--data", test]) == 0
+    assert f"note: one class only: this model says {said!r} for every row" in capsys.readouterr().err
+
+
+def test_a_model_that_tells_classes_apart_is_not_said_to(tmp_path: Path, capsys: CAPTURE) -> None:
+    file = rows(tmp_path / "train.npz", ["no", "yes"], [0.5, 0.5], 3.0)
+    given = {**QUICK, "data": file, "schema": {"labels": ["no", "yes"], "features": 2}, "seed": 0}
+    result = run(RunConfig(**given, out=str(tmp_path / "run")))
+    assert "one_class" not in result.summary["test_error"]
+    assert "one class" not in result.summary()
+    assert "one class" not in make_report([result.folder]).html
+    assert run_command_line(["evaluate", str(result.folder), "--data", file, "--public"]) == 0
+    assert "one class" not in capsys.readouterr().out
+    assert run_command_line(["predict", str(result.folder), "--data", file]) == 0
+    assert "one class" not in capsys.readouterr().err
+
+
+def test_scores_of_no_rows_and_real_targets_have_no_class() -> None:
+    assert only_class("binary", np.zeros(0), ("a", "b")) is None
+    assert only_class("real", np.ones(3), ("a", "b")) is None
+    assert only_class("binary", np.zeros(3), ("a", "b")) == "a"  # a score of 0 is no positive one
+    assert only_class("classes", np.eye(3), ("a", "b", "c")) is None

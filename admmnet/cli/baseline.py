@@ -132,5 +132,5 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "delta": None if budget is None else budget.delta,
         "epsilon_proven": proven,
         "epsilon_published": published,
-        "charges": [] if budget is None else charges_of(own, str(config.method), budget.delta),
+        "charges": [] if budget is None else charges_of(own, config, budget.delta),
     }

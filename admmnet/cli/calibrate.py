@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
     from admmnet.methods.base import AgentPlan, Method
+    from admmnet.methods.settings import MethodSettings
 
 
 BUILT_IN_TRAINING = 35_000
@@ -97,18 +98,56 @@ def _size(values: dict[str, Any]) -> float | None:
     return size
 
 
-def charges_of(plan: AgentPlan, form: str, delta: float) -> list[dict[str, Any]]:
+MINIMISERS = ("objective-perturbation", "gamma-norm")
+_FOR = {
+    "objective-perturbation": "noise in the objective",
+    "gamma-norm": "noise in the objective",
+    "discrete-gaussian": "one part of a sum",
+    "above-threshold": "the gate's threshold",
+    "laplace": "the gate's first question",
+    "gamma-norm-vector": "noise on the vector",
+    "subsampled-gaussian": "all noisy steps",
+    "none": "nothing: no record read",
+    "unprotected": "nothing: no noise",
+}
+"""What a charge pays for, by its mechanism."""
+
+
+def pays_for(mechanisms: Sequence[str], *, gated: bool) -> list[str]:
+    """What each charge of a plan pays for, in order.
+
+    Gaussian noise on a vector has three uses. Behind an objective's noise it hides how exactly the solve was made
+    (docs/privacy.md, Theorem 4); as a plan's first charge it is all the noise of the vector that is sent; else, of
+    a method with a gate, it is that of the gate's questions.
+    """
+    found = []
+    for before, own in zip([None, *mechanisms], mechanisms, strict=False):
+        if own == before == "laplace":
+            found.append("its later questions")
+        elif own != "gaussian":
+            found.append(_FOR[own])
+        elif before in MINIMISERS:
+            found.append("hides the solve's error")
+        else:
+            found.append("the gate's question" if gated and before else "noise on the vector")
+    return found
+
+
+def charges_of(plan: AgentPlan, settings: MethodSettings, delta: float) -> list[dict[str, Any]]:
     """All that an agent can be charged, and what each part costs alone."""
     from admmnet.privacy.budget import Totals
     from admmnet.privacy.events import parameters
     from admmnet.privacy.ledger.form import finite
 
     charges = []
-    for event, count in plan.charges:
-        alone = Totals.of([(event, count)], form)
+    mechanisms = [event.mechanism for event, _ in plan.charges]
+    gated = getattr(settings, "gate", "off") != "off"
+    for (event, count), words in zip(plan.charges, pays_for(mechanisms, gated=gated), strict=True):
+        alone = Totals.of([(event, count)], str(settings.method))
         charges.append(
             {
                 "mechanism": event.mechanism,
+                "pays_for": words,
                 "parameters": parameters(event),
                 "times": count,
                 "rho": finite(alone.rho),
@@ -145,7 +184,7 @@ def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
                 "rate": getattr(noise, "rate", None),
                 "sigma2": getattr(noise, "sigma2", None),
                 "order": budget.alpha,
-                "charges": charges_of(plan, str(config.method), budget.delta),
+                "charges": charges_of(plan, config, budget.delta),
                 "worst_case": total_line(plan.worst_case, budget.delta),
             }
         )
@@ -206,12 +245,15 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
             f"worst case: epsilon {epsilon(entry['worst_case']['epsilon_spent'], 6)}" + _if_all_collude(entry)
         )
         total = entry["worst_case"]["rho"]
-        grid = table("", "mechanism", "noise", "times", "rho each", "rho in all", "share", "eps alone")
-        grid.columns[0].justify = "left"
+        grid = table(
+            "", "mechanism", "pays for", "noise", "times", "rho each", "rho in all", "share", "eps alone"
+        )
+        grid.columns[0].justify = grid.columns[1].justify = "left"
         for charge in entry["charges"]:
             noise = _size(charge["parameters"])
             grid.add_row(
                 charge["mechanism"],
+                charge["pays_for"],
                 number(noise),
                 str(charge["times"]),
                 number(charge["rho"] / charge["times"]),

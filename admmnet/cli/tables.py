@@ -304,13 +304,15 @@ def print_plan(facts: Mapping[str, Any]) -> None:
     if facts["epsilon_target"] is None:
         print("no privacy: there is no noise")
         return
-    grid = table("", "mechanism", "parameters", "rho", "eps alone", "rho published")
-    grid.columns[0].justify = grid.columns[1].justify = "left"
-    grid.columns[1].no_wrap = False
+    grid = table("", "mechanism", "pays for", "parameters", "rho", "eps alone", "rho published")
+    for column in grid.columns[:3]:
+        column.justify = "left"
+    grid.columns[2].no_wrap = False
     for charge in facts["charges"]:
         values = (f"{name} {short(value)}" for name, value in charge["parameters"].items())
         grid.add_row(
             charge["mechanism"],
+            charge["pays_for"],
             ", ".join(values),
             number(charge["rho"]),
             epsilon(charge["epsilon_alone"]),

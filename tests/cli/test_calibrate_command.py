@@ -12,10 +12,11 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
+from admmnet.cli.calibrate import pays_for
 from admmnet.cli.tables import epsilon
 from admmnet.data import loading
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.events import from_parameters, parameters
+from admmnet.privacy.events import EVENTS, from_parameters, parameters
 
 METHODS = {
     "pp": ("--algorithm", "pp-admm"),
@@ -36,6 +37,17 @@ METHODS = {
     "r-repaired": ("--algorithm", "r-admm", "--method", "published", "--accountant", "proven"),
 }
 RIVALS = {"dvp", "m-admm", "r-admm"}
+ROWS = r"^\s+(objective|gaussian|above|gamma-norm|none)"
+MINIMISER = ["noise in the objective", "hides the solve's error"]
+PAYS_FOR = {
+    "pp": MINIMISER,
+    "pp-output": ["noise on the vector"],
+    "ipp-ball": [*MINIMISER, "the gate's question"],
+    "ipp-held": [*MINIMISER, "the gate's threshold"],
+    "ipp-published": ["the gate's first question", "its later questions", *MINIMISER],
+    "r-admm": [*MINIMISER, "nothing: no record read"],
+}
+"""What the rows of a table say that they pay for."""
 
 
 class Calibrate:
@@ -140,6 +152,22 @@ def test_the_charges_are_the_worst_case(name: str, calibrate: Calibrate) -> None
     assert not list(Path().iterdir()), "it writes nothing"
 
 
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.usefixtures("_no_data")
+def test_no_two_rows_are_called_alike(name: str, calibrate: Calibrate) -> None:
+    told = [
+        charge["pays_for"]
+        for charge in calibrate.json(*METHODS[name], "--records", "7000")["agents"][0]["charges"]
+    ]
+    assert len(set(told)) == len(told)
+    assert told == PAYS_FOR.get(name, told)
+
+
+def test_gaussian_noise_of_another_package_is_no_gates() -> None:
+    assert pays_for(["gaussian", "gaussian"], gated=False) == ["noise on the vector"] * 2
+    assert all(pays_for([mechanism], gated=False) != [""] for mechanism in EVENTS)
+
+
 @pytest.mark.usefixtures("_no_data")
 def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
     words = (
@@ -162,7 +190,7 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
         for e in answer["agents"]
     ]
     assert out.count("worst case: epsilon 3") == 3
-    rows = [line.split() for line in out.splitlines() if re.match(r"^\s+(objective|gaussian|above)", line)]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines() if re.match(ROWS, line)]
     charges = [charge for entry in answer["agents"] for charge in entry["charges"]]
     assert len(rows) == len(charges) == 9
     for row, charge in zip(rows, charges, strict=True):
@@ -170,9 +198,12 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
         held = charge["mechanism"] == "above-threshold"
         noise = 2 * values["sensitivity"] / values["epsilon_query"] if held else values["sigma"]
         each = charge["rho"] / charge["times"]
-        assert row[:3] == [charge["mechanism"], f"{noise:.4g}", str(charge["times"])]
-        assert row[3:5] == [f"{each:.4g}", f"{charge['rho']:.4g}"]
-        assert row[6] == epsilon(charge["epsilon_alone"])  # rounded up
+        assert row[:4] == [
+            *(charge["mechanism"], charge["pays_for"]),
+            *(f"{noise:.4g}", str(charge["times"])),
+        ]
+        assert row[4:6] == [f"{each:.4g}", f"{charge['rho']:.4g}"]
+        assert row[7] == epsilon(charge["epsilon_alone"])  # rounded up
     for entry in answer["agents"]:
         total = sum(charge["rho"] for charge in entry["charges"])
         assert total == pytest.approx(entry["worst_case"]["rho"], rel=1e-9)
@@ -184,7 +215,7 @@ def test_the_table_of_a_rival(algorithm: str, calibrate: Calibrate) -> None:
     words = ("--algorithm", algorithm, "--records", "300,5000,5000", "--topology", "path:3", "--rounds", "4")
     code, out, err = calibrate(*words)
     assert (code, err) == (0, "")
-    rows = [line.split() for line in out.splitlines() if re.match(r"^\s+(gamma-norm|gaussian|none)", line)]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in out.splitlines() if re.match(ROWS, line)]
     charges = [charge for entry in calibrate.json(*words)["agents"] for charge in entry["charges"]]
     assert len(rows) == len(charges) == (9 if algorithm == "r-admm" else 6)
     for row, charge in zip(rows, charges, strict=True):
@@ -196,8 +227,8 @@ def test_the_table_of_a_rival(algorithm: str, calibrate: Calibrate) -> None:
         # a coordinate of K(a) has the variance (d + 1) / a^2
         sigma = (values["dimension"] + 1) ** 0.5 / values["rate"] if "rate" in values else values["sigma"]
         times = 2 if algorithm == "r-admm" else 4
-        assert row[:3] == [charge["mechanism"], f"{sigma:.4g}", str(times)]
-        assert row[4] == f"{charge['rho']:.4g}"
+        assert row[:4] == [charge["mechanism"], charge["pays_for"], f"{sigma:.4g}", str(times)]
+        assert row[5] == f"{charge['rho']:.4g}"
 
 
 @pytest.mark.usefixtures("_no_data")

@@ -7,7 +7,6 @@ import hashlib
 import io
 import os
 import tempfile
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -197,6 +196,8 @@ def locate(names: Sequence[str], data_dir: str | None, origin: str, sha256: str 
 
 
 def _download(url: str, sha256: str, target: Path, remedy: str) -> Path:
+    import urllib.request  # with it comes ssl: only a download waits for these
+
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as answer:
             content: bytes = answer.read(_LARGEST)

@@ -196,10 +196,11 @@ class SimulatedHolder(Holder):
 
     def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
         """Mean loss of every member over its records at its row of theta (B, d), or (B, K d), shape (B,)."""
-        if self._solvers is not None and len(self) > 1:
-            block = self._solver(0, loss).block
-            assert block is not None
-            return np.asarray(block.mean_losses(theta))
+        if self._solvers is not None:
+            solver = self._solver(0, loss)
+            if solver.block is None:
+                return np.array([solver.mean_loss(theta[0])])
+            return np.asarray(solver.block.mean_losses(theta))
         return np.array([self._mean_loss(k, row, loss) for k, row in enumerate(theta)])
 
     def _mean_loss(self, member: int, theta: Vector, loss: Loss) -> float:

@@ -66,7 +66,7 @@ class AnySolver:
 
     def losses(self, theta: Vector) -> Vector:
         """Loss of every record at theta, shape (n,)."""
-        return self.loss.value(self.X @ theta, self.y)
+        return self.loss.value(scores(self.X, theta), self.y)
 
     def mean_loss(self, theta: Vector) -> float:
         """Mean loss over the records at theta."""
@@ -103,8 +103,20 @@ def block_rows(n: int, d: int) -> int:
     return -(-n // count)
 
 
-def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss) -> tuple[Vector, float]:
+def scores(X: Matrix, theta: Vector) -> Vector:
+    """Scores x_k . theta to the bit as `gradient` computes them, shape (n,)."""
+    found, rows = np.empty(len(X)), block_rows(*X.shape)
+    for start in range(0, len(X), rows):
+        np.matmul(X[start : start + rows], theta, out=found[start : start + rows])
+    return found
+
+
+def gradient(
+    X: Matrix, y: Vector, theta: Vector, loss: Loss, scores: Vector | None = None
+) -> tuple[Vector, float]:
     """Gradient of the mean loss, (1/n) sum_k w_k x_k with w_k = phi'(x_k . theta, y_k).
+
+    The scores are left in ``scores``, shape (n,), where it is given.
 
     Returns
     -------
@@ -117,7 +129,8 @@ def gradient(X: Matrix, y: Vector, theta: Vector, loss: Loss) -> tuple[Vector, f
     rows = block_rows(*X.shape)
     for start in range(0, len(y), rows):
         block = X[start : start + rows]
-        weights = loss.derivative(block @ theta, y[start : start + rows])
+        u = np.matmul(block, theta, out=None if scores is None else scores[start : start + rows])
+        weights = loss.derivative(u, y[start : start + rows])
         total += weights @ block
         squares += float(weights @ weights)
     total /= len(y)

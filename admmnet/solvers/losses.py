@@ -26,10 +26,10 @@ _EXP_MAX = 709.0  # exp(709) is finite in float64, exp(710) is not
 class Loss(Protocol):
     """A convex loss phi(u, y) of a score and a label.
 
-    Scores, labels and results are float64 arrays of one shape, usually (n,). `derivative` must be evaluated
-    to a relative error of at most 8 units of 2**-53 at the given score: the certificate of
-    `certificate` relies on it. `radius` relies on the same of `value`, on values of at least 0, and on
-    ``|u| phi''(u) <= 2 c + G + 1/2`` for all scores, c the curvature bound and G the gradient bound.
+    Scores, labels and results are float64 arrays of one shape, usually (n,); what is given is left as it is.
+    `derivative` must be evaluated to a relative error of at most 8 units of 2**-53 at the given score: the
+    certificate of `certificate` relies on it. `radius` relies on the same of `value`, on values of at least 0, and
+    on ``|u| phi''(u) <= 2 c + G + 1/2`` for all scores, c the curvature bound and G the gradient bound.
     """
 
     @property

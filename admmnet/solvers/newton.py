@@ -19,6 +19,7 @@ from admmnet.solvers.certificate import (
     hessian,
     met_curvature,
     rounding_margin,
+    scores,
 )
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LARGEST_ROW, LossFacts, certain
@@ -85,6 +86,8 @@ class LocalSolver(AnySolver):
         d = X.shape[1]
         self._cost = 1.0 + d / 20.0  # of a Hessian in passes, measured at d = 6 and 104
         self.state = SolverState(np.zeros(d), np.eye(d), patience=self._cost)
+        self._at: Vector | None = None  # the point whose scores are kept
+        self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
 
     @property
     def states(self) -> dict[str, Any]:
@@ -94,6 +97,14 @@ class LocalSolver(AnySolver):
     def fresh(self) -> LocalSolver:
         """Return another solver of the same records that has learnt nothing."""
         return LocalSolver(self.X, self.y, self.loss)
+
+    def losses(self, theta: Vector) -> Vector:
+        """Loss of every record at theta, shape (n,); at the last solve's answer without a pass over the records."""
+        return self.loss.value(self._scores_at(theta), self.y)
+
+    def _scores_at(self, theta: Vector) -> Vector:
+        known = self._at is not None and np.array_equal(theta, self._at)
+        return self._scores if known else scores(self.X, theta)
 
     @np.errstate(all="ignore")  # a norm that is not finite is an error below
     def solve(self, g: Vector, m: float, beta: float) -> Solution:
@@ -160,8 +171,9 @@ class LocalSolver(AnySolver):
         """Solve by quasi-Newton steps; else return the gradient norm reached, its margin, and the passes spent."""
         passes, refreshes, state = 0, 0, self.state
         if state.data is None:
-            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss)
-            passes = 1
+            self._at = None
+            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
+            self._at, passes = state.theta, 1
         theta, data, rms = state.theta, state.data, state.rms
         r = data + m * theta + g
         norm = least = norm_of(r)
@@ -190,13 +202,14 @@ class LocalSolver(AnySolver):
             if moved is None:
                 break
             trial = theta + step
-            trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss)
+            trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss, self._spare)
             trial_r = trial_data + m * trial + g
             trial_norm = norm_of(trial_r)
             passes, state.waste = passes + 1, state.waste + (passes > 0)
             if search or trial_norm <= _CONTRACTION * least:
                 self._learn(step, trial_r - r)
                 theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, trial_norm
+                self._at, self._scores, self._spare = theta, self._spare, self._scores
                 short = min(spread, self.row_norm * norm_of(step))
                 spread = moved if search and not self.loss.smooth else short
                 least, search, fresh = min(least, norm), False, False
@@ -243,7 +256,7 @@ class LocalSolver(AnySolver):
         slope is monotone, so doubling and bisection find such a scale, unless rounding hides it: None. Else
         returns the root mean square by which the step moves the scores.
         """
-        u, v = self.X @ theta, self.X @ step
+        u, v = self._scores_at(theta), self.X @ step
         linear, square = float(step @ (m * theta + g)), m * float(step @ step)
         half = 0.5 * float(step @ r)
         low, high, t = 0.0, math.inf, 1.0

@@ -69,7 +69,8 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
             f"{size} ranks for {agents} agents: there must be at most one rank an agent; "
             f"start {agents} ranks or fewer, or take a graph with more agents"
         )
-    order = list(range(agents)) if size == agents else _order(graph)
+    alone = size == agents or size == block == 1  # no neighbours to bring together
+    order = list(range(agents)) if alone else _order(graph)
     blocks = [tuple(sorted(order[start : start + block])) for start in range(0, agents, block)]
     if size > len(blocks):
         raise RequestError(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from admmnet.data import DataSettings, Records, files, headline, load, validate
+from admmnet.data import DataSettings, Records, headline, load, validate
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.sources import read_source
 from admmnet.errors import MissingDataError, RequestError
@@ -199,7 +199,7 @@ def test_one_download_to_the_cache(empty_cache: Path, data_dir: str, monkeypatch
     names = ("adult.data", "adult.test")
     originals = {n: gzip.decompress((Path(data_dir) / "adult" / f"{n}.gz").read_bytes()) for n in names}
     net = Net(originals)
-    monkeypatch.setattr(files.urllib.request, "urlopen", net)  # type: ignore[attr-defined]
+    monkeypatch.setattr("urllib.request.urlopen", net)
     validate(DataSettings(data="adult"))
     assert net.calls == []
     for _ in range(2):
@@ -218,7 +218,7 @@ def test_one_download_to_the_cache(empty_cache: Path, data_dir: str, monkeypatch
 def test_download_that_fails(
     answer: dict[str, bytes] | OSError, words: str, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files.urllib.request, "urlopen", Net(answer))  # type: ignore[attr-defined]
+    monkeypatch.setattr("urllib.request.urlopen", Net(answer))
     with pytest.raises(RequestError, match=words):
         load(DataSettings(data="adult"), 5, [0])
     assert not empty_cache.exists()

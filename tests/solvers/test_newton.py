@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.solvers import accurate, newton
-from admmnet.solvers.certificate import Solution, gradient, hessian, met_curvature, rounding_margin
+from admmnet.solvers.certificate import Solution, gradient, hessian, met_curvature, rounding_margin, scores
 from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
@@ -256,10 +256,39 @@ def test_the_returned_point_is_the_callers_own() -> None:
 def test_loss_helpers() -> None:
     X, y = problem(120, 5)
     theta, solver = linear_term(5, 2.0), LocalSolver(X, y, LOSS)
-    np.testing.assert_array_equal(solver.losses(theta), LOSS.value(X @ theta, y))
+    np.testing.assert_allclose(solver.losses(theta), LOSS.value(X @ theta, y), rtol=1e-14)
     assert solver.mean_loss(theta) == pytest.approx(float(LOSS.value(X @ theta, y).mean()))
     np.testing.assert_array_equal(solver.data_gradient(theta), gradient(X, y, theta, LOSS)[0])
     assert solver.row_norm == pytest.approx(1.0)
+
+
+@every_loss
+def test_losses_at_the_answer_are_those_of_its_scores(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after searches and the sure steps, and where a resumed run puts another point in its place."""
+    monkeypatch.setattr(accurate, "_BLOCK", 500)
+    X, y = problem(120, 5)
+    solver, passes = LocalSolver(X, y, loss), 0
+
+    def counted(*asked: Matrix) -> Vector:
+        nonlocal passes
+        passes += 1
+        return scores(*asked)
+
+    monkeypatch.setattr(newton, "scores", counted)
+    for seed, size in enumerate((0.1, 30.0, 0.0, 1.0)):
+        g = linear_term(5, size, seed)
+        theta, before = solver.solve(g, 0.05, 1e-9).theta, passes
+        np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta), y))
+        assert passes == before
+        np.testing.assert_array_equal(solver.losses(theta + 1.0), loss.value(scores(X, theta + 1.0), y))
+    solver.state.theta, solver.state.data = linear_term(5, 2.0), None  # as a checkpoint does
+    point = solver.state.theta.copy()
+    np.testing.assert_array_equal(solver.losses(point), loss.value(scores(X, point), y))
+    theta = solver.solve(g, 0.05, 1e-9).theta
+    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta), y))
+    monkeypatch.setattr(LocalSolver, "_quickly", lambda *_: (1.0, 1.0, 0))
+    theta = solver.solve(-g, 0.05, 1e-9).theta
+    np.testing.assert_array_equal(solver.losses(theta), loss.value(scores(X, theta), y))
 
 
 def test_beta_just_above_rounding_is_met() -> None:

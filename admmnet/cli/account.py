@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from admmnet.cli.columns import explain_flag
 from admmnet.cli.ledger import MORE, behind
 from admmnet.errors import RequestError
 
@@ -27,6 +28,7 @@ def account() -> None:
     help="run folders whose charges must stand there: --against A B, or repeated",
 )
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
+@explain_flag
 def show(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...], as_json: bool) -> None:
     """Show what every agent has spent over all runs, recomputed from its events."""
     from admmnet.privacy.ledger import audit

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.columns import explain_flag
 from admmnet.cli.settings import SettingsCommand, given_in, output_flags, tell
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 @click.option("--secret", metavar="FILE", help="its key file (default: keys/agent-00I.secret.toml beside it)")
 @click.option("--plain", is_flag=True, help="accept links without encryption that leave the machine")
 @output_flags
+@explain_flag
 @click.option(
     "--parent", type=int, hidden=True, help="starter's pipe: its end ends the agent; all write one run folder"
 )

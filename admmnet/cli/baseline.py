@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.columns import explain_flag
 from admmnet.cli.run import train
 from admmnet.cli.settings import SettingsCommand, output_flags, settings_of
 from admmnet.config.run_config import RunConfig
@@ -58,6 +59,7 @@ class _Baseline(SettingsCommand):
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option("--dry-run", is_flag=True, help="print noise and cost, train nothing and write nothing")
 @output_flags
+@explain_flag
 def baseline(
     name: str, config: str | None, dry_run: bool, quiet: bool, as_json: bool, debug: bool, **flags: Any
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 import click
 
+from admmnet.cli.columns import explain_flag
 from admmnet.errors import CheckFailed, RequestError, printable
 
 _RUN = click.argument("run", type=click.Path(path_type=Path))
@@ -51,6 +52,7 @@ def _accounts(run: Path, agent: int | None) -> dict[str, Any]:
 @click.option("--events", is_flag=True, help="every event, not the totals alone")
 @click.option("--delta", type=float, metavar="X", help="delta of the epsilons (default: the budget's)")
 @click.option("--json", "json_", is_flag=True, help="print JSON")
+@explain_flag
 def show(run: Path, agent: int | None, events: bool, delta: float | None, json_: bool) -> None:
     """Show what every agent has spent, recomputed from its events."""
     if delta is not None and not 0.0 < delta < 1.0:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from admmnet.cli.columns import explain_flag
 from admmnet.cli.settings import SettingsCommand, output_flags, settings_of, tell
 from admmnet.config.run_config import RunConfig
 from admmnet.transport import World, open_world
@@ -15,6 +16,7 @@ from admmnet.transport import World, open_world
 @click.command(cls=SettingsCommand)
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @output_flags
+@explain_flag
 @click.pass_obj
 def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: bool, **flags: Any) -> None:
     """Train one model on the network's records and write a run folder.

@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from admmnet.cli import columns
 from admmnet.config.modes import mode_words
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import parameters
@@ -91,15 +92,19 @@ def _say(out: Console, line: str) -> None:
 
 
 def _tell_run(out: Console, summary: Mapping[str, Any], folder: Path) -> None:
-    if "baseline" in summary:
-        _tell_baseline(out, summary)
-    else:
-        _tell_network(out, summary)
-    _say(out, f"run folder: {folder}   (admmnet ledger show {folder})")
+    grid = (_tell_baseline if "baseline" in summary else _tell_network)(out, summary)
+    _say(out, f"run folder: {folder}   (admmnet ledger show {folder}; --explain says what the columns mean)")
     _say(out, f"mode:       {mode_words(summary['mode'], seeded=summary['seeded'])}")
+    if columns.asked():
+        _say(out, columns.explained([*headers(grid), *(words for words, _ in yardsticks(summary))]))
 
 
-def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
+def headers(grid: Table) -> list[str]:
+    """Names of a table's columns."""
+    return [str(column.header) for column in grid.columns]
+
+
+def _tell_network(out: Console, summary: Mapping[str, Any]) -> Table:
     """Say an agent a row, then the network's line."""
     from admmnet.report.series import joining  # loaded late, as all of the report is
 
@@ -172,6 +177,7 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> None:
         _say(
             out, f"account:    {privacy['account']}: epsilon {spent} spent over all runs{_over_runs(privacy)}"
         )
+    return grid
 
 
 def _tell_error(out: Console, summary: Mapping[str, Any], whose: str) -> None:
@@ -259,7 +265,7 @@ def _together(colluders: int) -> str:
     )
 
 
-def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
+def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> Table:
     """Say one row, and its privacy."""
     privacy, facts, error = summary["privacy"], summary["baseline"], summary["test_error"]
     weight = "" if facts["regularisation"] is None else f", regularisation {facts['regularisation']:g}"
@@ -293,6 +299,7 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> None:
     if held := yardsticks(summary):
         _say(out, "compare:    " + "; ".join(f"{words} {figure(summary, value)}" for words, value in held))
     _tell_privacy(out, summary, "none; the model is a function of the records without noise")
+    return grid
 
 
 def print_plan(facts: Mapping[str, Any]) -> None:
@@ -368,6 +375,8 @@ def print_accounts(
     console().print(grid)
     if masked:
         print(B_IS)
+    if columns.asked():
+        print(columns.explained(headers(grid)))
 
 
 def _unmasked(totals: Totals, delta: float | None) -> str:

@@ -1,0 +1,60 @@
+"""--explain: what the columns of a run's and a ledger's table mean."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from admmnet.cli import run_command_line
+from admmnet.cli.columns import WORDS
+from tests.people_runs import write_people
+
+RUNS = {
+    "network": ("run", "--algorithm", "pp-admm", "--rounds", "2", "--agents", "3", "--epsilon", "20"),
+    "masked": ("run", "--algorithm", "noisy-gd", "--trust", "masked", "--colluders", "1", "--rounds", "2"),
+    "baseline": ("baseline", "sgd", "--epochs", "1"),
+}
+
+
+def told(text: str) -> dict[str, str]:
+    """Names that a text explains, with the first line of their words."""
+    _, _, below = text.partition("what it means:\n")
+    return dict(re.findall(r"^ {2,}(\S[\w., ]*?)  (\S.*)$", below, re.MULTILINE))
+
+
+def heading(text: str) -> list[str]:
+    """Names in the heading of the first table."""
+    before, _, _ = text.partition("───")
+    return re.split(r"\s{2,}", before.rstrip().splitlines()[-1].strip())
+
+
+ROWS = ["always the larger class", "no privacy, pooled"]
+"""Below the agents; a baseline has them in a line of words."""
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_every_column_has_words(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people, folder, account = write_people(tmp_path / "people.npz"), tmp_path / "run", tmp_path / "account"
+    words = [*RUNS[name], "--data", people, "--simulate", "-o", str(folder)]
+    words += [] if name == "baseline" else ["--account", str(account)]
+    assert run_command_line([*words, "--explain"]) == 0
+    out = capsys.readouterr().out
+    assert list(told(out)) == [*heading(out), *ROWS]
+    assert all(WORDS[each].startswith(words) for each, words in told(out).items())
+    assert "--explain says what the columns mean" in out
+    for command in (["ledger", "show", str(folder)], ["account", "show", str(account)]):
+        if account.exists():
+            assert run_command_line([*command, "--explain"]) == 0
+            out = capsys.readouterr().out
+            assert list(told(out)) == heading(out)
+            assert ("eps B" in told(out)) is (name == "masked")
+
+
+def test_nothing_is_explained_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    people, folder = write_people(tmp_path / "people.npz"), str(tmp_path / "run")
+    assert run_command_line([*RUNS["baseline"], "--data", people, "--simulate", "-o", folder]) == 0
+    out = capsys.readouterr().out
+    assert "eps proven" in out
+    assert told(out) == {}

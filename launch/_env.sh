@@ -9,6 +9,10 @@ make_environment() {  # make_environment EXTRAS
         echo "admmnet needs Python 3.11 or newer; $python is $("$python" --version 2>&1). Set PYTHON to a newer one." >&2
         return 2
     }
+    if [ -n "${PYTHON:-}" ] && [ -x "$venv/bin/python" ] && [ "$("$venv/bin/python" --version)" != "$("$python" --version)" ]; then
+        echo "$venv has $("$venv/bin/python" --version), PYTHON asks for $("$python" --version): remove $venv first." >&2
+        return 2
+    fi
     stamp="$extras $(cat "$root/pyproject.toml" "$root/launch/constraints.txt" | cksum)"
     [ -f "$venv/stamp-$extras" ] && [ "$(cat "$venv/stamp-$extras")" = "$stamp" ] && return 0
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"

@@ -66,6 +66,19 @@ def test_scripts_are_bash(script: str) -> None:
     assert start("bash", "-n", str(ROOT / "launch" / script)).err == ""
 
 
+def test_another_python_than_that_of_the_environment_is_refused(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(site.folder / "newer", '[ "$1" = --version ] && echo "Python 3.99.0"; exit 0')
+    for python, code in ((sys.executable, 0), (str(site.folder / "newer"), 2)):
+        monkeypatch.setenv("PYTHON", python)
+        ended = site.run("launch/demo.sh", "--help")
+        assert ended.code == code, ended.err
+    assert re.search(
+        r"\.venv has Python 3\.\d+\.\S+, PYTHON asks for Python 3\.99\.0: remove \S+ first\.$", ended.err
+    )
+
+
 @pytest.mark.processes
 def test_mpi_hosts_with_this_host(site: Site) -> None:
     (site.folder / "hosts").write_text("# here\n\nlocalhost:2  # two ranks\nlocalhost\n")

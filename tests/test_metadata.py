@@ -1,0 +1,71 @@
+"""What pyproject.toml says of the package: Python versions that its code compiles for, and nothing of this machine."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+ABOUT: dict[str, Any] = PROJECT["project"]
+VERSIONS = [
+    tuple(map(int, match[1].split(".")))
+    for line in ABOUT["classifiers"]
+    if (match := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line))
+]
+COMPILE = """
+import sys, warnings
+from pathlib import Path
+warnings.simplefilter("error")
+for path in Path(sys.argv[1]).rglob("*.py"):
+    compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+print(sys.version_info[:2])
+"""
+
+
+def test_the_versions_are_those_that_are_said() -> None:
+    (oldest,) = re.findall(r"^>=(3\.\d+)$", ABOUT["requires-python"])
+    assert [(3, minor) for minor in range(VERSIONS[0][1], VERSIONS[-1][1] + 1)] == VERSIONS
+    assert f"3.{VERSIONS[0][1]}" == oldest
+    assert PROJECT["tool"]["ruff"]["target-version"] == f"py3{VERSIONS[0][1]}"
+    assert sys.version_info[:2] in VERSIONS, "the tests pass with a version that the classifiers do not name"
+
+
+def test_the_code_is_in_the_oldest_grammar() -> None:
+    for path in (ROOT / "admmnet").rglob("*.py"):
+        ast.parse(path.read_bytes(), str(path), feature_version=VERSIONS[0])
+    with pytest.raises(SyntaxError):
+        ast.parse("type Vector = list[float]", feature_version=VERSIONS[0])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_code_compiles_without_warnings(version: tuple[int, int]) -> None:
+    """With every version of the classifiers that is on PATH; the tests' own always is."""
+    here = sys.version_info[:2] == version
+    python = sys.executable if here else shutil.which(f"python{version[0]}.{version[1]}")
+    if python is None:
+        pytest.skip("not on PATH")
+    done = subprocess.run(
+        [python, "-c", COMPILE, str(ROOT / "admmnet")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if done.returncode and not here and "Traceback" not in done.stderr:
+        pytest.skip("a name without a Python behind it")
+    assert (done.stdout.strip(), done.stderr) == (str(version), "")
+
+
+def test_it_names_somebody_and_no_machine() -> None:
+    assert all(author["name"] for author in ABOUT["authors"])
+    for address in ABOUT.get("urls", {}).values():
+        assert re.match(r"https://[\w-]+(\.[\w-]+)*\.(org|com|io|net)/", address), address

@@ -70,6 +70,8 @@ class DataError(RequestError):
     @property
     def public(self) -> str:
         """Name of the file and the remedy."""
+        if self.file in ("arrays", "frame"):
+            return f"the records given ({self.file}): what was given {self.reason}; a simulation, seed=0, shows more"
         if self.file is None:
             return f"a file of records {self.reason}; a simulation (--seed 0) shows more"
         return (
@@ -124,6 +126,12 @@ def says(who: str, text: str) -> str:
     """Words of another process, on one line and marked as its own."""
     said = " ".join(printable(text, 1000).split()).replace('"', "'")
     return f'{who} says: "{said}"'
+
+
+def short(value: object, limit: int = 40) -> str:
+    """Value as it goes into a message: on one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 4] + "..." + text[-1]
 
 
 def printable(text: str, most: int = 2000) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cache, cached_property
+from numbers import Real
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 
 Auto = Literal["auto"]
 TABLES = ("data", "network", "problem", "algorithm", "baseline", "privacy", "run")
@@ -128,6 +130,11 @@ class Setting:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def path(self) -> bool:
+        """Whether it may be a path."""
+        return not {"DIR", "FILE", "PATH"}.isdisjoint(self.about.metavar.split("|"))
+
+    @property
     def key(self) -> str:
         """Key in its table; ``agents`` is a number in [network] and a table of budgets in [privacy]."""
         return "agents" if self.name == "budgets" else self.name
@@ -147,10 +154,12 @@ class Setting:
         RequestError
             If it is not of that type or out of range; naming the setting, the value and what is allowed.
         """
+        if self.path and isinstance(value, os.PathLike):
+            value = os.fspath(value)
         if (value is None and self.optional) or (self.auto and isinstance(value, str) and value == "auto"):
             return value
         if self.base in (int, float):
-            number = isinstance(value, int | float) and not isinstance(value, bool)
+            number = isinstance(value, Real) and not isinstance(value, bool)  # also those of numpy
             usable = (
                 number and abs(value) <= sys.float_info.max and (self.base is float or value == int(value))
             )
@@ -164,7 +173,8 @@ class Setting:
         wanted = _WORDS[self.base] + (" or 'auto'" if self.auto else "")
         ranged = self.base in (int, float) or self.about.choices
         bound = f", {self.about.range}" if ranged else ""
-        raise RequestError(f"{name or self.name} = {value!r} is not allowed: it must be {wanted}{bound}")
+        shown = repr(value) if isinstance(value, str) else short(value, 60)
+        raise RequestError(f"{name or self.name} = {shown} is not allowed: it must be {wanted}{bound}")
 
     def parse(self, text: str) -> Any:
         """Return what a flag's text means.

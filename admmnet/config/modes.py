@@ -6,7 +6,7 @@ import os
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.sets import OFFICIAL
-from admmnet.data.settings import AGENT, IPUMS, form_of, parse_split
+from admmnet.data.settings import AGENT, GIVEN, IPUMS, form_of, parse_split
 from admmnet.errors import RequestError
 
 SIMULATE = (
@@ -70,7 +70,7 @@ def check_comparable(config: RunConfig, what: str) -> None:
 
 def _refused(config: RunConfig) -> list[str]:
     wrong = []
-    if config.test is not None and _is_training_file(config.test, config.data):
+    if config.test not in (None, *GIVEN) and _is_training_file(str(config.test), config.data):
         wrong.append(f"--test {config.test}, which is a file of its own records")
     if config.test_fraction is not None:
         wrong.append("--test-fraction, which publishes a draw of the records")

@@ -42,24 +42,27 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     if settings.per_agent:
         return _load_own_files(settings, mine)
     source, train, known, test = _parts(settings)
-    split = parse_split(settings.split)
-    if split.kind == "dirichlet" and source.schema.targets is not None:
-        raise RequestError(
-            f"--split {settings.split} deals by class, and {source.name} has real targets: take iid"
-        )
     fitted = fit(source, train, settings, discover=True)
-    with about(source.file):
-        parts = deal(split, train, source.y, source.column, agents, settings.data_seed)
-    records = _records(
+    parts = dealt(source, train, settings, agents)
+    records = records_of(
         source,
         fitted,
         settings,
         {agent: finished(source, parts[agent], settings, fitted.transform) for agent in mine},
         finished(known, test, settings, fitted.transform),
     )
-    note = "shards were made from a column of the rows: take them, and their sizes, to be public"
-    notes = (*records.notes, note) if split.kind == "by-column" else records.notes
-    return replace(records, counts={agent: len(part) for agent, part in enumerate(parts)}, notes=notes)
+    return replace(records, counts={agent: len(part) for agent, part in enumerate(parts)})
+
+
+def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> tuple[Rows, ...]:
+    """Training rows of every agent, as `--split` deals them."""
+    split = parse_split(settings.split)
+    if split.kind == "dirichlet" and source.schema.targets is not None:
+        raise RequestError(
+            f"--split {settings.split} deals by class, and {source.name} has real targets: take iid"
+        )
+    with about(source.file):
+        return deal(split, train, source.y, source.column, agents, settings.data_seed)
 
 
 def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
@@ -83,7 +86,7 @@ def load_sparse(settings: DataSettings, most: float = 1.0) -> Records:
     )
     if X.nnz > most * X.shape[0] * X.shape[1]:
         X, X_test = X.toarray(), X_test.toarray()
-    return _records(source, fitted, settings, {0: (X, y)}, (X_test, y_test))
+    return records_of(source, fitted, settings, {0: (X, y)}, (X_test, y_test))
 
 
 def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
@@ -94,7 +97,7 @@ def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
         own = read_file(path_for(settings.data, agent), public.schema, settings.positive)
         shards[agent] = finished(own, every(own), settings, fitted.transform)
     tests = finished(public, every(public), settings, fitted.transform)
-    return replace(_records(public, fitted, settings, shards, tests), name=Path(settings.data).name)
+    return replace(records_of(public, fitted, settings, shards, tests), name=Path(settings.data).name)
 
 
 def _public(settings: DataSettings) -> Source:
@@ -125,7 +128,7 @@ def _parts(settings: DataSettings) -> tuple[Source, Rows, Source, Rows]:
     return source, every(source), known, every(known)
 
 
-def _records(
+def records_of(
     source: Source, fitted: Fitted, settings: DataSettings, shards: dict[int, Encoded], test: Encoded
 ) -> Records:
     """Records of encoded shards, with what is said of their encoding."""
@@ -136,6 +139,8 @@ def _records(
             f"read from the rows, not declared: {', '.join(read)}; no budget covers what was read,"
             f" and the run folder holds it ({ENCODING}): declare it in [data.schema]",
         )
+    if parse_split(settings.split).kind == "by-column":
+        notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
     # names of projected features do not say which columns of a file they were made of
     hidden = settings.project is not None and not settings.named
     return Records(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data.columns import Rows, Where
+from admmnet.data.columns import Rows, Where, refuse
 from admmnet.data.files import about
 from admmnet.data.settings import DataSettings
 from admmnet.data.shards import draw
@@ -18,6 +18,7 @@ from admmnet.types import Matrix, Vector
 INTERCEPT = "intercept"
 """Name of the constant feature, the last one."""
 
+TOO_LONG = "the row is longer than 1, and rows are taken as they are: scale it, or let every row be scaled"
 ALL_ZERO = (
     "every feature is zero, so the row cannot have norm 1; leave --no-intercept away, or remove the row"
 )
@@ -64,6 +65,7 @@ def finished(
                 transform.features(source.features.take(part)),
                 not settings.no_intercept,
                 lambda row, part=part: source.where(int(part[row])),  # type: ignore[misc]
+                scale=settings.normalise != "none",
             )
     return X, np.ascontiguousarray(transform.labels(source.y[which]))
 
@@ -89,6 +91,9 @@ def finished_sparse(
     if not settings.no_intercept:
         X = csr_array(hstack([X, np.ones((len(which), 1))], format="csr"))
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    if settings.normalise == "none":
+        _check_length(norms, lambda row: source.where(int(which[row])))
+        return X, y
     zero = np.flatnonzero(norms == 0)
     if zero.size:
         raise DataError((f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in zero), source.file)
@@ -96,11 +101,12 @@ def finished_sparse(
     return X, y
 
 
-def finish_rows(features: Matrix, intercept: bool, where: Where) -> Matrix:
+def finish_rows(features: Matrix, intercept: bool, where: Where, *, scale: bool = True) -> Matrix:
     """Append the constant 1 to finite features (n, d), if asked for, and scale every row to 2-norm 1.
 
     The result is C-contiguous and a function of each row by itself. Refused are a zero row when there is no
-    intercept, and numbers so large that their projection has no norm.
+    intercept, and numbers so large that their projection has no norm. Without `scale` rows stay as they are, and
+    longer ones than 1 are refused.
     """
     n, d = features.shape
     X = np.empty((n, d + 1 if intercept else d))
@@ -108,6 +114,9 @@ def finish_rows(features: Matrix, intercept: bool, where: Where) -> Matrix:
     if intercept:
         X[:, d] = 1.0
     norms = _norms(X)
+    if not scale:
+        _check_length(norms, where)
+        return X
     odd = np.flatnonzero(~((norms > _TINY) & (norms < _HUGE)))
     if odd.size:
         largest = np.abs(X[odd]).max(axis=1)
@@ -121,6 +130,12 @@ def finish_rows(features: Matrix, intercept: bool, where: Where) -> Matrix:
         norms[odd] = _norms(X[odd])
     X /= norms[:, None]
     return X
+
+
+def _check_length(norms: Vector, where: Where) -> None:
+    """Refuse rows whose norm is above 1 by more than rounding."""
+    long = np.flatnonzero(~(norms <= 1.0 + 1e-12))
+    refuse(f"{where(int(row))}: {TOO_LONG}" for row in long)
 
 
 def _norms(X: Matrix) -> Vector:

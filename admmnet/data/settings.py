@@ -21,11 +21,14 @@ FIXED_KEYS = {"scales", "centre"}
 TASKS = ("auto", "binary", "classes", "real")
 """Values of `DataSettings.task`."""
 
-NORMALISE = ("rows", "columns", "public")
+NORMALISE = ("rows", "columns", "public", "none")
 """Values of `DataSettings.normalise`."""
 
 FILE_FORMS = (".csv", ".csv.gz", ".npz", ".libsvm", ".libsvm.gz", ".svm", ".svm.gz")
 """Endings of the files that are read."""
+
+GIVEN = {"arrays": ".npz", "frame": ".csv"}
+"""What `data` and `test` say of records that a program holds in memory, with the form whose rules they follow."""
 
 AGENT = "{agent}"
 """Placeholder in a path: every agent has a file of its own, numbered from 0."""
@@ -94,7 +97,7 @@ class DataSettings:
     normalise: str = setting(
         "rows",
         "data",
-        "what is scaled: rows alone, or features first, by their largest values (columns) or declared bounds",
+        "what is scaled: rows alone, features first, by their largest values (columns) or declared bounds, or nothing",
         choices=NORMALISE,
         chosen=True,
     )
@@ -205,6 +208,8 @@ def form_of(path: str) -> str:
     RequestError
         If the ending is none of `FILE_FORMS`.
     """
+    if path in GIVEN:
+        return GIVEN[path]
     match = re.search(r"(\.csv|\.libsvm|\.svm)(\.gz)?$|(\.npz)$", path)
     if match is None:
         from admmnet.data.sets import BUILT_IN, NAMES
@@ -227,6 +232,11 @@ def check_settings(settings: DataSettings) -> None:
         if name != "centre":  # also a number
             known.check(getattr(settings, name))
     settings.check()
+    if settings.normalise == "none" and not settings.no_intercept:
+        raise RequestError(
+            "--normalise none takes rows as they are, and a constant 1 more would make each longer than 1: pass "
+            "--no-intercept, too"
+        )
     split = parse_split(settings.split)
     parse_centre(settings.centre)
     if settings.named:

@@ -16,7 +16,7 @@ from admmnet.data.readers.npz import read_npz
 from admmnet.data.records import in_words
 from admmnet.data.schema import Schema, Task, parse_schema
 from admmnet.data.sets import find
-from admmnet.data.settings import DataSettings, check_settings, form_of
+from admmnet.data.settings import GIVEN, DataSettings, check_settings, form_of
 from admmnet.data.source import Source, source_of
 from admmnet.errors import RequestError
 
@@ -39,6 +39,11 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
     if schema.rules and form_of(settings.data) != ".csv":
         raise RequestError(f"data.schema.columns goes with csv files, not with {settings.data}")
     for path in (None if settings.per_agent else settings.data, settings.test):
+        if path in GIVEN:
+            raise RequestError(
+                f"data = {path!r} stands for records that a program gave to admmnet.run: it alone can give them again; "
+                "name a file or a data set"
+            )
         if path is not None and not Path(path).is_file():
             raise RequestError(
                 f"{path} does not exist: correct the path (relative ones start at the working folder)"

@@ -91,7 +91,7 @@ def _fit_scales(
     source: Source, train: Rows, settings: DataSettings, discover: bool
 ) -> tuple[Vector | None, Texts, Texts]:
     """Scales, what was read from the rows, and notes."""
-    if settings.normalise == "rows":
+    if settings.normalise in ("rows", "none"):
         return None, (), ()
     public = ("features are divided by declared bounds, which are public",)
     if source.schema.scales:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import networkx as nx
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 from admmnet.graph import check_topology, load_topology
-from admmnet.graph.checks import Collector, short
+from admmnet.graph.checks import Collector
 
 SEED_STEP = 1000
 """Between the seeds of random graphs of two lines; a spec tries at most as many seeds."""

@@ -13,7 +13,7 @@ import networkx as nx
 from admmnet.errors import RequestError
 from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology
 from admmnet.graph.facts import GraphFacts, describe
-from admmnet.graph.files import SUFFIXES, looks_like_file, read_topology, write_topology
+from admmnet.graph.files import EDGES, SUFFIXES, looks_like_file, read_edges, read_topology, write_topology
 from admmnet.graph.specs import SPECS, build_spec, is_random
 
 __all__ = [
@@ -36,8 +36,8 @@ def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, 
     Parameters
     ----------
     source : str or path
-        A file (``.edges``, ``.json``, ``.graphml``, ``.gml``, ``.adjlist``) or a spec such as ``ring:5``
-        or ``erdos-renyi:20:0.3``.
+        A file (``.edges``, ``.json``, ``.graphml``, ``.gml``, ``.adjlist``), a spec such as ``ring:5`` or
+        ``erdos-renyi:20:0.3``, or all edges, ``edges:0-1,1-2``.
     agents : int, optional
         Number of agents the network must have.
     seed : int
@@ -56,7 +56,10 @@ def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, 
         undirected connected graph on 0..N-1.
     """
     text = os.fspath(source)
-    graph = read_topology(Path(text)) if looks_like_file(text) else build_spec(text, seed)
+    if text.startswith(EDGES):
+        graph = read_edges(text)
+    else:
+        graph = read_topology(Path(text)) if looks_like_file(text) else build_spec(text, seed)
     if agents is not None and len(graph) != agents:
         raise RequestError(
             f"{text}: the topology has {len(graph)} nodes but --agents says {agents}; "

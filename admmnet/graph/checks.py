@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 
 import networkx as nx
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 
 MAX_NODES = 1_000_000
 """Most agents a network may have."""
@@ -112,12 +112,6 @@ def check_topology(graph: nx.Graph, name: str = "graph") -> nx.Graph:
 def in_order(graph: nx.Graph) -> nx.Graph:
     """Copy of a graph on 0..N-1 that is known to be a network: nodes and edges sorted, no attributes."""
     return _build(len(graph), ((i, j) if i < j else (j, i) for i, j in graph.edges()))
-
-
-def short(value: object, limit: int = 40) -> str:
-    """Value as it goes into a message."""
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 4] + "..." + text[-1]
 
 
 def _build(nodes: int, edges: Iterable[tuple[int, int]]) -> nx.Graph:

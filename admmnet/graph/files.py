@@ -14,9 +14,12 @@ from typing import Any
 
 import networkx as nx
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 from admmnet.files import load_json
-from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology, short
+from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology
+
+EDGES = "edges:"
+"""Start of a topology that lists its edges."""
 
 
 def looks_like_file(source: str) -> bool:
@@ -37,6 +40,17 @@ def read_topology(path: Path) -> nx.Graph:
     except UnicodeDecodeError as error:
         raise RequestError(f"{path}: cannot be read: not UTF-8 text at byte {error.start}") from None
     return read(text, str(path))
+
+
+def read_edges(text: str) -> nx.Graph:
+    """Network that lists its edges, ``edges:0-1,1-2,2-0``: what a graph given in memory is called."""
+    collector = Collector("topology edges:")
+    for edge in text.removeprefix(EDGES).split(","):
+        first, dash, second = edge.partition("-")
+        if not dash:
+            raise collector.fault(f"expected pairs of agents such as 0-1,1-2, got {short(edge)}")
+        collector.edge(first.strip(), second.strip())
+    return collector.graph()
 
 
 def write_topology(graph: nx.Graph, path: str | os.PathLike[str]) -> None:

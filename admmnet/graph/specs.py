@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 
-from admmnet.errors import RequestError
-from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology, in_order, short
+from admmnet.errors import RequestError, short
+from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology, in_order
 from admmnet.registry import Registry
 
 FAST_ABOVE = 1000

@@ -8,8 +8,9 @@ from typing import Any
 
 from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
+from admmnet.running.arguments import agreed, check_callable, in_python, taken
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.events import OnRound
 from admmnet.running.loading import Loader
@@ -23,6 +24,14 @@ from admmnet.transport.collective import end_all_on_error, install_exception_hoo
 def run(
     config: RunConfig | None = None,
     *,
+    shards: Any = None,
+    X: Any = None,
+    y: Any = None,
+    data: Any = None,
+    test: Any = None,
+    schema: Any = None,
+    graph: Any = None,
+    scaled: bool = False,
     world: World | None = None,
     loader: Loader | None = None,
     on_start: Callable[[Plan], None] | None = None,
@@ -33,12 +42,34 @@ def run(
 ) -> RunResult:
     """Train one model on the network, or in one place, and write the run folder.
 
+    Records are a data set's, a file's, or in memory: ``shards``, ``X`` with ``y``, or a frame as ``data``. Those in
+    memory are private unless ``seed`` or ``simulate`` is given, and treated as a file's: an intercept is appended,
+    then every row is scaled to norm 1, by itself.
+
     Parameters
     ----------
     config : RunConfig, optional
         The settings; keywords change them, or make them: ``run(algorithm="dvp", epsilon=1)``. Their ``mode``
         follows from them alone: a run on records that are not public needs ``data`` to name them, or ``private``,
         also where a loader brings them.
+    shards : list of (X, y), or {agent: (X, y)}
+        Every agent's own records, as arrays or data frames. A list holds those of all N agents, at every process. A
+        mapping may hold those of this process's agents alone; then nothing is read from rows that could be declared.
+    X, y : array_like, scipy.sparse matrix, frame of numbers, shape (n, d); array_like, shape (n,)
+        Records that are dealt to the agents as ``split`` says. Labels are -1 and +1 or 0 and 1, else ``positive``,
+        ``task`` or ``schema`` says what they are.
+    data : str, path or data frame
+        Name of a data set, file, or frame (pandas, or what speaks for one) with the column ``label``. A simulation
+        reads from the rows what no ``schema`` declares; a private run refuses that.
+    test : path, (X, y) or data frame
+        Test records, encoded alike, and taken to be public; or say ``no_test=True``. Without either a simulation draws
+        a quarter of pooled records.
+    schema : dict or path
+        Public schema of columns and labels (docs/data.md).
+    graph : networkx.Graph
+        Network with the nodes 0 to N - 1; ``topology`` names a file or a spec instead.
+    scaled : bool
+        Whether rows are taken as they are, without an intercept; longer ones than 1 are refused.
     world : World, optional
         Processes to run on; by default those that ``config.transport`` asks for.
     loader : callable, optional
@@ -53,7 +84,7 @@ def run(
     debug : bool
         Whether an error that ends all MPI ranks comes with its traceback.
     **settings
-        As those of ``RunConfig``.
+        As those of ``RunConfig``; paths may be ``str`` or ``Path``.
 
     Returns
     -------
@@ -71,13 +102,29 @@ def run(
     """
     from threadpoolctl import threadpool_limits
 
-    config = RunConfig(**settings) if config is None else config.changed(**settings)
+    check_callable(loader=loader, on_start=on_start, on_round=on_round)
+    config, given = taken(
+        config,
+        settings,
+        shards=shards,
+        X=X,
+        y=y,
+        data=data,
+        test=test,
+        schema=schema,
+        graph=graph,
+        scaled=scaled,
+    )
+    if given is not None and loader is not None:
+        raise RequestError("a loader and records in memory exclude each other: give one of them")
     world = world or open_world(config.transport)
     install_exception_hook(world)
     raise_descriptors()
     # more threads a process than one are slower on few cores, and change the last bits
     with end_all_on_error(world, debug=debug, withhold=not config.simulation), threadpool_limits(limits=1):
         try:
+            if given is not None:
+                loader, config = given.load, agreed(given, config, world)
             if config.resume is not None:
                 config = run_on_all(world, partial(resuming, config))
             run_on_all(world, partial(check_mode, config))
@@ -100,5 +147,9 @@ def run(
                 on_round,
                 stoppable=stoppable,
             )
+        except RequestError as error:
+            if given is not None:
+                error.args = (in_python(str(error)),)
+            raise
         except OSError as error:
             raise RunError(f"cannot write {error.filename or 'the run folder'}: {remedy(error)}") from error

@@ -45,7 +45,7 @@ class RunFolder:
         return (self.path / MANIFEST).exists()
 
 
-def read_run(path: Path, *, ledgers_alone: bool = False) -> RunFolder:
+def read_run(path: str | Path, *, ledgers_alone: bool = False) -> RunFolder:
     """Read a run folder, or one agent's part of it, and verify everything in it, or its ledgers alone.
 
     Raises
@@ -55,6 +55,7 @@ def read_run(path: Path, *, ledgers_alone: bool = False) -> RunFolder:
     CheckFailed
         Naming file, line and fault, if anything does not hold.
     """
+    path = Path(path)
     files = sorted((path / "ledger").glob("agent-*.jsonl"))
     if not files:
         lacks = "it has no ledger/agent-*.jsonl" if path.exists() else "there is nothing of that name"

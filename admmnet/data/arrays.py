@@ -1,0 +1,185 @@
+"""Arrays, lists and sparse matrices of a caller, as tables; what is no table of finite numbers is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from admmnet.data.columns import Column, Features, Table, column_of, column_of_numbers, numbered, refuse
+from admmnet.data.frames import numbers_of, text_of, text_of_column, to_pandas
+from admmnet.errors import RequestError
+
+NUMBERS = "fiub"
+"""Kinds of numpy types that are real numbers."""
+_KINDS = {
+    "c": "complex numbers: give real ones, such as X.real and X.imag side by side",
+    "M": "dates: give numbers, such as days since a public date",
+    "m": "durations: give numbers, such as X / np.timedelta64(1, 'D')",
+    "U": "text: numbers are needed; a data frame, run(data=frame, label=NAME), may have columns of text",
+    "S": "bytes: numbers are needed",
+    "O": "objects: numbers are needed; X.astype(float) makes them, where every entry is one",
+    "V": "records with fields: give a data frame, run(data=frame, label=NAME)",
+}
+
+
+def table_of(X: Any, y: Any, prefix: str, origin: str) -> Table:
+    """Rows and labels that a caller gave as the table that a file of numbers would be.
+
+    Parameters
+    ----------
+    X : array_like, scipy.sparse matrix, or data frame of numbers, shape (n, d)
+    y : array_like or series, shape (n,)
+        Numbers, truth values (0 and 1 then), or texts.
+    prefix : str
+        Start of messages, such as "shards[2]: ".
+    origin : str
+        Name of the records.
+
+    Raises
+    ------
+    RequestError
+        Type or shape is no such thing.
+    DataError
+        A number is not finite; it says in which row.
+    """
+    names, rows = _rows(X, prefix)
+    n, d = rows.shape
+    if 0 in rows.shape:
+        raise RequestError(
+            f"{prefix}X of shape {rows.shape} is empty: give at least one record and one feature"
+        )
+    names = names or numbered(d)
+
+    def where(row: int) -> str:
+        return f"{prefix}row {row} (the first is 0)"
+
+    _check_finite(rows, names, where)
+    label = "y"
+    while label in names:
+        label += "_"
+    labels = _labels(y, n, prefix)
+
+    def read(name: str) -> Column:
+        if name == label:
+            return labels
+        column = rows[:, [names.index(name)]]
+        return column_of_numbers(column.toarray().ravel() if hasattr(column, "toarray") else column.ravel())
+
+    if hasattr(rows, "tocsr"):
+        features = Features(names, lambda which: rows[which].toarray(), sparse=lambda which: rows[which])
+    else:
+        features = Features(names, lambda which: rows[which])
+    return Table((label, *names), n, read, where, origin, label, features)
+
+
+def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
+    """Make an array of what a caller calls one; ``word`` is its name.
+
+    Raises
+    ------
+    RequestError
+        It is none.
+    """
+    kind = type(value).__name__
+    if isinstance(value, str | bytes | os.PathLike):
+        raise RequestError(
+            f"{prefix}{word} = {os.fspath(value)!r}: {word} takes an array; a file goes to data=PATH"
+        )
+    if not hasattr(value, "__array__") and not isinstance(value, Sequence):
+        raise RequestError(
+            f"{prefix}{word} is a {kind}: give an array, or a list of rows such as list({word}) makes"
+        )
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        raise RequestError(
+            f"{prefix}{word} is masked, and masks are not read: fill in what is masked, {word}.filled(0)"
+        )
+    try:
+        return np.asarray(value)
+    except Exception as error:  # of rows of different lengths, or of another library's arrays
+        if isinstance(value, Sequence):
+            raise RequestError(
+                f"{prefix}{word} is a list of rows of different lengths: every record needs the same features"
+            ) from None
+        raise RequestError(
+            f"{prefix}{word} is a {kind} that gives numpy no array ({type(error).__name__}): give one, such as "
+            f"{word}.detach().cpu().numpy() of a tensor"
+        ) from None
+
+
+def _rows(X: Any, prefix: str) -> tuple[tuple[str, ...], Any]:
+    """Names, where there are any, and rows as float64: dense or CSR."""
+    if X is None:
+        raise RequestError(f"{prefix}X is missing: labels y go with rows X")
+    if hasattr(X, "tocsr"):
+        _check_kind(X.dtype.kind, X.shape, prefix)
+        rows = X.tocsr().astype(np.float64)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        return (), rows
+    if (frame := to_pandas(X)) is not None:
+        return numbers_of(frame, prefix)
+    array = array_of(X, "X", prefix)
+    _check_kind(array.dtype.kind, array.shape, prefix)
+    rows = array.astype(np.float64)
+    return (), rows
+
+
+def _check_kind(kind: str, shape: tuple[int, ...], prefix: str) -> None:
+    if len(shape) != 2:
+        remedy = "X.reshape(-1, 1) if there is one feature" if len(shape) == 1 else "X.reshape(len(X), -1)"
+        raise RequestError(f"{prefix}X has shape {shape}: a row a record, shape (n, d), is needed; {remedy}")
+    if kind not in NUMBERS:
+        raise RequestError(f"{prefix}X holds {_KINDS.get(kind, 'no numbers')}")
+
+
+def _check_finite(rows: Any, names: Sequence[str], where: Any) -> None:
+    """Refuse entries that are not finite, in the order of the rows."""
+    sparse = hasattr(rows, "tocsr")
+    if np.isfinite(rows.data if sparse else rows).all():
+        return
+    entries = np.argwhere(~np.isfinite(rows.toarray() if sparse else rows))
+    refuse(
+        f"{where(row)}, column {names[k]!r}: {rows[row, k]:g} is not finite; remove the row or fill it in"
+        for row, k in entries.tolist()
+    )
+
+
+def _labels(y: Any, n: int, prefix: str) -> Column:
+    """Labels as the texts that a file would have."""
+    if y is None:
+        raise RequestError(f"{prefix}y is missing: rows X go with labels y, one a row")
+    series = to_pandas(y)
+    if series is not None and series.ndim == 1:
+        _check_length((len(series),), n, prefix)
+        column = text_of_column(series, f"{prefix}y")
+        truths = {"True": "1", "False": "0"}
+        return column.mapped(lambda text: truths.get(text, text)) if series.dtype == bool else column
+    array = array_of(y if series is None else series.to_numpy(), "y", prefix)
+    _check_length(array.shape, n, prefix)
+    if array.dtype.kind == "O":
+        return column_of([text_of(value, f"{prefix}y") for value in array.tolist()])
+    if array.dtype.kind == "U":
+        return column_of([text.strip() for text in array.tolist()])
+    if array.dtype.kind not in NUMBERS:
+        raise RequestError(
+            f"{prefix}y holds {_KINDS.get(array.dtype.kind, 'no labels').partition(':')[0]}: give numbers or texts"
+        )
+    numbers = array.astype(np.float64)
+    refuse(
+        f"{prefix}y[{row}] is {numbers[row]:g}: every record needs a label"
+        for row in np.flatnonzero(~np.isfinite(numbers)).tolist()
+    )
+    return column_of_numbers(numbers)
+
+
+def _check_length(shape: tuple[int, ...], n: int, prefix: str) -> None:
+    if shape == (n,):
+        return
+    remedy = "give one label a row"
+    if len(shape) == 2 and shape[0] == n:
+        remedy = "y.ravel() has it" if shape[1] == 1 else "of one column a class y.argmax(axis=1) has it"
+    raise RequestError(f"{prefix}y has shape {shape}, X has {n} rows: shape ({n},) is needed; {remedy}")

@@ -1,0 +1,186 @@
+"""Data frames of a caller, as the tables that csv files would be; they are read through pandas (extra ``frames``)."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+from functools import cache
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from admmnet.data.columns import Column, Table, column_of, listed
+from admmnet.errors import RequestError
+from admmnet.types import Matrix
+
+SPEAKERS = ("to_pandas", "__dataframe__", "__arrow_c_stream__")
+"""What frames and series of other libraries have, one of them at least."""
+_DATES = (datetime.date, datetime.time, datetime.timedelta)
+
+
+def to_pandas(value: Any) -> Any:
+    """Frame or series of pandas for what speaks for one, of any library; None for anything else.
+
+    Raises
+    ------
+    RequestError
+        pandas is missing, or the other library cannot hand its frame over.
+    """
+    home = type(value).__module__.partition(".")[0]
+    if home != "pandas" and (isinstance(value, type) or not any(hasattr(value, word) for word in SPEAKERS)):
+        return None
+    try:
+        import pandas as pd
+    except ImportError:
+        raise RequestError(
+            f"a {type(value).__name__} of {home} is read through pandas: pip install 'admmnet[frames]'"
+        ) from None
+    try:
+        if home == "pandas":
+            found = value
+        elif hasattr(value, "to_pandas"):
+            found = value.to_pandas()
+        elif hasattr(value, "__arrow_c_stream__"):
+            import pyarrow
+
+            found = pyarrow.table(value).to_pandas()
+        else:
+            found = pd.api.interchange.from_dataframe(value)
+    except Exception as error:
+        raise RequestError(
+            f"a {type(value).__name__} of {home} cannot be handed over to pandas ({type(error).__name__}): make a "
+            "pandas.DataFrame of it"
+        ) from None
+    return found if isinstance(found, pd.DataFrame | pd.Series) else None
+
+
+def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
+    """Names of a pandas frame's columns as texts, each a different one.
+
+    Raises
+    ------
+    RequestError
+        There are levels of names, none, or one twice.
+    """
+    if frame.columns.nlevels > 1:
+        raise RequestError(
+            f"{prefix}the frame's columns have {frame.columns.nlevels} levels of names: give every column one name"
+        )
+    names = tuple(str(name).strip() for name in frame.columns)
+    for k, name in enumerate(names):
+        if not name or name in names[:k]:
+            fault = f"column {name!r} twice" if name else f"no name for column {k}"
+            raise RequestError(f"{prefix}the frame has {fault}: every column needs a name of its own")
+    return names
+
+
+def frame_table(frame: Any, prefix: str, origin: str) -> Table:
+    """A pandas frame as the table that a csv file would be: texts, "" where a cell is missing.
+
+    Raises
+    ------
+    RequestError
+        It has no records, or columns without names of their own; where a column is read, that it holds dates, complex
+        numbers, or objects that are neither text nor number.
+    """
+    names = names_of_columns(frame, prefix)
+    if 0 in frame.shape:
+        raise RequestError(f"{prefix}the frame of shape {frame.shape} is empty: give at least one record")
+    place = {name: k for k, name in enumerate(names)}
+
+    @cache
+    def read(name: str) -> Column:
+        return text_of_column(frame.iloc[:, place[name]], f"{prefix}column {name!r}")
+
+    return Table(names, len(frame), read, lambda row: f"{prefix}row {row} (the first is 0)", origin)
+
+
+def numbers_of(frame: Any, prefix: str) -> tuple[tuple[str, ...], Matrix]:
+    """Names and numbers (n, d) of a pandas frame that has nothing else; nan where a cell is missing.
+
+    Raises
+    ------
+    RequestError
+        A column holds something else; or it is a series.
+    """
+    if frame.ndim != 2:
+        raise RequestError(f"{prefix}X is a series: give a frame, such as X.to_frame()")
+    names = names_of_columns(frame, prefix)
+    kinds = [getattr(dtype, "kind", "O") for dtype in frame.dtypes]
+    others = [name for name, kind in zip(names, kinds, strict=True) if kind not in "fiub"]
+    if others:
+        raise RequestError(
+            f"{prefix}X has columns that are no numbers, {listed(others, 4)}: give the whole frame with its label "
+            "column, run(data=frame, label=NAME), where a schema says what they become"
+        )
+    return names, frame.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def text_of_column(series: Any, what: str) -> Column:
+    """Texts of a pandas series.
+
+    Raises
+    ------
+    RequestError
+        It holds what no csv file of records holds; ``what`` says where.
+    """
+    import pandas as pd
+
+    kind = getattr(series.dtype, "kind", "O")
+    if kind in "mM" or isinstance(series.dtype, pd.PeriodDtype):
+        raise _dates(what)
+    if kind == "c":
+        raise RequestError(f"{what} holds complex numbers: make two columns of them, real and imaginary")
+    if series.dtype == object:
+        missing = series.isna().to_numpy()
+        return column_of(
+            ["" if gone else text_of(v, what) for v, gone in zip(series.tolist(), missing, strict=True)]
+        )
+    codes, found = pd.factorize(series)
+    levels = column_of(
+        [*(text_of(value, what) for value in found.tolist()), ""]
+    )  # the last for missing cells
+    column = levels.codes[codes]  # -1 is the last
+    return _present(Column(levels.levels, column.astype(np.int32)))
+
+
+def _present(column: Column) -> Column:
+    """Drop texts that no row has."""
+    present, codes = np.unique(column.codes, return_inverse=True)
+    return Column(tuple(column.levels[level] for level in present), codes.astype(np.int32))
+
+
+def text_of(value: Any, what: str) -> str:
+    """Text of one cell, as a csv file would have it; "" for a missing one.
+
+    Raises
+    ------
+    RequestError
+        It is neither text, truth value nor number; the message has its type alone.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, Integral):
+        return str(int(value))
+    if isinstance(value, Real | Decimal):
+        number = float(value)
+        if math.isnan(number):
+            return ""
+        return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
+    if isinstance(value, _DATES):
+        raise _dates(what)
+    raise RequestError(
+        f"{what} holds a {type(value).__name__}: texts and numbers alone are read; drop or convert it"
+    )
+
+
+def _dates(what: str) -> RequestError:
+    return RequestError(
+        f"{what} holds dates or times: make a number of it, such as days since a public date, or drop it"
+    )

@@ -1,0 +1,261 @@
+"""Records that a caller holds in memory: encoded, drawn and dealt as those of files are (docs/estimators.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.data.arrays import table_of
+from admmnet.data.columns import Column, Features, Rows, Table, column_of, listed, numbered
+from admmnet.data.draft import draft
+from admmnet.data.files import about
+from admmnet.data.frames import frame_table
+from admmnet.data.loading import Encoded, dealt, records_of
+from admmnet.data.records import Records
+from admmnet.data.rows import drawn, every, finished, finished_sparse
+from admmnet.data.schema import Schema
+from admmnet.data.settings import DataSettings, check_settings
+from admmnet.data.source import Source, label_of, source_of, without
+from admmnet.data.sources import declared, read_file
+from admmnet.data.transform import fit
+from admmnet.errors import DataError, RequestError
+
+SPARSE = 0.1
+"""Share of entries other than 0 up to which rows that come sparse stay so: denser ones are faster in dense form."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a caller gave; ``load`` is a loader of it.
+
+    Attributes
+    ----------
+    kind : str
+        "arrays" or "frame", the ``data`` of the settings.
+    pool : object
+        (X, y) or a pandas frame, to be dealt to the agents; None where there are shards.
+    own : mapping or None
+        Agent to its own (X, y) or frame.
+    whole : bool
+        Whether these are all of the run's records, at every process; else nothing is read from rows that should be
+        declared.
+    test : object
+        Test records alike, or None.
+    simulation : bool
+        Whether what is not declared may be read from the rows.
+    sparse : bool
+        Whether the method takes sparse rows.
+    """
+
+    kind: str
+    pool: Any = None
+    own: Mapping[int, Any] | None = None
+    whole: bool = True
+    test: Any = None
+    simulation: bool = False
+    sparse: bool = False
+
+    def sizes(self) -> list[int]:
+        """Numbers of records, as far as the types tell."""
+        pieces = [self.pool] if self.own is None else [self.own[i] for i in sorted(self.own)]
+        rows = [piece[0] if self.kind == "arrays" else piece for piece in pieces]
+        return [
+            int(piece.shape[0])
+            if getattr(piece, "shape", ())
+            else len(piece)
+            if hasattr(piece, "__len__")
+            else 0
+            for piece in rows
+        ]
+
+    def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+        """As ``admmnet.data.load`` of what was given.
+
+        Raises
+        ------
+        RequestError
+            It is no records, or not those that the settings speak of; a DataError where their values are at fault.
+        """
+        check_settings(settings)
+        with about(self.kind):
+            return self._load(settings, agents, mine)
+
+    def _load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+        order = self._order(agents, mine)
+        if self.own is None:
+            table = self._table(self.pool, "", settings)
+        else:
+            table = stacked([self._table(self.own[i], f"shards[{i}]: ", settings) for i in order])
+        source = self._source(table, settings)
+        known, train, test = self._tests(source, settings)
+        if self.simulation and self.whole and len(np.unique(source.y)) < 2:
+            raise DataError(
+                "every record has the same label: two values are needed, or there is nothing to learn"
+            )
+        fitted = fit(source, train, settings, discover=self.whole)
+        if self.own is None:
+            parts = dict(enumerate(dealt(source, train, settings, agents)))
+        else:
+            ends = np.cumsum(table.parts)
+            parts = {
+                i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)
+            }
+        sparse = self.sparse and settings.project is None and _share(source) <= SPARSE
+
+        def encoded(rows_of: Source, which: Rows) -> Encoded:
+            make = finished_sparse if sparse and rows_of.features.sparse is not None else finished
+            return make(rows_of, which, settings, fitted.transform)
+
+        shards = {i: encoded(source, parts[i]) for i in mine}
+        records = records_of(source, fitted, settings, shards, encoded(known, test))
+        return replace(records, counts={i: len(part) for i, part in parts.items()})
+
+    def _order(self, agents: int, mine: Sequence[int]) -> list[int]:
+        """Agents whose shards are read."""
+        if self.own is None:
+            return []
+        wanted = list(range(agents)) if self.whole else list(mine)
+        missing = [i for i in wanted if i not in self.own]
+        if missing:
+            raise RequestError(
+                f"shards has none of agent {missing[0]}, who is one of this process's: it has those of "
+                f"{', '.join(map(str, sorted(self.own)))}; give every process the shards of its own agents at least"
+            )
+        return wanted
+
+    def _table(self, given: Any, prefix: str, settings: DataSettings) -> Table:
+        if self.kind == "arrays":
+            X, y = given
+            return table_of(X, y, prefix, self.kind)
+        table = frame_table(given, prefix, self.kind)
+        schema = declared(settings)
+        return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table
+
+    def _source(self, table: Table, settings: DataSettings) -> Source:
+        """Table with its labels and features; of a frame that nothing declares, by a draft of its own."""
+        schema, found, notes = declared(settings), tuple[str, ...](), tuple[str, ...]()
+        if schema.rules and self.kind == "arrays":
+            raise RequestError(
+                "schema.columns goes with a data frame, run(data=frame, label=NAME), not with X and y"
+            )
+        if self.kind == "frame" and not schema.rules:
+            schema, found, notes = self._drafted(table, schema, settings)
+        source = source_of(table, schema, settings.positive, discover=self.whole)
+        return replace(source, file=self.kind, dependent=found + source.dependent, notes=source.notes + notes)
+
+    def _drafted(
+        self, table: Table, schema: Schema, settings: DataSettings
+    ) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
+        """Schema as the rows suggest it, what was read of them, and what to say."""
+        if not self.whole or not (self.simulation or settings.data_dependent):
+            accept = " or accept what is read from the rows with data_dependent=True," if self.whole else ""
+            raise RequestError(
+                "the frame's columns are not declared, and nothing is read from private rows: give schema=FILE "
+                f"(`admmnet data draft` writes one from a public sample),{accept} or columns of numbers as X and y"
+            )
+        label = label_of(table, schema)
+        table.column(label)  # or says which there are
+        made = draft(table, label)
+        own = made.schema if schema.task is None else schema
+        schema = replace(
+            schema,
+            rules=made.schema.rules,
+            drop=schema.drop + made.schema.drop,
+            labels=own.labels,
+            targets=own.targets,
+        )
+        left = "; ".join(f"{doubt.column!r} ({doubt.reason})" for doubt in made.doubts)
+        notes = (f"columns of the frame that are left out: {left}",) if left else ()
+        return schema, ("columns, categories, bounds and labels of the frame",), notes
+
+    def _tests(self, source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:
+        """Source of the test records, training rows, and test rows of that source."""
+        if self.test is not None:
+            table = self._table(self.test, "test: ", settings)
+            known = source_of(table, source.schema, settings.positive, discover=False)
+            _check_names(known.features.names, source.features.names, "test: ")
+        elif settings.test in ("arrays", "frame"):
+            raise RequestError(
+                "the run was begun with test records in memory: give them again, test=(X, y) or a frame"
+            )
+        elif settings.test is not None:
+            known = read_file(Path(settings.test), source.schema, settings.positive)
+            _check_names(known.features.names, source.features.names, f"{settings.test}: ")
+        elif self.own is not None and not settings.no_test:
+            raise RequestError(
+                "shards are every agent's own: give test records besides, test=(X, y), or do without, no_test=True"
+            )
+        else:
+            train, test = drawn(source, settings)
+            return source, train, test
+        return replace(known, file=self.kind), every(source), every(known)
+
+
+def stacked(tables: Sequence[Table]) -> Table:
+    """One table of the records of several tables with the same columns; its ``parts`` say how many each has."""
+    first = tables[0]
+    for table in tables:
+        whose = table.where(0).partition("row")[0]
+        if table.features is not None and first.features is not None:
+            _check_names(table.features.names, first.features.names, whose)
+        elif set(table.names) != set(first.names):
+            raise RequestError(
+                f"{whose}the frame has the columns {listed(table.names, 6)}, the first has {listed(first.names, 6)}: "
+                "give all frames the same"
+            )
+    parts = tuple(table.rows for table in tables)
+    starts = np.concatenate([[0], np.cumsum(parts)])
+
+    def split(which: Rows) -> list[tuple[int, Rows]]:
+        """Tables that increasing rows are in, with their rows there."""
+        cuts = np.searchsorted(which, starts)
+        pieces = [which[a:b] - start for a, b, start in zip(cuts[:-1], cuts[1:], starts[:-1], strict=True)]
+        return [(k, piece) for k, piece in enumerate(pieces) if len(piece)]
+
+    def read(name: str) -> Column:
+        columns = [table.column(name) for table in tables]
+        levels = column_of([level for column in columns for level in column.levels])
+        at = np.cumsum([0] + [len(column.levels) for column in columns])
+        codes = [levels.codes[start + column.codes] for start, column in zip(at, columns, strict=False)]
+        return Column(levels.levels, np.concatenate(codes).astype(np.int32))
+
+    def where(row: int) -> str:
+        k = int(np.searchsorted(starts, row, side="right")) - 1
+        return tables[k].where(row - int(starts[k]))
+
+    features = first.features
+    if features is not None:
+        own = [table.features for table in tables if table.features is not None]
+        features = Features(
+            features.names, lambda which: np.concatenate([own[k].take(part) for k, part in split(which)])
+        )
+        if all(each.sparse is not None for each in own):
+            from scipy.sparse import vstack
+
+            features = replace(
+                features,
+                sparse=lambda which: vstack([own[k].sparse(part) for k, part in split(which)], format="csr"),  # type: ignore[misc]
+            )
+    return replace(first, rows=sum(parts), read=read, where=where, features=features, parts=parts)
+
+
+def _check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> None:
+    """Refuse features of another number, or of other names where both have some."""
+    plain = numbered(len(found))
+    if len(found) != len(wanted) or (found != wanted and plain not in (found, wanted)):
+        raise RequestError(
+            f"{prefix}{len(found)} features, {listed(found, 4)}, where the training records have {len(wanted)}, "
+            f"{listed(wanted, 4)}: give the same in the same order"
+        )
+
+
+def _share(source: Source) -> float:
+    """Share of entries that are not 0 of rows that are held sparse, else 1."""
+    if source.features.sparse is None:
+        return 1.0
+    rows = source.features.sparse(every(source))
+    return float(rows.nnz / max(rows.shape[0] * rows.shape[1], 1))

@@ -1,0 +1,308 @@
+"""What the library's ``run`` takes, as settings and records in memory; what is no such thing is refused in words."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+
+from admmnet.config.run_config import RunConfig
+from admmnet.config.toml import read_schema
+from admmnet.errors import RequestError, short
+from admmnet.graph.checks import check_topology
+from admmnet.methods import METHODS
+from admmnet.methods.sums import SumMethod
+from admmnet.settings import settings_in
+from admmnet.transport import World
+
+if TYPE_CHECKING:
+    from admmnet.data.given import Given
+
+PAIR = "(X, y), rows and labels"
+
+
+def taken(
+    config: RunConfig | None,
+    settings: dict[str, Any],
+    *,
+    shards: Any,
+    X: Any,
+    y: Any,
+    data: Any,
+    test: Any,
+    schema: Any,
+    graph: Any,
+    scaled: bool,
+) -> tuple[RunConfig, Given | None]:
+    """Settings of the arguments of ``run``, and the records that they hold; no number of a record is looked at.
+
+    Raises
+    ------
+    RequestError
+        Naming the argument, what it is, and what it must be.
+    """
+    if config is not None and not isinstance(config, RunConfig):
+        raise RequestError(
+            f"run was given a {type(config).__name__} without a name: it takes a RunConfig there; records go by name, "
+            "run(X=X, y=y), run(shards=[(X, y), ...]) or run(data=frame, label=NAME)"
+        )
+    settings = dict(settings)
+    if schema is not None:
+        settings |= _declared(schema, settings)
+    if graph is not None:
+        settings["topology"] = _edges(graph, settings, config)
+    if type(scaled) is not bool:
+        raise RequestError(f"scaled = {short(scaled)}: it must be True or False")
+    if scaled:
+        settings |= {"normalise": "none", "no_intercept": True}
+    given = _records(shards, X, y, data, test, settings)
+    if given is not None and given.kind == "frame":
+        settings |= _truths(given, settings if config is None else vars(config) | settings)
+    config = RunConfig(**settings) if config is None else config.changed(**settings)
+    if given is None:
+        return config, None
+    method: Any = METHODS[config.algorithm]
+    if given.own is not None:
+        config = _for_shards(config, given.own, graph, given.whole)
+    if not config.simulation and _is_its_own(given):
+        raise RequestError(
+            "test is made of the run's own records: a private run tests on records of others, or no_test=True"
+        )
+    sparse = method.verb == "none" or issubclass(method, SumMethod)
+    return config, replace(given, simulation=config.simulation, sparse=sparse)
+
+
+def check_callable(**given: Any) -> None:
+    """Refuse what cannot be called."""
+    for name, value in given.items():
+        if value is not None and not callable(value):
+            raise RequestError(f"{name} = {short(value)} cannot be called: give a function")
+
+
+def _declared(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by which records are read, of a table or of a file."""
+    if isinstance(schema, str | os.PathLike):
+        found = read_schema(Path(schema))
+        return {name: value for name, value in found.items() if settings.get(name) is None}
+    if not isinstance(schema, Mapping):
+        raise RequestError(
+            f"schema is a {type(schema).__name__}: it must be a table such as {{'labels': ['no', 'yes']}}, or the path "
+            "of a file"
+        )
+    return {"schema": _plain(schema)}
+
+
+def _plain(value: Any) -> Any:
+    """Table with lists and Python's numbers, such as a file can hold."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items() if entry is not None}
+    if isinstance(value, list | tuple) or (hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1):
+        return [_plain(entry) for entry in value]
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
+def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) -> str:
+    """Topology of a networkx graph."""
+    if not isinstance(graph, nx.Graph):
+        hint = (
+            f"; topology={os.fspath(graph)!r} names a file or a spec"
+            if isinstance(graph, str | os.PathLike)
+            else ""
+        )
+        raise RequestError(f"graph is a {type(graph).__name__}: it must be a networkx.Graph{hint}")
+    for name in ("topology", "topology_schedule"):
+        if settings.get(name) is not None:
+            raise RequestError(f"graph and {name} exclude each other: give one of them")
+    edges = check_topology(graph).edges()
+    agents = settings.get("agents", None if config is None else config.agents)
+    if agents is not None and agents != len(graph):
+        raise RequestError(
+            f"graph has {len(graph)} nodes, and agents = {agents!r}: leave agents out, or give another graph"
+        )
+    return "edges:" + ",".join(f"{i}-{j}" for i, j in edges)
+
+
+def _records(shards: Any, X: Any, y: Any, data: Any, test: Any, settings: dict[str, Any]) -> Given | None:
+    """Records in memory; paths go to the settings, and what stands for the records there."""
+    path = data is not None and isinstance(data, str | os.PathLike)
+    ways = {"shards": shards, "X": X if X is not None else y, "data": data}
+    named = [name for name, value in ways.items() if value is not None]
+    if len(named) > 1:
+        raise RequestError(f"{' and '.join(named)} exclude each other: records come in one way")
+    tests = None if test is None or isinstance(test, str | os.PathLike) else test
+    for name, value in (("data", data if path else None), ("test", None if tests is not None else test)):
+        if value is not None:
+            settings[name] = os.fspath(value)
+    if not named or path:
+        if tests is not None:
+            raise RequestError(
+                "test=(X, y) or a frame goes with records in memory, X=, shards= or data=frame: with a data set or a "
+                "file give test=PATH"
+            )
+        return None
+    from admmnet.data.given import Given
+
+    pool, kind, own = None, "", None
+    if shards is not None:
+        own, whole = _shards(shards)
+        made = {i: _piece(shard, f"shards[{i}]") for i, shard in own.items()}
+        kinds = {kind for kind, _ in made.values()}
+        if len(kinds) > 1:
+            raise RequestError("shards are frames and pairs (X, y): give all of one kind")
+        (kind,), own = kinds, {i: piece for i, (_, piece) in made.items()}
+    else:
+        whole = True
+        kind, pool = ("arrays", (X, y)) if data is None else _piece(data, "data", pairs=False)
+    if tests is not None:
+        test_kind, tests = _piece(tests, "test")
+        if test_kind != kind:
+            wanted = "a data frame with the same columns" if kind == "frame" else PAIR
+            raise RequestError(f"test must be {wanted}, as the training records are")
+        settings["test"] = kind
+    settings["data"] = kind
+    return Given(kind, pool, own, whole, tests)
+
+
+def _truths(given: Given, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Schema with the labels of a column of truth values: its type says them, no row is read."""
+    schema = settings.get("schema") or {}
+    open_ = settings.get("task", "auto") == "auto" and not {"labels", "targets", "threshold"} & set(schema)
+    label = settings.get("label") or schema.get("label")
+    frames = [given.pool] if given.own is None else list(given.own.values())
+    if not open_ or any(
+        label not in frame.columns or getattr(frame.dtypes[label], "kind", "") != "b" for frame in frames
+    ):
+        return {}
+    return {"schema": {**schema, "labels": ["False", "True"]}}
+
+
+def _piece(value: Any, word: str, *, pairs: bool = True) -> tuple[str, Any]:
+    """Whether records are "arrays", a pair, or a "frame", and them."""
+    from admmnet.data.frames import to_pandas
+
+    if pairs and isinstance(value, tuple | list) and len(value) == 2:
+        return "arrays", tuple(value)
+    frame = to_pandas(value)
+    if frame is not None and frame.ndim == 2:
+        return "frame", frame
+    other = f"{PAIR}, or a data frame" if pairs else "a name, a path or a data frame; arrays go to X= and y="
+    raise RequestError(f"{word} is a {_kind(value)}: it must be {other}")
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return f"{name} of length {len(value)}" if isinstance(value, list | tuple) else name
+
+
+def _shards(shards: Any) -> tuple[dict[int, Any], bool]:
+    """Shards by agent, and whether these are those of all agents, at every process."""
+    words = "shards must be a list of (X, y), one an agent, or {agent: (X, y)}"
+    if isinstance(shards, Mapping):
+        for agent in shards:
+            if isinstance(agent, bool) or not hasattr(agent, "__index__") or agent < 0:
+                raise RequestError(f"shards has the key {short(agent)}: agents are numbered 0, 1, ...")
+        found, whole = {int(agent): shard for agent, shard in shards.items()}, False
+    elif isinstance(shards, list | tuple):
+        found, whole = dict(enumerate(shards)), True
+    else:
+        raise RequestError(f"shards is a {type(shards).__name__}: {words}")
+    if not found:
+        raise RequestError(f"shards is empty: {words}")
+    if whole and len(found) == 1:
+        raise RequestError(
+            "shards has one entry, and a network has 2 agents or more: one holder of all records takes X=X, y=y and a "
+            "single-site algorithm such as dp-sgd"
+        )
+    return found, whole
+
+
+def _for_shards(config: RunConfig, shards: Mapping[int, Any], graph: Any, whole: bool) -> RunConfig:
+    """Settings with N, the number of shards where these are all."""
+    if config.baseline:
+        raise RequestError(
+            f"algorithm = {config.algorithm!r} has one holder of all records: give them as X=X, y=y, not as shards"
+        )
+    if config.split != "iid":
+        raise RequestError(
+            f"split = {config.split!r} deals records to agents, and shards are dealt already: drop it"
+        )
+    if not whole:
+        return config
+    for name, count in (("a graph of", None if graph is None else len(graph)), ("agents =", config.agents)):
+        if count not in (None, len(shards)):
+            raise RequestError(
+                f"shards has {len(shards)} entries, and {name} {count}: give one shard an agent"
+            )
+    return config.changed(agents=len(shards))
+
+
+def _is_its_own(given: Given) -> bool:
+    """Whether test records are the very objects that are trained on."""
+    if given.test is None:
+        return False
+    own = [given.pool] if given.own is None else list(given.own.values())
+    first = given.test[0] if given.kind == "arrays" else given.test
+    return any(first is (piece[0] if given.kind == "arrays" else piece) for piece in own)
+
+
+def agreed(given: Given, config: RunConfig, world: World) -> RunConfig:
+    """Hold what the processes were given against each other; the number of agents that shards by agent make.
+
+    Raises
+    ------
+    RequestError
+        On every process, if they differ or leave an agent out.
+    """
+    facts = {
+        "kind": given.kind,
+        "records": given.sizes() if given.whole else None,
+        "topology": config.topology,
+    }
+    answers = world.gather([facts, sorted(given.own or ())])
+    for rank, (said, _) in enumerate(answers):
+        other = [name for name, value in answers[0][0].items() if said[name] != value]
+        if other:
+            raise _shared(
+                f"process {rank} was given other {other[0]} than the first: give every process the same, or shards of "
+                "its own agents, {agent: (X, y)}"
+            )
+    if given.whole:
+        return config
+    known = sorted({agent for _, own in answers for agent in own})
+    graph = config.agents
+    if graph is None and config.topology is None and config.topology_schedule is None:
+        config, graph = config.changed(agents=known[-1] + 1), known[-1] + 1
+    missing = next((i for i in range(known[-1] + 1) if i not in known), None)
+    if missing is not None:
+        raise _shared(f"no process has a shard of agent {missing}: give one an agent, 0 to {known[-1]}")
+    return config
+
+
+def _shared(text: str) -> RequestError:
+    error = RequestError(text)
+    error.shared = True
+    return error
+
+
+def in_python(text: str) -> str:
+    """Message for whoever wrote a program: flags as the arguments that they are."""
+    known = settings_in(RunConfig)
+
+    def word(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        own = known.get(name)
+        if own is not None and own.base is bool:
+            return f"{name}=True" + (found[2] or "")
+        return f"{name}={found[2].strip()}" if found[2] else name
+
+    text = re.sub(r"--([a-z][a-z0-9-]*)( [A-Z]{2,}\b)?", word, text)
+    return (
+        text.replace("test=FILE", "test=(X, y)")
+        .replace("[data.schema]", "schema")
+        .replace("data.schema.", "schema.")
+    )

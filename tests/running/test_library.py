@@ -1,0 +1,337 @@
+"""Records in memory through ``run``: the vectors of the same records in files, privacy, going on, new rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pyarrow
+import pytest
+from scipy import sparse
+
+from admmnet import RequestError, StopRun, read_run, run
+from admmnet.errors import AdmmnetError
+from admmnet.predict.apply import NewData, evaluate, predict
+from admmnet.predict.model import read_model
+from admmnet.running.events import RoundEvent
+
+rng = np.random.default_rng(3)
+X = rng.standard_normal((240, 4)) * [1.0, 3.0, 0.5, 1.0]
+y = np.where(X[:, 0] + 0.3 * X[:, 1] > 0.0, 1, 0)
+PARTS = [slice(0, 100), slice(100, 170), slice(170, 240)]
+SHARDS = [(X[part], y[part]) for part in PARTS]
+TEST = (X[::5] * 2.0, y[::5])
+FRAME = pd.DataFrame(
+    {"age": np.abs(X[:, 0]) * 20 + 18, "job": np.where(X[:, 1] > 0, "cook", "nurse"), "won": np.where(y, "yes", "no")}
+)  # fmt: skip
+SCHEMA: dict[str, Any] = {
+    "label": "won",
+    "labels": ("no", "yes"),
+    "columns": {
+        "age": {"kind": "numeric", "low": np.float64(18), "high": 90},
+        "job": {"kind": "categorical", "categories": ["cook", "nurse"]},
+    },
+}
+PLAIN: dict[str, Any] = {"algorithm": "pp-admm", "rounds": 3, "seed": 0}
+SECRET: dict[str, Any] = {"algorithm": "pp-admm", "rounds": 3, "no_account": True}
+
+
+def saved(path: Path, rows: Any = X, labels: Any = y) -> Path:
+    np.savez(path, X=rows, y=labels)
+    return path
+
+
+def same(one: Any, other: Any) -> None:
+    np.testing.assert_array_equal(one.theta, other.theta)
+    assert one.summary["test_error"] == other.summary["test_error"]
+    assert one.summary["data"] | {"name": ""} == other.summary["data"] | {"name": ""}
+
+
+# the vectors of files
+
+
+def test_arrays_are_treated_as_a_file_is(tmp_path: Path) -> None:
+    file = run(data=saved(tmp_path / "a.npz"), agents=3, out=tmp_path / "file", **PLAIN)
+    for k, (rows, labels) in enumerate(
+        [
+            (X, y),
+            (X.tolist(), [bool(label) for label in y]),
+            (np.asfortranarray(X), 2.0 * y - 1.0),
+            (sparse.coo_matrix(X), pd.Series(y)),
+            (pd.DataFrame(X), pd.Series(y).astype("Int64")),
+            (X, y.astype(object)),
+        ]
+    ):
+        result = run(X=rows, y=labels, agents=3, out=str(tmp_path / f"run-{k}"), **PLAIN)
+        same(result, file)
+        assert result.summary["data"]["name"] == "arrays"
+
+
+def test_a_frame_is_treated_as_a_csv_file_is(tmp_path: Path) -> None:
+    FRAME.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    file = run(data=tmp_path / "people.csv", schema=tmp_path / "schema.json", out=tmp_path / "file", **PLAIN)
+    assert file.summary["data"]["features"] == 4
+    for k, frame in enumerate(
+        [
+            FRAME,
+            FRAME.astype({"job": "category", "won": "string"}).sample(frac=1.0, axis=1, random_state=1),
+            pyarrow.Table.from_pandas(FRAME),
+            Capsule(FRAME),
+        ]
+    ):
+        same(run(data=frame, schema=SCHEMA, out=tmp_path / f"run-{k}", **PLAIN), file)
+
+
+class Capsule:
+    """A frame of another library, which hands over Arrow's stream."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._table = pyarrow.Table.from_pandas(frame)
+
+    def __arrow_c_stream__(self, schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(schema)
+
+
+def test_shards_are_treated_as_files_of_agents_are(tmp_path: Path) -> None:
+    for i, (rows, labels) in enumerate(SHARDS):
+        saved(tmp_path / f"own-{i}.npz", rows, labels)
+    saved(tmp_path / "test.npz", *TEST)
+    path = nx.path_graph(3)
+    nx.write_edgelist(path, tmp_path / "path.edges", data=False)
+    file = run(
+        data=tmp_path / "own-{agent}.npz", test=tmp_path / "test.npz", topology=tmp_path / "path.edges",
+        agents=3, out=tmp_path / "file", **PLAIN,
+    )  # fmt: skip
+    kinds: list[Any] = [
+        SHARDS,
+        dict(enumerate(SHARDS)),
+        [(sparse.csr_array(rows), labels) for rows, labels in SHARDS],
+    ]
+    for k, shards in enumerate(kinds):
+        result = run(shards=shards, test=TEST, graph=path, out=tmp_path / f"run-{k}", **PLAIN)
+        same(result, file)
+        assert [entry["records"] for entry in result.summary["per_agent"]] == [100, 70, 70]
+    frames = [FRAME[part] for part in PARTS]
+    one = run(shards=frames, schema=SCHEMA, test=FRAME[::3], out=tmp_path / "frames", **PLAIN)
+    other = run(
+        shards=dict(enumerate(frames)), schema=SCHEMA, test=FRAME[::3], out=tmp_path / "more", **PLAIN
+    )
+    same(one, other)
+
+
+def test_rows_that_are_scaled_already_stay(tmp_path: Path) -> None:
+    rows = np.column_stack([X, np.ones(len(X))])
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    plain = run(X=X, y=y, out=tmp_path / "plain", **PLAIN)
+    scaled = run(X=rows, y=y, scaled=True, out=tmp_path / "scaled", **PLAIN)
+    np.testing.assert_allclose(scaled.theta, plain.theta, rtol=0, atol=1e-9)
+    half = run(X=rows / 2.0, y=y, scaled=True, algorithm="noisy-gd", seed=0, out=tmp_path / "half")
+    assert half.theta.shape == (5, 5)
+    found = evaluate(read_model(half.folder), NewData(data=str(saved(tmp_path / "new.npz", rows / 2.0))))
+    assert found["error"]["consensus"] < 0.5
+    with pytest.raises(RequestError, match="longer than 1"):
+        evaluate(read_model(half.folder), NewData(data=str(saved(tmp_path / "long.npz", rows * 1.1))))
+
+
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp", "dp-scd", "pp-admm"])
+def test_sparse_rows_give_what_dense_ones_give(algorithm: str, tmp_path: Path) -> None:
+    wide = sparse.random(200, 60, density=0.05, random_state=2, format="csc")
+    labels = np.where(np.asarray(wide.sum(axis=1)).ravel() > 1.4, 1, -1)
+    how: dict[str, Any] = {"algorithm": algorithm, "seed": 0}
+    one = run(X=wide, y=labels, out=tmp_path / "sparse", **how)
+    other = run(X=wide.toarray(), y=labels, out=tmp_path / "dense", **how)
+    np.testing.assert_allclose(one.theta, other.theta, rtol=0, atol=1e-12)
+    assert one.summary["test_error"]["consensus"] == other.summary["test_error"]["consensus"]
+
+
+# what a frame says of itself
+
+
+def test_a_simulation_reads_the_frame_and_says_so(tmp_path: Path) -> None:
+    result = run(data=FRAME.assign(id=range(240)), label="won", out=tmp_path / "run", **PLAIN)
+    notes = " ".join(result.summary["notes"])
+    assert "read from the rows, not declared: columns, categories, bounds and labels of the frame" in notes
+    assert "left out: 'id' (identifiers" in notes
+    assert "data-dependent" in (result.folder / "ledger" / "agent-000.jsonl").read_text()
+    kept = json.loads((result.folder / "encoding.json").read_text())
+    assert kept["labels"] == ["no", "yes"]
+    assert set(kept["columns"]) == {"age", "job"}
+    FRAME.drop(columns="won").to_csv(tmp_path / "new.csv", index=False)
+    FRAME.assign(id=1).to_csv(tmp_path / "labelled.csv", index=False)
+    model = read_model(result.folder)
+    said = predict(model, NewData(data=str(tmp_path / "new.csv")))
+    assert set(said.prediction) <= {"no", "yes"}
+    found = evaluate(model, NewData(data=str(tmp_path / "labelled.csv")))
+    assert found["data"]["positive"] == "yes"
+
+
+def test_truth_values_are_labels_that_need_no_declaration(tmp_path: Path) -> None:
+    frame = FRAME.assign(won=y == 1)
+    schema = {key: value for key, value in SCHEMA.items() if key != "labels"}
+    how: dict[str, Any] = {"no_test": True, "no_account": True, "algorithm": "pp-admm", "rounds": 2}
+    result = run(data=frame, schema=schema, out=tmp_path / "run", **how)
+    header = json.loads((result.folder / "ledger" / "agent-000.jsonl").read_text().splitlines()[0])
+    assert header["preprocessing"] == "public-bounds"
+    frame.to_csv(tmp_path / "new.csv", index=False)
+    assert (
+        evaluate(read_model(result.folder), NewData(data=str(tmp_path / "new.csv")), public=True)["data"][
+            "positive"
+        ]
+        == "True"
+    )
+
+
+def test_missing_cells_are_not_made_up(tmp_path: Path) -> None:
+    for gone in (None, np.nan, pd.NA, pd.NaT):
+        frame = FRAME.assign(job=FRAME["job"].astype(object).where(np.arange(240) != 7, gone))
+        with pytest.raises(AdmmnetError, match="''"):
+            run(data=frame, schema=SCHEMA, out=tmp_path / "run", **PLAIN)
+
+
+def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(
+        RequestError, match=r"a Table of pyarrow is read through pandas: pip install 'admmnet\[frames\]'"
+    ):
+        run(data=pyarrow.table({"a": [1]}), label="a", out=tmp_path / "run", **PLAIN)
+    assert run(X=X, y=y, out=tmp_path / "run", **PLAIN).summary["data"]["train"] == 180
+
+
+# private runs
+
+
+def test_a_private_run_on_shards(tmp_path: Path) -> None:
+    result = run(shards=SHARDS, test=TEST, out=tmp_path / "run", **SECRET)
+    assert result.summary["mode"] == "private"
+    read_run(str(result.folder))
+    text = (result.folder / "config.toml").read_text()
+    assert 'data = "arrays"' in text
+    assert 'test = "arrays"' in text
+    again = run(shards=SHARDS, test=TEST, out=tmp_path / "again", **SECRET)
+    assert (again.theta != result.theta).any()
+    account = tmp_path / "account"
+    run(
+        X=X,
+        y=y,
+        agents=3,
+        no_test=True,
+        account=account,
+        algorithm="pp-admm",
+        rounds=2,
+        out=tmp_path / "paid",
+    )
+    with pytest.raises(AdmmnetError, match="account"):
+        run(
+            X=X,
+            y=y,
+            agents=3,
+            no_test=True,
+            account=account,
+            algorithm="pp-admm",
+            rounds=2,
+            out=tmp_path / "more",
+        )
+
+
+def test_labels_that_are_read_from_private_rows_are_refused(tmp_path: Path) -> None:
+    words = np.where(y, "yes", "no")
+    how: dict[str, Any] = {"X": X, "y": words, "no_test": True, **SECRET}
+    with pytest.raises(
+        RequestError, match=r"label.*would be discovered from the private records.*data_dependent=True"
+    ):
+        run(positive="yes", out=tmp_path / "run", **how)
+    run(schema={"labels": ["no", "yes"]}, out=tmp_path / "run", **how)
+
+
+def test_private_faults_quote_no_record(tmp_path: Path) -> None:
+    rows = X.copy()
+    rows[11, 2] = np.inf
+    for given in ({"X": rows, "y": y}, {"shards": [(rows[:120], y[:120]), (rows[120:], y[120:])]}):
+        with pytest.raises(
+            RequestError, match=r"^the records given \(arrays\): .*seed=0, shows more"
+        ) as caught:
+            run(no_test=True, out=tmp_path / "run", **SECRET, **given)
+        assert "11" not in str(caught.value)
+
+
+def test_the_holder_has_a_copy(tmp_path: Path) -> None:
+    rows, labels = X.copy(), y.copy()
+
+    def spoil(event: RoundEvent) -> None:
+        rows[:] = 1e6
+
+    one = run(X=rows, y=labels, scaled=False, on_round=spoil, out=tmp_path / "one", **PLAIN)
+    same(one, run(X=X, y=y, out=tmp_path / "other", **PLAIN))
+
+
+# going on, and reading again
+
+
+def stop_after(round: int) -> Any:
+    def stop(event: RoundEvent) -> None:
+        if event.round == round:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def interrupted(folder: Path, **given: Any) -> None:
+    with pytest.raises(BaseException):  # noqa: B017, PT011 (what ends it is not what is tested)
+        run(checkpoint_every=1, on_round=stop_after(3), out=folder, **given)
+    assert not (folder / "summary.json").exists()
+
+
+def test_a_run_on_arrays_goes_on(tmp_path: Path) -> None:
+    how: dict[str, Any] = {**PLAIN, "rounds": 6, "shards": SHARDS, "test": TEST, "graph": nx.path_graph(3)}
+    whole = run(out=tmp_path / "whole", **how)
+    interrupted(tmp_path / "cut", **how)
+    for wrong, words in (
+        ({}, "stands for records that a program gave"),
+        ({"shards": SHARDS}, "give them again, test="),
+        (
+            {"shards": [(rows + 1.0, labels) for rows, labels in SHARDS], "test": TEST},
+            "not those that the interrupted",
+        ),
+        (
+            {"shards": SHARDS, "test": TEST, "graph": nx.complete_graph(3)},
+            "topology = 'edges:0-1,0-2,1-2' differs",
+        ),
+        ({"data": FRAME, "label": "won"}, "differs from the interrupted"),
+    ):
+        with pytest.raises(RequestError, match=words):
+            run(resume=tmp_path / "cut", **wrong)
+    same(run(resume=tmp_path / "cut", shards=SHARDS, test=TEST), whole)
+
+
+def test_a_private_run_on_arrays_goes_on(tmp_path: Path) -> None:
+    how: dict[str, Any] = {**SECRET, "rounds": 6, "X": X, "y": y, "no_test": True}
+    interrupted(tmp_path / "cut", **how)
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "cut").rglob("*") if path.is_file())
+    assert X[0].tobytes() not in kept
+    with pytest.raises(RequestError, match="records"):
+        run(resume=tmp_path / "cut", X=X[:200], y=y[:200])
+    result = run(resume=tmp_path / "cut", X=X, y=y)
+    assert result.summary["rounds"] == 6
+    read_run(tmp_path / "cut")
+
+
+def test_a_graph_is_kept_with_the_run(tmp_path: Path) -> None:
+    graph = nx.relabel_nodes(nx.star_graph(3), {0: 3, 3: 0})
+    one = run(graph=graph, out=tmp_path / "one", **PLAIN)
+    assert one.summary["topology"] == "edges:0-3,1-3,2-3"
+    same(run(topology="edges:0-3,1-3,2-3", out=tmp_path / "two", **PLAIN), one)
+    with pytest.raises(RequestError, match="expected pairs of agents such as 0-1,1-2, got '0'"):
+        run(topology="edges:0", out=tmp_path / "three", **PLAIN)
+
+
+def test_stopping_by_event(tmp_path: Path) -> None:
+    def stop(event: RoundEvent) -> None:
+        raise StopRun
+
+    assert run(X=X, y=y, on_round=stop, out=tmp_path / "run", **PLAIN).summary["rounds"] == 1

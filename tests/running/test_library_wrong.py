@@ -1,0 +1,215 @@
+"""Wrong inputs through the library: each ends in our error, which names the argument, what it is and what helps."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from admmnet import RequestError, run
+from admmnet.errors import AdmmnetError
+
+rng = np.random.default_rng(1)
+X = rng.standard_normal((60, 3))
+y = np.where(X[:, 0] > 0.0, 1, 0)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"]).assign(won=np.where(y == 1, "yes", "no"))
+HALVES = [(X[:30], y[:30]), (X[30:], y[30:])]
+
+
+class Tensor:
+    """What another library's array may be that numpy cannot have."""
+
+    shape = (60, 3)
+
+    def __array__(self, *given: Any, **more: Any) -> Any:
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+
+class Foreign:
+    """What says that it is a frame and cannot be one."""
+
+    def to_pandas(self) -> Any:
+        raise ValueError("no such thing")
+
+
+def with_nan() -> Any:
+    found = X.copy()
+    found[7, 1] = np.nan
+    return found
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    return FRAME.assign(**columns)
+
+
+POOL = {"X": X, "y": y}
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    # rows
+    "three dimensions": ({"X": X[None], "y": y}, r"X has shape \(1, 60, 3\): .*X.reshape\(len\(X\), -1\)"),
+    "one dimension": ({"X": X[:, 0], "y": y}, r"X has shape \(60,\).*X.reshape\(-1, 1\)"),
+    "objects": ({"X": X.astype(object), "y": y}, r"X holds objects: numbers are needed; X.astype\(float\)"),
+    "text": ({"X": X.astype(str), "y": y}, "X holds text: numbers are needed; a data frame"),
+    "complex": ({"X": X + 1j, "y": y}, "X holds complex numbers: give real ones"),
+    "dates": ({"X": np.full((60, 2), np.datetime64("2020-01-01")), "y": y}, "X holds dates: give numbers"),
+    "nan": ({"X": with_nan(), "y": y}, r"row 7 \(the first is 0\), column 'x2': nan is not finite; remove the row"),
+    "infinity, sparse": ({"X": sparse.csr_matrix(np.diag([1.0, np.inf])), "y": [0, 1]}, "row 1 .*inf is not finite"),
+    "complex, sparse": ({"X": sparse.csr_matrix(X + 1j), "y": y}, "X holds complex numbers"),
+    "ragged lists": ({"X": [[1, 2], [3]], "y": [0, 1]}, "X is a list of rows of different lengths"),
+    "no records": ({"X": X[:0], "y": y[:0]}, r"X of shape \(0, 3\) is empty"),
+    "a generator": ({"X": (row for row in X), "y": y}, r"X is a generator: give an array, or a list .*list\(X\)"),
+    "a dict": ({"X": {"a": 1}, "y": y}, "X is a dict: give an array"),
+    "a number": ({"X": 3, "y": y}, "X is a int: give an array"),
+    "a path": ({"X": "rows.npz", "y": y}, "X = 'rows.npz': X takes an array; a file goes to data=PATH"),
+    "a tensor": ({"X": Tensor(), "y": y}, r"X is a Tensor that gives numpy no array \(TypeError\).*detach"),
+    "masked": ({"X": np.ma.masked_less(X, 0.0), "y": y}, r"X is masked, and masks are not read: .*X.filled\(0\)"),
+    "a frame with text": ({"X": FRAME, "y": y}, r"columns that are no numbers, 'won': give the whole frame"),
+    "a series": ({"X": FRAME["a"], "y": y}, r"X is a series: give a frame, such as X.to_frame\(\)"),
+    "X alone": ({"X": X}, "y is missing: rows X go with labels y"),
+    "y alone": ({"y": y}, "X is missing: labels y go with rows X"),
+    "too long rows, scaled": ({**POOL, "scaled": True}, "row .*is longer than 1, and rows are taken as they are"),
+    "scaled = 1": ({**POOL, "scaled": 1}, "scaled = 1: it must be True or False"),
+    # labels
+    "y of other length": ({"X": X, "y": y[:50]}, r"y has shape \(50,\), X has 60 rows: shape \(60,\) is needed"),
+    "y as a column": ({"X": X, "y": y[:, None]}, r"y has shape \(60, 1\).*y.ravel\(\) has it"),
+    "y one-hot": ({"X": X, "y": np.eye(2)[y]}, r"of one column a class y.argmax\(axis=1\) has it"),
+    "one class": ({"X": X, "y": np.ones(60)}, "every record has the same label: two values are needed"),
+    "three classes": ({"X": X, "y": np.arange(60) % 3}, "labels must be -1/[+]1 or 0/1, else .*task classes or real"),
+    "text labels": ({"X": X, "y": np.where(y, "yes", "no")}, "label '(yes|no)'; labels must be .*positive=VALUE"),
+    "text for targets": ({"X": X, "y": np.where(y, "yes", "no"), "task": "real"}, "'(yes|no)' is no number"),
+    "nan in y": ({"X": X, "y": np.where(y, np.nan, 1.0)}, r"y\[\d+\] is nan: every record needs a label"),
+    "None in y": ({"X": X, "y": [None, *y[1:]]}, "row 0 .*label ''"),
+    "lists in y": ({"X": X, "y": np.array([[1]] * 59 + [{}], dtype=object)}, "y holds a list: texts and numbers"),
+    "complex y": ({"X": X, "y": y + 1j}, "y holds complex numbers: give numbers or texts"),
+    "positive is none": ({**POOL, "positive": "yes"}, "no row has the label 'yes' of positive"),
+    "label of arrays": ({**POOL, "label": "won"}, "label won goes with a csv file"),
+    # frames
+    "no label": ({"data": FRAME}, "name the label column with label=NAME"),
+    "a label that is not there": ({"data": FRAME, "label": "lost"}, "no column 'lost'; it has 'a', 'b', 'c', 'won'"),
+    "dates in a frame": (
+        {"data": frame(day=pd.Timestamp("2020-01-01")), "label": "won"},
+        "column 'day' holds dates or times: make a number of it, such as days",
+    ),
+    "dates as objects": ({"data": frame(day=datetime.date(2020, 1, 1)), "label": "won"}, "'day' holds dates or times"),
+    "lists in a frame": ({"data": frame(tags=[[1]] * 60), "label": "won"}, "'tags' holds a list: texts and numbers"),
+    "complex in a frame": ({"data": frame(z=X[:, 0] + 1j), "label": "won"}, "'z' holds complex numbers"),
+    "a column twice": ({"data": pd.concat([FRAME, FRAME], axis=1), "label": "won"}, "the frame has column 'a' twice"),
+    "levels of columns": ({"data": pd.concat({"k": FRAME}, axis=1), "label": "won"}, "have 2 levels of names"),
+    "an empty frame": ({"data": FRAME[:0], "label": "won"}, r"the frame of shape \(0, 4\) is empty"),
+    "a frame that is none": ({"data": Foreign(), "label": "won"}, r"cannot be handed over to pandas \(ValueError\)"),
+    "a dict as data": ({"data": {"a": [1]}, "label": "a"}, "data is a dict: it must be a name, a path or a data frame"),
+    "an array as data": ({"data": X}, "data is a ndarray: .*arrays go to X= and y="),
+    "a frame in private": (
+        {"data": FRAME, "label": "won", "seed": None, "no_test": True, "no_account": True},
+        "columns are not declared, and nothing is read from private rows: give schema=FILE .*data_dependent=True",
+    ),
+    # one way in
+    "data and X": ({"data": FRAME, "label": "won", **POOL}, "X and data exclude each other"),
+    "shards and X": ({"shards": HALVES, **POOL}, "shards and X exclude each other"),
+    "a name and X": ({"data": "census", **POOL}, "X and data exclude each other"),
+    "nowhere": ({"data": Path("/nowhere/a.csv"), "label": "won"}, "/nowhere/a.csv does not exist"),
+    "no known ending": ({"data": Path("a.xls")}, "unknown data 'a.xls'"),
+    "a reserved name": ({"data": "arrays"}, "data = 'arrays' stands for records that a program gave"),
+    "a loader, too": ({**POOL, "loader": print}, "a loader and records in memory exclude each other"),
+    # shards
+    "no shards": ({"shards": []}, "shards is empty"),
+    "one shard": ({"shards": HALVES[:1]}, "shards has one entry, and a network has 2 agents or more"),
+    "no list of shards": ({"shards": X}, r"shards is a ndarray: shards must be a list of \(X, y\)"),
+    "a shard that is no pair": ({"shards": [X[:30], X[30:]]}, r"shards\[0\] is a ndarray: it must be \(X, y\)"),
+    "an empty shard": (
+        {"shards": [HALVES[0], (X[:0], y[:0])], "no_test": True},
+        r"shards\[1\]: X of shape \(0, 3\) is empty",
+    ),
+    "widths that differ": (
+        {"shards": [HALVES[0], (X[30:, :2], y[30:])], "no_test": True},
+        r"shards\[1\]: 2 features, 'x1', 'x2', where the training records have 3",
+    ),
+    "frames and pairs": ({"shards": [HALVES[0], FRAME], "no_test": True}, "give all of one kind"),
+    "shards without a test": ({"shards": HALVES}, r"records besides, test=\(X, y\), or do without, no_test=True"),
+    "a key that is no agent": ({"shards": {"a": HALVES[0]}}, "shards has the key 'a': agents are numbered 0, 1"),
+    "an agent left out": ({"shards": {0: HALVES[0], 2: HALVES[1]}, "no_test": True}, "has a shard of agent 1"),
+    "other agents": ({"shards": HALVES, "agents": 3}, "shards has 2 entries, and agents = 3"),
+    "shards that are dealt": ({"shards": HALVES, "no_test": True, "split": "zipf:1"}, "shards are dealt already"),
+    "shards in one place": ({"shards": HALVES, "algorithm": "dp-sgd"}, "one holder of all records: give .*X=X, y=y"),
+    # test records
+    "a test of another width": ({**POOL, "test": (X[:, :2], y)}, "test: 2 features, .* records have 3"),
+    "a test that is no pair": ({**POOL, "test": X}, r"test is a ndarray: it must be \(X, y\), rows and labels, or"),
+    "a test of another kind": ({**POOL, "test": FRAME}, r"test must be \(X, y\), rows and labels, as the training"),
+    "a test file of another kind": ({**POOL, "test": Path("t.csv")}, "test t.csv must have the form of the data, .npz"),
+    "a test beside a set": ({"test": (X, y)}, "goes with records in memory, X=, shards= or data=frame"),
+    "its own records": (
+        {**POOL, "seed": None, "test": (X, y), "no_account": True},
+        "test is made of the run's own records",
+    ),
+    "nothing said of privacy": (
+        {**POOL, "seed": None},
+        r"so this run is private: it needs test=\(X, y\) .*or no_test=True and account=DIR .*or no_account=True; .*"
+        "simulate=True makes this a simulation",
+    ),
+    # graphs
+    "a graph with other nodes": ({**POOL, "graph": nx.path_graph(["a", "b"])}, "agents are numbered 0..N-1, got 'a'"),
+    "a directed graph": ({**POOL, "graph": nx.path_graph(3, nx.DiGraph)}, "directed graph; agents exchange both ways"),
+    "a self-loop": ({**POOL, "graph": nx.Graph([(0, 1), (1, 1)])}, "self-loop 1-1"),
+    "parts": ({**POOL, "graph": nx.Graph([(0, 1), (2, 3)])}, "not connected, it has 2 parts"),
+    "a spec as graph": ({**POOL, "graph": "ring:5"}, "graph is a str: it must be a networkx.Graph; topology='ring:5'"),
+    "a graph and a topology": ({**POOL, "graph": nx.path_graph(3), "topology": "ring:3"}, "exclude each other"),
+    "a graph of another size": ({"shards": HALVES, "graph": nx.path_graph(3)}, "2 entries, and a graph of 3: give"),
+    "a topology of another size": ({"shards": HALVES, "topology": "ring:3"}, "3 nodes but agents says 2"),
+    # settings
+    "text for epsilon": ({**POOL, "epsilon": "1"}, "epsilon = '1' is not allowed: it must be a number, above 0"),
+    "epsilon 0": ({**POOL, "epsilon": 0}, "epsilon = 0 is not allowed"),
+    "epsilon -1": ({**POOL, "epsilon": -1.0}, "epsilon = -1.0 is not allowed"),
+    "epsilon nan": ({**POOL, "epsilon": float("nan")}, "epsilon = nan is not allowed"),
+    "an array for epsilon": ({**POOL, "epsilon": X}, r"epsilon = array\(.*\.\.\.\) is not allowed"),
+    "seed -1": ({**POOL, "seed": -1}, "seed = -1 is not allowed: it must be a whole number, at least 0"),
+    "seed x": ({**POOL, "seed": "x"}, "seed = 'x' is not allowed"),
+    "half an agent": ({**POOL, "agents": 2.5}, "agents = 2.5 is not allowed: it must be a whole number"),
+    "more agents than records": ({**POOL, "agents": 100}, "100 agents and 45 training records"),
+    "an unknown setting": ({**POOL, "epsilom": 1.0}, "there is no setting 'epsilom': did you mean epsilon"),
+    "an unknown method": ({**POOL, "algorithm": "adam"}, "algorithm = 'adam' is not allowed"),
+    "a schema that is none": ({**POOL, "schema": 3}, "schema is a int: it must be a table such as"),
+    "an unknown key": ({**POOL, "schema": {"labls": [0, 1]}}, "unknown key schema.labls; the keys are"),
+    "columns of arrays": ({**POOL, "schema": {"columns": {"a": {"kind": "numeric"}}}}, "schema.columns goes with"),
+    "a schema nowhere": ({**POOL, "schema": "nowhere.toml"}, "cannot read the config file nowhere.toml|cannot read"),
+    "a number for on_round": ({**POOL, "on_round": 3}, "on_round = 3 cannot be called: give a function"),
+    "zmq": ({**POOL, "transport": "zmq"}, "starts other processes, which cannot see"),
+    "a frame for config": ({"config": FRAME}, "run was given a DataFrame without a name: it takes a RunConfig there"),
+    "a number for account": ({**POOL, "account": 3}, "account = 3 is not allowed: it must be text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_ends_in_words(case: str, tmp_path: Path) -> None:
+    given, words = CASES[case]
+    given = {"seed": 0, "algorithm": "pp-admm", "rounds": 2, "out": tmp_path / "run", **given}
+    if given.get("algorithm") == "dp-sgd":
+        del given["rounds"]
+    with pytest.raises(AdmmnetError, match=words) as caught:
+        run(**given)
+    assert isinstance(caught.value, RequestError)
+    assert "\n" not in str(caught.value)
+    assert "--" not in str(caught.value).replace("run --help", "")  # no flags, in a program
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: {"out": path}, "cannot make the run folder"),
+        (lambda path: {"account": path}, "account|cannot"),
+        (lambda path: {"resume": path.parent}, "is no run folder: it has no config.toml"),
+        (lambda path: {"topology": path.with_suffix(".edges")}, "no such file"),
+    ],
+)
+def test_files_in_the_way(make: Callable[[Path], dict[str, Any]], words: str, tmp_path: Path) -> None:
+    path = tmp_path / "a-file"
+    path.write_text("here already\n")
+    given = {"seed": 0, "algorithm": "pp-admm", "rounds": 2, "out": tmp_path / "run", **POOL, **make(path)}
+    with pytest.raises(AdmmnetError, match=words):
+        run(**given)

@@ -29,6 +29,7 @@ _WORDS = {
     "regularisation": "weight lambda of ||theta||^2/2 beside the mean loss; auto: 1e-4, 1e-5 for hinge",
     "epsilon": "privacy budget epsilon",
     "delta": "privacy budget delta; auto: 0.1 over the records, at most 1e-5",
+    "measure_every": "epochs between measurements, lines of metrics.csv; the last one is always measured",
     "checkpoint_every": "epochs between checkpoints, from which --resume goes on; needs --seed",
     "group_size": "also report what a person with this many records is promised",
 }

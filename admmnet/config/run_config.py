@@ -75,6 +75,14 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         metavar="K",
         resume=True,
     )
+    measure_every: int = setting(
+        1,
+        "run",
+        "rounds between measurements, lines of metrics.csv (errors, losses); the last one is always measured",
+        within="[1, inf)",
+        metavar="K",
+        resume=True,
+    )
     resume: str | None = setting(
         None,
         "run",

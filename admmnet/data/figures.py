@@ -61,8 +61,8 @@ def test_errors(data: Records, theta: Matrix) -> Vector:
     """Test figure of every model, a row of theta (B, d) or (B, K d), as ``figure`` has it."""
     X, y, task = data.X_test, data.y_test, data.task
     if task == "binary" and len(theta) > 1 and len(y):
-        wrong = (X @ theta.T > 0.0) != (y > 0.0)[:, None]
-        return np.asarray(wrong.mean(axis=0))
+        wrong = (theta @ X.T > 0.0) != (y > 0.0)  # a model a row: twice as fast as a record a row
+        return np.asarray(wrong.mean(axis=1))
     if task == "classes" and (theta == theta[0]).all():  # agents that hold one model
         return np.full(len(theta), figure(task, scores(X, theta[0], data.classes), y))
     return np.array([figure(task, scores(X, own, data.classes), y) for own in theta])

@@ -98,20 +98,22 @@ def execute(
         if receipts is not None:
             opened.callback(receipts.close)
         rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts, attempts)
-        alone, done, shown = plan.method.verb == "none", keeper.start, keeper.start
+        alone, every = plan.method.verb == "none", plan.config.measure_every
+        done = seen = shown = keeper.start
         for round in count(done) if plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)
             if alone and not said:
                 break
             done = round + 1
             if plan.method.measured(round):
-                shown = done
-                observer.observe(round, rounds.summed, rounds.heard)
+                due = round % every == 0 or done == plan.rounds
+                observer.observe(round, rounds.summed, rounds.heard, measured=due)
+                seen, shown = done, done if due else shown
                 tail.add(round, observer.theta)
             if receipts is not None and keeper.due(done):
                 receipts.settle(durable=True)
             keeper.save(done, blocks, tail, observer.clock)
-            if shown == done and listener.heard(observer.event(round, plan.rounds)):
+            if seen == done and listener.heard(observer.event(round, plan.rounds)):
                 stopped = done < plan.rounds
                 break
         if not done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +24,8 @@ from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
 Summed = tuple[Tree | None, int]
+MEASURED = [0, 3, 4, 5, 6, 7]
+"""Columns of an agent's figures that take a pass over records, or need the consensus."""
 NO_FIGURE = -1.0
 """Spent epsilon of an agent that has no finite one; infinity would be refused among figures of others."""
 
@@ -77,6 +80,8 @@ class Observer:
             releases = np.array([[node.agent.releases] for node in nodes], dtype=float)
             self._releases = edge.collect(transport, releases)[:, 0]
         self._file = self._metrics(start) if is_writer(transport) else None
+        self._round = -1
+        self._ended: Vector | None = None  # when the last round did, by the clock
 
     def _metrics(self, start: int) -> MetricsFile:
         return MetricsFile(self._path, training=self._simulation, start=start, clock=self.clock is not None)
@@ -100,16 +105,19 @@ class Observer:
             rows[i] = before[i]
         return rows
 
-    def _heard(self) -> tuple[Vector, float, Matrix]:
-        """Consensus, its test error, and all agents' figures; takes in their models."""
+    def _heard(self, measured: bool) -> tuple[Vector, float, Matrix]:
+        """Consensus, its test error, and all agents' figures; takes in their models.
+
+        In a round that is not ``measured`` the error is nan, and errors and losses of the agents are their last ones.
+        """
         mine = np.stack([node.theta for node in self._nodes])
         consensus, error = (mine[0].copy(), np.nan) if self._shared else (None, np.nan)
         if self._simulation:
             self.theta = self._kept(mine, self.theta)
             consensus = self._consensus(self.theta) if consensus is None else consensus
-        if consensus is not None:
+        if consensus is not None and measured:
             error = self._error(consensus)
-        figures = self._figures(consensus, error)
+        figures = self._figures(consensus, error, measured)
         if self._simulation:
             rows = self._kept(figures, self._all)
         else:  # no figure needs the others' models: one word of each agent in place of two
@@ -117,40 +125,46 @@ class Observer:
             self.theta, rows = (part.copy() for part in np.split(both, [mine.shape[1]], axis=1))
         if consensus is None:
             consensus = self._consensus(self.theta)
-            error = self._error(consensus)
+            error = self._error(consensus) if measured else np.nan
+        if not measured:
+            rows[:, MEASURED] = self._all[:, MEASURED]
         return consensus, error, rows
 
     def observe(
-        self, round: int, summed: Summed = (None, 0), heard: Mapping[int, Vector] = MappingProxyType({})
+        self,
+        round: int,
+        summed: Summed = (None, 0),
+        heard: Mapping[int, Vector] = MappingProxyType({}),
+        *,
+        measured: bool = True,
     ) -> float:
-        """Measure and record a round; return the test error of the consensus.
+        """Take in a round's models, and if it is ``measured`` record its figures; return the consensus's test error.
 
         ``summed`` has the tree of the round's sum, None for none, and how many numbers its vectors have. ``heard``
         has what agents of this process were sent, whatever the senders say of it elsewhere.
         """
-        consensus, error, rows = self._heard()
+        consensus, error, rows = self._heard(measured)
         self._all = rows
         self._said = {**dict(enumerate(self.theta)), **heard}
-        for i in np.flatnonzero(np.isnan(rows[:, 1])):  # no figures yet: its records have said nothing
+        for i in np.flatnonzero(
+            np.isnan(rows[:, 5]) & measured
+        ):  # no figures yet: its records have said nothing
             own = self.theta[i]
-            rows[i, :3] = test_errors(self._data, own[None])[0], 0, 0
-            rows[i, 5], rows[i, 7], rows[i, 8] = np.linalg.norm(own - consensus), 0, NO_FIGURE
+            rows[i, 0], rows[i, 1:3] = test_errors(self._data, own[None])[0], np.nan_to_num(rows[i, 1:3])
+            rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
+            rows[i, 8] = np.nan_to_num(rows[i, 8], nan=NO_FIGURE)
         self.rows = rows[:, :6]
-        self.network = np.array(
-            [
-                error,
-                rows[:, 1].sum(),
-                rows[:, 2].sum(),
-                self._average(rows[:, 6]),
-                rows[:, 7].sum(),
-                rows[:, 5].max(),
-            ]
-        )
-        times = self._times(round, rows[:, 1], summed)
+        self.network = np.full(6, np.nan)
+        self.network[1:3] = rows[:, 1:3].sum(axis=0)
+        if round != self._round:
+            self._round, self._ended = round, self._times(round, rows[:, 1], summed)
+        if not measured:
+            return math.nan
+        self.network[[0, 3, 4, 5]] = error, self._average(rows[:, 6]), rows[:, 7].sum(), rows[:, 5].max()
         if self._file is None and is_writer(self._transport):
             self._file = self._metrics(round)  # the writer was lost
         if self._file is not None:
-            self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), times)
+            self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), self._ended)
         return float(self.network[0])
 
     def event(self, round: int, rounds: int) -> RoundEvent:
@@ -185,23 +199,27 @@ class Observer:
     def _error(self, theta: Vector) -> float:
         return float(test_errors(self._data, theta[None])[0])
 
-    def _figures(self, consensus: Vector | None, error: float) -> Matrix:
+    def _figures(self, consensus: Vector | None, error: float, measured: bool) -> Matrix:
         """Figures of the agents of this process; those that need a consensus, in simulations alone."""
         mine = np.zeros((len(self._nodes), 9))
         for block in self._blocks:
-            mine[[self._place[node.id] for node in block]] = self._measured(block, consensus, error)
+            mine[[self._place[node.id] for node in block]] = self._measured(block, consensus, error, measured)
         return mine
 
-    def _measured(self, block: Sequence[Node], consensus: Vector | None, error: float) -> Matrix:
+    def _measured(
+        self, block: Sequence[Node], consensus: Vector | None, error: float, measured: bool
+    ) -> Matrix:
         """Figures of the agents of a block, shape (B, 9); what agents that hold the consensus share is found once."""
         agents = [node.agent for node in block]
         theta = np.stack([node.theta for node in block])
         rows = np.zeros((len(block), 9))
-        same = consensus is not None and bool((theta == consensus).all())
-        rows[:, 0] = error if same else test_errors(self._data, theta)
         rows[:, 1] = [agent.releases for agent in agents]
         rows[:, 2] = [8 * node.agent.numbers for node in block]
         rows[:, 8] = [NO_FIGURE if node.spent is None else node.spent for node in block]
+        if not measured:
+            return rows
+        same = consensus is not None and bool((theta == consensus).all())
+        rows[:, 0] = error if same else test_errors(self._data, theta)
         if self._simulation and consensus is not None:
             share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eqs. (1), (61)
             weights = np.array([agent.plan.weight for agent in agents])

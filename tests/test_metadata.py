@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ABOUT: dict[str, Any] = PROJECT["project"]
 VERSIONS = [
-    tuple(map(int, match[1].split(".")))
+    (3, int(match[1]))
     for line in ABOUT["classifiers"]
-    if (match := re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line))
+    if (match := re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", line))
 ]
 COMPILE = """
 import sys, warnings

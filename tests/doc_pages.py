@@ -7,7 +7,9 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md"]
+EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.md"))
+"""Carried out as they stand, by tests/processes/test_examples.py."""
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), ROOT / "topologies" / "README.md"]
 MODULES = sorted((ROOT / "admmnet").rglob("*.py"))
 
 

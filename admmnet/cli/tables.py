@@ -370,7 +370,11 @@ def print_accounts(
             "-" if at is None else epsilon(finite(totals.epsilon_published(at)), 5),
             number(header["budget"]["epsilon"]),
             number(at),
-            f"{account.runs} runs" if runs else "finished" if account.finished else "unfinished",
+            f"{account.runs} run{'s' * (account.runs != 1)}"
+            if runs
+            else "finished"
+            if account.finished
+            else "unfinished",
         )
     console().print(grid)
     if masked:

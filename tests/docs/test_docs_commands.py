@@ -26,7 +26,7 @@ from admmnet.methods import METHODS
 from admmnet.privacy.events import EVENTS
 from admmnet.privacy.ledger.form import Header
 from admmnet.settings import Setting
-from tests.doc_pages import PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
+from tests.doc_pages import EXAMPLES, PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
 
 
 def command_words(line: str) -> list[str] | None:
@@ -41,7 +41,7 @@ def command_words(line: str) -> list[str] | None:
 
 def documented_commands() -> list[tuple[str, list[str]]]:
     found = []
-    for path in PAGES:
+    for path in [path for path in PAGES if path not in EXAMPLES]:
         lines = [line for block in blocks(path, "bash") for line in block.splitlines()]
         lines += re.findall(r"^ {4}((?:admmnet|mpirun) .*)", prose(path), re.MULTILINE)
         found += [(name(path), words) for line in lines if (words := command_words(line)) is not None]
@@ -152,7 +152,9 @@ def test_every_exit_code_has_its_row() -> None:
     assert codes <= set(map(int, rows))
 
 
-@pytest.mark.parametrize("path", [path for path in PAGES if blocks(path, "toml")], ids=name)
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if blocks(path, "toml") and path not in EXAMPLES], ids=name
+)
 def test_config_examples_load(path: Path, tmp_path: Path) -> None:
     own = (block for block in blocks(path, "toml") if "[build-system]" not in block)
     for number, block in enumerate(own):

@@ -1,0 +1,99 @@
+"""The pages of docs/examples: every block is carried out as it stands, in order, in an empty folder.
+
+A block behind "`NAME`:" is a file; `bash` and `python` are run; `text` behind them is what they print, numbers aside.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.doc_pages import EXAMPLES, ROOT, name, text
+
+pytestmark = pytest.mark.processes
+DEADLINE = 120.0
+"""Seconds that a block may take; most take two."""
+BLOCK = re.compile(r"(?:`([\w./-]+)`:\n\n)?^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+RUNNERS = {"bash": ("bash", "-euo", "pipefail", "-c"), "python": (sys.executable, "-W", "error", "-c")}
+
+
+class Block(NamedTuple):
+    """A block of a page: the file that it is, or what runs it."""
+
+    file: str
+    kind: str
+    body: str
+
+
+def blocks(page: str) -> Iterator[Block]:
+    return (Block(*match) for match in BLOCK.findall(page))
+
+
+def shape(line: str) -> str:
+    """A line without its numbers, times and widths."""
+    return " ".join(re.sub(r"[\d.,:+-]*\d[\dTZ.,:%e+-]*", "#", line).split())
+
+
+def carry_out(page: str, folder: Path) -> None:
+    """Run a page.
+
+    Raises
+    ------
+    AssertionError
+        If a command fails, or does not print what the page says.
+    """
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {k: v for k, v in os.environ.items() if k != "ADMMNET_DATA"}
+    environment |= {"PATH": path, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    printed = ""
+    for file, kind, body in blocks(page):
+        if file:
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / file).write_text(body, encoding="utf-8")
+        elif kind in RUNNERS:
+            done = subprocess.run(
+                [*RUNNERS[kind], body],
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=DEADLINE,
+                check=False,
+            )
+            assert done.returncode == 0, f"{body}\n{done.stdout}\n{done.stderr}"
+            assert "Traceback" not in done.stderr, done.stderr
+            printed = done.stdout + done.stderr
+        else:
+            shapes = {shape(line) for line in printed.splitlines()}
+            missing = [line for line in body.splitlines() if line.strip() and shape(line) not in shapes]
+            assert not missing, f"not printed: {missing}\n{printed}"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("path", EXAMPLES, ids=name)
+def test_the_page(path: Path, tmp_path: Path) -> None:
+    page = text(path)
+    assert {"bash", "text"} <= {block.kind for block in blocks(page)}
+    carry_out(page, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("page", "fault"),
+    [
+        ("```bash\nadmmnet run --epsilom 1\n```\n", "epsilom"),
+        ("```bash\necho a 1\n```\n```text\nb 2\n```\n", "not printed"),
+        ("`a.py`:\n\n```python\nraise ValueError\n```\n```bash\npython a.py\n```\n", "ValueError"),
+    ],
+)
+def test_a_fault_of_a_page_is_seen(page: str, fault: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=fault):
+        carry_out(page, tmp_path)
+    carry_out("```bash\necho a 1\n```\n```text\na  22.5%\n```\n", tmp_path)

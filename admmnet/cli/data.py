@@ -1,17 +1,24 @@
-"""admmnet data check."""
+"""admmnet data: check, draft, show."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from admmnet.data.settings import TASKS
-from admmnet.errors import CheckFailed
+from admmnet.errors import CheckFailed, RequestError
 
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
+
+OF_EACH = 3
+"""Faults of one column that are printed."""
 
 
 @click.group(no_args_is_help=False)
@@ -27,7 +34,8 @@ def data() -> None:
     metavar="FILE",
     help=".toml or .json: [data] of a run, or a schema",
 )
-@click.option("--label", metavar="NAME", help="label column of a .csv file")
+@click.option("--label", metavar="NAME", help="label column of a file of columns")
+@click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
 @click.option("--positive", metavar="VALUE", help="label value that counts as +1")
 @click.option("--task", type=click.Choice(TASKS), help="what the labels are where nothing declares it")
 @click.option(
@@ -52,13 +60,24 @@ def check(file: str, schema: Path | None, most: int, **flags: Any) -> None:
     found = check_file(DataSettings(data=file, **given))
     print(f"{file}, on this machine only, for what follows quotes records:")
     if found.source is None:
-        for fault in found.faults[:most]:
+        told = list(islice(_few_of_each(found.faults), most))
+        for fault in told:
             print(f"  {fault}")
-        if found.count > most:
-            print(f"  and {found.count - most} more")
+        if found.count > len(told):
+            print(f"  and {found.count - len(told)} more")
         faults = "1 fault" if found.count == 1 else f"{found.count} faults"
         raise CheckFailed(f"{file} has {faults}: mend and check again, for a fault can hide others")
     _print_sound(found)
+
+
+def _few_of_each(faults: Sequence[str]) -> Iterator[str]:
+    """The first faults of every column, in order: a column of names has one in every record."""
+    seen: Counter[str] = Counter()
+    for fault in faults:
+        column = "".join(re.findall(r", column ('.*?'|x\d+):", fault)[:1])
+        seen[column] += 1
+        if not column or seen[column] <= OF_EACH:
+            yield fault
 
 
 def _print_sound(found: Findings) -> None:
@@ -75,3 +94,42 @@ def _print_sound(found: Findings) -> None:
             print(f"  label {word!r}: {int(np.sum(source.y == number))} records")
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
+
+
+@data.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--label", metavar="NAME", help="label column")
+@click.option(
+    "--separator", metavar="MARK|tab", help="what divides the cells, if not what line 1 has most of"
+)
+@click.option(
+    "--header-only",
+    is_flag=True,
+    help="read no record: a schema whose bounds and categories are yours to write",
+)
+@click.option(
+    "--out", "-o", type=click.Path(path_type=Path), metavar="FILE.toml", help="file (default: print)"
+)
+def draft(file: Path, label: str | None, separator: str | None, header_only: bool, out: Path | None) -> None:
+    """Propose a schema from a public sample: kinds, bounds and categories of columns, and label values.
+
+    What it reads becomes part of the schema in the clear. FILE is a .csv, .tsv or .parquet file.
+    """
+    from admmnet.data.sample import draft_of, template_of
+
+    if out is not None and out.suffix != ".toml":
+        raise RequestError(f"-o {out}: a schema is a .toml file")
+    if out is not None and out.exists():
+        raise RequestError(f"-o {out} exists: name another file, or remove it")
+    text, words = (template_of if header_only else draft_of)(file, label, separator)
+    if out is None:
+        print(text, end="")
+        return
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RequestError(f"cannot write {out}: {error.strerror}") from None
+    print(f"{out}, which shows what it was drafted from:")
+    for line in words:
+        print(f"  {line}")
+    print(f"read it, then: admmnet data check {file} --schema {out}")

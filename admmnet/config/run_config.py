@@ -135,6 +135,12 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         """One section by itself, such as ``config.section(DataSettings)``."""
         return kind(**{name: getattr(self, name) for name in settings_in(kind)})
 
+    @property
+    def request(self) -> DataSettings:
+        """Section [data]; the records of a simulation may show, and so may an encoding that is read from them."""
+        data = self.section(DataSettings)
+        return replace(data, data_dependent=self.data_dependent or self.simulation)
+
     def check(self) -> None:
         """Check the mode, and what one holder of all records cannot have."""
         for other in ("simulate", "seed"):

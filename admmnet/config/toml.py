@@ -14,7 +14,17 @@ from admmnet.methods import METHODS
 from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES, Setting, settings_in
 
-READ_BY = ("label", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre")
+READ_BY = (
+    "label",
+    "separator",
+    "positive",
+    "task",
+    "features",
+    "no_intercept",
+    "schema",
+    "normalise",
+    "centre",
+)
 """Settings of [data] by which a file of records is read."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.data.values import PLAIN, Spelling, is_missing, no_number, numbers_of
 from admmnet.errors import DataError
 from admmnet.types import Matrix, Vector
 
@@ -67,6 +67,7 @@ class Table:
     features: Features | None = None  # where the form holds numbers: they need no schema
     dependent: tuple[str, ...] = ()  # what was read from the rows to tell the features
     parts: tuple[int, ...] = ()  # records of each file, in order; empty for one file
+    spelling: Spelling = PLAIN  # of its numbers
 
     def column(self, name: str) -> Column:
         """Return the raw column of that name; a DataError lists the names there are."""
@@ -75,15 +76,17 @@ class Table:
             raise DataError(f"{self.origin} {has}; it has {listed(self.names)}", reason=has)
         return self.read(name)
 
-    def numbers(self, name: str) -> Vector:
-        """Value of every level of a column, shape (levels,); a DataError names rows without a finite number."""
-        column = self.column(name)
-        try:
-            values = np.array([float(text) for text in column.levels])
-        except ValueError:
-            values = np.array([np.nan])
-        if not np.isfinite(values).all():
-            self.refuse(name, _no_number)
+    def numbers(self, name: str, *, missing: bool = False) -> Vector:
+        """Value of every level of a column, shape (levels,); a DataError names rows without a finite number.
+
+        Missing values are refused unless they are allowed: then they are nan.
+        """
+        values = numbers_of(self.column(name).levels, self.spelling, missing=missing)
+        if values is None:
+            self.refuse(
+                name, lambda text: None if missing and is_missing(text) else no_number(text, self.spelling)
+            )
+            raise AssertionError(f"{name}: no level was refused")
         return values
 
     def refuse(self, name: str, bad: Callable[[str], str | None]) -> None:
@@ -133,14 +136,6 @@ def column_of_numbers(values: Vector) -> Column:
     """Make a column of one number a row."""
     distinct, codes = np.unique(values, return_inverse=True)
     return Column(tuple(f"{value:.17g}" for value in distinct), codes.astype(np.int32))
-
-
-def _no_number(text: str) -> str | None:
-    try:
-        finite = math.isfinite(float(text))
-    except ValueError:
-        return f"{text!r} is no number; give a number, or declare the column in [data.schema]"
-    return None if finite else f"{text!r} is not finite; remove the row or fill the value in"
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from admmnet.data.columns import Column, Table, listed
 from admmnet.data.labels import canonical
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
+from admmnet.data.values import DATE, PLAIN, Spelling, is_missing, numbers_of
 from admmnet.errors import DataError
 from admmnet.types import Vector
 
@@ -19,22 +21,45 @@ CATEGORIES = 50
 """Most values that a column of categories has; a column of words with more is free text."""
 CLASSES = 20
 """Most label values that are classes; numbers with more are real targets."""
-_FEW = 20
-"""Records below which nothing is concluded from values that are all distinct."""
+TAIL = 0.01
+"""Share of the values below and above the bounds: a few very large ones would leave all others in a corner."""
+_FEW = 20  # values of which nothing is concluded where they all differ
+_LONG = 60  # characters of a free text
 _IDENTIFIER = re.compile(
-    r"(^|[_ -])(id|uuid|guid|index|key|nr|no|number)$|^(id|index|unnamed|row)([_ :-]|$)", re.I
+    r"(^|[_ .-])(id|uuid|guid|index|key|nr|no|number)$|^(id|index|row|unnamed)([_ .:-]|$)", re.I
 )
-_DATE = re.compile(
-    r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([ T].*)?"
+_NEGATIVE = {
+    "no",
+    "n",
+    "false",
+    "f",
+    "negative",
+    "neg",
+    "absent",
+    "none",
+    "low",
+    "healthy",
+    "benign",
+    "control",
+}
+_NOTHING = Schema()
+_FIGURES = re.compile(r"[-+]?\d[\d.,' \u00a0\u202f]*")
+_SPELLINGS = tuple(
+    Spelling(decimal, thousands)
+    for decimal, others in (
+        (".", ("", ",", " ", "'", "\u00a0", "\u202f")),
+        (",", ("", ".", " ", "\u00a0", "\u202f")),
+    )
+    for thousands in others
 )
-_NEGATIVE = {"no", "n", "false", "f", "negative", "neg", "absent", "none", "low", "healthy", "benign"}
 
 
 class Doubt(NamedTuple):
-    """A column that the draft leaves out."""
+    """A column that a draft leaves out."""
 
     column: str
-    reason: str
+    reason: str  # quotes no value
+    example: str = ""  # does
 
 
 @dataclass(frozen=True)
@@ -43,11 +68,11 @@ class Draft:
 
     schema: Schema
     looked_at: str  # in words: whoever uses the schema on private records publishes what was read there
-    doubts: tuple[Doubt, ...]  # columns that are dropped, and why
-    notes: dict[str, str]  # for columns that are kept, and for the label: what a reader should know
+    doubts: tuple[Doubt, ...]  # columns that are left out, and why
+    notes: dict[str, str] = field(default_factory=dict)  # of a column that is kept, or the label
 
 
-def draft(table: Table, label: str | None) -> Draft:
+def draft(table: Table, label: str | None, read_by: Schema = _NOTHING) -> Draft:
     """Propose a schema that `encode` takes for every record of this table.
 
     Parameters
@@ -56,71 +81,115 @@ def draft(table: Table, label: str | None) -> Draft:
         Public records: what is read of them becomes bounds, categories and label values, in the clear.
     label : str or None
         Label column; None leaves it open.
+    read_by : Schema
+        How the file is written, and columns that are left out in any case.
 
     Raises
     ------
     DataError
         If there is no such column, or its values are no labels.
     """
-    looked_at = f"{table.origin}: {table.rows:,} records"
+    names = [name for name in table.names if name not in (label, *read_by.drop)]
+    spelling = table.spelling if table.spelling != PLAIN else _spelling(table, names, read_by.separator)
+    table = replace(table, spelling=spelling)
+    schema = replace(read_by, label=label, decimal=spelling.decimal, thousands=spelling.thousands)
     doubts: list[Doubt] = []
     notes: dict[str, str] = {}
-    schema = Schema(label=label)
     if label is not None:
-        schema, notes[label] = _labels(table, label, schema)
+        schema, notes[label] = labelled(table, label, schema)
     rules: list[Rule] = []
-    for name in table.names:
-        if name == label:
-            continue
-        reason, rule, note = _rule(name, table.column(name))
-        if rule is None:
-            doubts.append(Doubt(name, reason))
-            continue
-        rules.append(rule)
-        if note:
-            notes[name] = note
-    schema = replace(schema, rules=tuple(rules), drop=tuple(doubt.column for doubt in doubts))
-    return Draft(schema, looked_at, tuple(doubts), notes)
+    for name in names:
+        try:
+            found, notes[name] = _look(name, table.column(name), spelling)
+        except DataError as error:  # a column of lists, for example
+            found = Doubt(name, "no numbers or texts", str(error))
+        if isinstance(found, Doubt):
+            doubts.append(found)
+        else:
+            rules.append(found)
+    left_out = (*read_by.drop, *(doubt.column for doubt in doubts))
+    schema = replace(schema, rules=tuple(rules), drop=left_out)
+    return Draft(schema, f"{table.origin}: {table.rows:,} records", tuple(doubts), notes)
 
 
-def _rule(name: str, column: Column) -> tuple[str, Rule | None, str]:
-    """Why a column is left out, or its rule with what a reader should know of it."""
-    levels, rows = column.levels, len(column.codes)
-    distinct = len(levels)
-    if distinct == 1:
-        return f"constant: every record has {levels[0]!r}", None, ""
-    if all(_DATE.fullmatch(level) for level in levels):
-        return f"dates, such as {levels[0]!r}: make an age, a year or a duration of it", None, ""
-    values = _numbers(levels)
-    if values is not None:
-        return _numeric(name, column, values)
-    if distinct == rows and rows >= _FEW:
-        return f"identifiers or free text: all {rows:,} values differ, such as {levels[0][:40]!r}", None, ""
-    if distinct > CATEGORIES:
-        return (
-            f"free text or codes: {distinct:,} values in {rows:,} records, such as {levels[0][:40]!r}",
-            None,
-            "",
-        )
-    return "", _categorical(name, column), ""
+def completed(
+    table: Table, schema: Schema, positive: str | None
+) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
+    """Draft what a schema does not say of columns, and of two label values; say what was read, and what is left out.
+
+    Nothing that is said quotes a value.
+    """
+    label = schema.label
+    assert label is not None  # the caller asked
+    read: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    if not schema.rules:
+        own = draft(table, None, replace(schema, label=None, drop=(label, *schema.drop)))
+        schema = replace(own.schema, label=label, drop=own.schema.drop[1:])
+        read = (f"the encoding of {len(schema.rules)} columns",)
+        if own.doubts:
+            words = ", ".join(f"{doubt.column!r} ({doubt.reason})" for doubt in own.doubts)
+            notes = (f"columns left out of the encoding: {words}; declare those you want in [data.schema]",)
+    if schema.task is None and positive is None:
+        values = {canonical(level) for level in table.column(label).levels if not is_missing(level)}
+        if len(values) == 2 and not values <= {"-1", "0", "1"}:
+            schema = labelled(table, label, schema)[0]
+            read = (*read, f"the labels {listed(schema.classes)}")
+            if schema.leave_out:
+                notes = (*notes, "records without a label are left out")
+    return schema, read, notes
 
 
-def _categorical(name: str, column: Column) -> Categorical:
+def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, str]:
+    """Rule of a column, or why it is left out; and what a reader should know of it."""
+    levels = tuple(level for level in column.levels if not is_missing(level))
+    there = np.array([not is_missing(level) for level in column.levels])[column.codes]
+    missing = "" if there.all() else f"{1 - there.mean():.1%} are missing; "
+    if len(levels) == 0 or (len(levels) == 1 and not missing):
+        return Doubt(name, "constant", f"every record has {(*levels, 'no value')[0]!r}"), ""
+    rows, such = int(there.sum()), f"such as {levels[0][:40]!r}"
+    distinct = len(levels) == rows >= _FEW
+    if all(DATE.fullmatch(level) for level in levels):
+        return Doubt(name, "dates", f"{such}: make an age, a year or a duration of it"), ""
+    values = (
+        None
+        if any(re.fullmatch(r"0\d+", level) for level in levels)
+        else numbers_of(levels, spelling, missing=False)
+    )
+    if values is None or len(levels) == 1:
+        if distinct:
+            return Doubt(name, "identifiers or free text", f"all {rows:,} differ, {such}"), ""
+        if len(levels) > CATEGORIES or len(levels) > rows / 2 > _FEW / 2 or max(map(len, levels)) > _LONG:
+            return Doubt(
+                name, "free text or codes", f"{len(levels):,} values in {rows:,} records, {such}"
+            ), ""
+        return _categorical(
+            name, levels, bool(missing)
+        ), missing + "values that are not named here share one feature"
+    every = numbers_of(column.levels, spelling, missing=True)
+    assert every is not None  # so are the levels without the missing ones
+    sample = every[column.codes][there]
+    if distinct and (values == np.rint(values)).all() and (_IDENTIFIER.search(name) or _ordered(sample)):
+        return Doubt(name, "identifiers", f"all {rows:,} differ, {such}"), ""
+    low, high = _bounds(sample)
+    note = f"{missing}the sample has {sample.min():g} to {sample.max():g}; values outside low and high count as these"
+    return Numeric(name, name, low, high, "centred", missing="indicator" if missing else None), note
+
+
+def _categorical(name: str, levels: tuple[str, ...], missing: bool) -> Categorical:
     """One-hot with the rest as one more; spellings that differ in case alone are one group."""
-    order = sorted(column.levels)
-    groups = {level.casefold(): level for level in reversed(order)}
-    words = tuple(groups[level.casefold()] for level in order)
-    return Categorical(name, name, tuple(order), () if len(groups) == len(order) else words, other=True)
-
-
-def _numeric(name: str, column: Column, values: Vector) -> tuple[str, Rule | None, str]:
-    rows = len(column.codes)
-    whole = bool((values == np.rint(values)).all())
-    if whole and len(values) == rows >= _FEW and (_IDENTIFIER.search(name) or _ordered(values[column.codes])):
-        return f"identifiers: all {rows:,} values differ, such as {column.levels[0]!r}", None, ""
-    low, high = _round_bounds(float(values.min()), float(values.max()))
-    note = f"the sample has {values.min():g} to {values.max():g}; values outside low and high are clipped to them"
-    return "", Numeric(name, name, low, high), note
+    order = sorted(levels)
+    first: dict[str, str] = {}
+    groups = tuple(first.setdefault(level.casefold(), level) for level in order)
+    one_each = len(first) == len(order)
+    return Categorical(
+        name,
+        name,
+        tuple(order),
+        () if one_each else groups,
+        other=True,
+        missing="indicator" if missing else None,
+    )
 
 
 def _ordered(values: Vector) -> bool:
@@ -128,53 +197,84 @@ def _ordered(values: Vector) -> bool:
     return bool((steps > 0).all() or (steps < 0).all())
 
 
-def _numbers(levels: tuple[str, ...]) -> Vector | None:
-    """Finite numbers that texts say; None where one says none, or begins with a 0 as codes do."""
-    if any(re.fullmatch(r"0\d+", level) for level in levels):
-        return None
-    try:
-        values = np.array([float(level) for level in levels])
-    except ValueError:
-        return None
-    return values if np.isfinite(values).all() else None
-
-
-def _round_bounds(low: float, high: float) -> tuple[float, float]:
-    """Round numbers around a range: multiples of a tenth of the power of ten below its length."""
+def _bounds(sample: Vector) -> tuple[float, float]:
+    """Round numbers around all but the `TAIL` of the values at either end; around all where that leaves one value."""
+    low, high = np.quantile(sample, [TAIL, 1 - TAIL]).tolist()
+    if low == high:
+        low, high = float(sample.min()), float(sample.max())
     step = 10.0 ** (math.floor(math.log10(high - low)) - 1)
     below, above = math.floor(low / step) * step, math.ceil(high / step) * step
     return float(f"{below:.12g}"), float(f"{above:.12g}")
 
 
-def _labels(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
-    """Declare what the label column has, with words for it."""
+def _spelling(table: Table, names: list[str], separator: str | None) -> Spelling:
+    """How a table writes numbers: as makes most columns numbers, the plain way if none needs another."""
+    columns = [[level for level in _levels(table, name)[:1000] if not is_missing(level)] for name in names]
+    odd = [levels for levels in columns if levels and numbers_of(levels, PLAIN, missing=False) is None]
+    if not any(all(_FIGURES.fullmatch(x) and not DATE.fullmatch(x) for x in levels) for levels in odd):
+        return PLAIN
+    # of "1,234" alone a semicolon between cells says that the comma is a decimal one
+    order = sorted(_SPELLINGS, key=lambda each: each.decimal == ".") if separator == ";" else _SPELLINGS
+    return max(
+        order, key=lambda each: sum(numbers_of(x, each, missing=False) is not None for x in columns if x)
+    )
+
+
+def _levels(table: Table, name: str) -> tuple[str, ...]:
+    try:
+        return table.column(name).levels
+    except DataError:
+        return ()
+
+
+def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
+    """Declare the label values, or the range, that a column has; with words for it.
+
+    Raises
+    ------
+    DataError
+        If they are no labels.
+    """
     column = table.column(label)
-    counts = np.bincount(column.codes, minlength=len(column.levels))
-    found: dict[str, int] = {}
-    for level, count in zip(column.levels, counts.tolist(), strict=True):
-        found[canonical(level)] = found.get(canonical(level), 0) + count
-    values = _numbers(tuple(found))
-    shares = ", ".join(f"{word!r} {count / table.rows:.1%}" for word, count in found.items())
-    if len(found) == 1:
+    place = f"{table.origin}, column {label!r}"
+    found: Counter[str] = Counter()
+    gone: list[str] = []
+    for level, count in zip(column.levels, np.bincount(column.codes).tolist(), strict=True):
+        if is_missing(level):
+            gone.append(level)
+        else:
+            found[canonical(level)] += count
+    if len(found) < 2:
+        raise DataError(f"{place}: every record has {next(iter(found), '')!r}; a label needs two values")
+    if len({word.casefold() for word in found}) < len(found):
         raise DataError(
-            f"{table.origin}, column {label!r}: every record has {next(iter(found))!r}; a label needs two values"
+            f"{place} spells one label in several ways, {listed(list(found), 6)}: write it in one"
         )
+    schema = replace(schema, leave_out=tuple(gone))
+    without = f"; records without a label ({column_share(column, gone):.1%}) are left out" if gone else ""
+    values = numbers_of(tuple(found), table.spelling, missing=False)
     if len(found) > CLASSES:
         if values is None:
             raise DataError(
-                f"{table.origin}, column {label!r} has {len(found)} values, {listed(list(found), 4)}: no label; name "
-                "another with --label"
+                f"{place} has {len(found)} values, {listed(list(found), 4)}: too many for classes; name another with"
+                " --label"
             )
-        low, high = _round_bounds(float(values.min()), float(values.max()))
+        low, high = _bounds(np.repeat(values, list(found.values())))
         return replace(
             schema, targets=(low, high)
-        ), f"real target, {values.min():g} to {values.max():g} in the sample"
+        ), f"a real target, {values.min():g} to {values.max():g} in the sample{without}"
     if values is not None:
-        words = tuple(sorted(found, key=float))
+        words = tuple(word for _, word in sorted(zip(values.tolist(), found, strict=True)))
     elif len(found) == 2:
         words = tuple(sorted(found, key=lambda word: (word.casefold() not in _NEGATIVE, -found[word], word)))
     else:
         words = tuple(sorted(found))
-    return replace(schema, labels=words), f"shares in the sample: {shares}" + (
-        f"; {words[1]!r} is +1" if len(words) == 2 else ""
-    )
+    total = sum(found.values())
+    shares = ", ".join(f"{word!r} {found[word] / total:.1%}" for word in words)
+    sign = f"; {words[1]!r} is +1" if len(words) == 2 else ""
+    return replace(schema, labels=words), f"shares in the sample: {shares}{sign}{without}"
+
+
+def column_share(column: Column, levels: list[str]) -> float:
+    """Share of the records that have one of some levels."""
+    return float(np.isin(column.codes, [column.levels.index(level) for level in levels]).mean())

@@ -9,8 +9,9 @@ import numpy as np
 
 from admmnet.data.columns import Codes, Features, Rows, Table, listed
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
+from admmnet.data.values import is_missing
 from admmnet.errors import DataError
-from admmnet.types import Matrix
+from admmnet.types import Matrix, Vector
 
 
 class Block(NamedTuple):
@@ -29,10 +30,14 @@ def complete(schema: Schema, table: Table) -> tuple[Schema, tuple[str, ...]]:
     for rule in schema.rules:
         if isinstance(rule, Categorical) and rule.categories is None:
             found.append(f"categories of {rule.column!r}")
-            rule = replace(rule, categories=tuple(sorted(table.column(rule.column).levels)))
+            levels = table.column(rule.column).levels
+            known = {level for level in levels if rule.missing is None or not is_missing(level)}
+            rule = replace(rule, categories=tuple(sorted(known)))
         elif isinstance(rule, Numeric) and _lacks_bounds(rule):
-            values = table.numbers(rule.column)
-            low, high = float(values.min()), float(values.max())
+            values = _numbers(rule, table)
+            if np.isnan(values).all():
+                raise DataError(f"{table.origin}, column {rule.column!r} has no value at all: drop it")
+            low, high = float(np.nanmin(values)), float(np.nanmax(values))
             if low == high:
                 raise DataError(
                     f"{table.origin}, column {rule.column!r} is constant ({low:g}): give low and high in"
@@ -101,10 +106,20 @@ def _categorical(rule: Categorical, table: Table) -> Block:
     target = rule.groups or rule.categories
     features = list(dict.fromkeys(target)) + (["other"] if rule.other else [])
     place = {c: features.index(t) for c, t in zip(rule.categories, target, strict=True)}
+    other = len(features) - 1 if rule.other else None
+    if rule.missing == "indicator":
+        features.append("missing")
+    absent = {None: other, "refuse": None, "indicator": len(features) - 1}
+    gone = absent[rule.missing] if rule.missing in absent else place[str(rule.missing)]
+
+    def at(level: str) -> int | None:
+        return place.get(level, gone if is_missing(level) else other)
 
     def undeclared(level: str) -> str | None:
-        if level in place or rule.other:
+        if at(level) is not None:
             return None
+        if rule.missing == "refuse" and is_missing(level):
+            return f'missing value {level!r}; remove the row, or declare missing = "indicator" for {rule.prefix!r}'
         remedy = f"add it to the categories of {rule.prefix!r} in the schema, or set other = true there"
         return f"undeclared category {level!r}; {remedy}"
 
@@ -112,27 +127,43 @@ def _categorical(rule: Categorical, table: Table) -> Block:
     column = table.column(rule.column)
     lookup = np.zeros((len(column.levels), len(features)))
     for code, level in enumerate(column.levels):
-        lookup[code, place.get(level, len(features) - 1)] = rule.weight
+        lookup[code, at(level)] = rule.weight
     return Block(tuple(f"{rule.prefix}={name}" for name in features), lookup, column.codes, rule.weight)
 
 
+def _numbers(rule: Numeric, table: Table) -> Vector:
+    """Value of every level; nan for a missing one that makes the indicator."""
+    values = table.numbers(rule.column, missing=rule.missing not in (None, "refuse"))
+    if isinstance(rule.missing, float):
+        values = np.where(np.isnan(values), rule.missing, values)
+    return values
+
+
 def _numeric(rule: Numeric, table: Table) -> Block:
-    values, codes = table.numbers(rule.column), table.column(rule.column).codes
+    values, codes = _numbers(rule, table), table.column(rule.column).codes
+    missing = np.isnan(values)
+    names, features, bound = _scaled(rule, np.where(missing, 0.0, values))
+    if rule.missing == "indicator":
+        names = (*names, f"{rule.prefix}=missing")
+        features = np.column_stack([np.where(missing[:, None], 0.0, features), missing])
+    return Block(names, rule.weight * features, codes, rule.weight * bound)
+
+
+def _scaled(rule: Numeric, values: Vector) -> tuple[tuple[str, ...], Matrix, float]:
+    """Names, features (levels, width) and their largest absolute value, without the weight."""
     if rule.scale == "bins":
         at = np.searchsorted(rule.edges, values, side="right")
         one_hot = np.eye(len(rule.edges) + 1)[at, 1:]  # interval 0 lies below the first edge: no feature
         ends = (*(f"{edge:g}" for edge in rule.edges[1:]), "inf")
         names = tuple(f"{rule.prefix}=[{a:g},{b})" for a, b in zip(rule.edges, ends, strict=True))
-        return Block(names, rule.weight * one_hot, codes, rule.weight)
+        return names, one_hot, 1.0
     if rule.scale == "none":
-        scaled = values
-    else:
-        assert rule.low is not None  # complete() came first
-        assert rule.high is not None
-        span = rule.high - rule.low
-        offset = np.clip(values, rule.low, rule.high) - rule.low
-        scaled = np.log1p(offset) / np.log1p(span) if rule.scale == "log" else offset / span
-        if rule.scale == "centred":
-            scaled = 2 * scaled - 1
-    bound = np.nan if rule.scale == "none" else rule.weight
-    return Block((rule.prefix,), (rule.weight * scaled)[:, None], codes, bound)
+        return (rule.prefix,), values[:, None], np.nan
+    assert rule.low is not None  # complete() came first
+    assert rule.high is not None
+    span = rule.high - rule.low
+    offset = np.clip(values, rule.low, rule.high) - rule.low
+    scaled = np.log1p(offset) / np.log1p(span) if rule.scale == "log" else offset / span
+    if rule.scale == "centred":
+        scaled = 2 * scaled - 1
+    return (rule.prefix,), scaled[:, None], 1.0

@@ -128,7 +128,9 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
             text = data.decode("utf-8-sig" if number == 0 else "utf-8")
         except UnicodeDecodeError as error:
             line = number + data.count(b"\n", 0, error.start) + 1
-            raise DataError(f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8") from None
+            raise DataError(
+                f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8, such as by iconv -f latin1"
+            ) from None
         lines = held + text.replace("\r\n", "\n").removesuffix("\n").split("\n")
         number += len(lines) - len(held)
         full = next((k for k in range(len(lines), 0, -1) if lines[k - 1].strip()), 0)

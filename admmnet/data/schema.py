@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Literal
 
+from admmnet.data.values import PLAIN, Spelling
 from admmnet.errors import RequestError
 
 Range = tuple[float, float]
@@ -16,7 +17,7 @@ Task = Literal["binary", "classes", "real"]
 Scale = Literal["linear", "centred", "log", "bins", "none"]
 SCALES: tuple[Scale, ...] = ("linear", "centred", "log", "bins", "none")
 _UNWRITTEN = {"rules", "wanted"}
-_COMMON = {"kind", "column", "weight"}
+_COMMON = {"kind", "column", "weight", "missing"}
 _KEYS = {
     "categorical": _COMMON | {"categories", "groups", "other"},
     "numeric": _COMMON | {"low", "high", "scale", "edges"},
@@ -35,6 +36,9 @@ class Categorical:
     groups: tuple[str, ...] = ()  # group of each category; empty: every category stands for itself
     other: bool = False  # whether undeclared values share a last feature "other" instead of being refused
     weight: float = 1.0  # size of the entry before rows are scaled to norm 1
+    missing: str | None = (
+        None  # "refuse", "indicator", or the category of a missing value; None: as any other text
+    )
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ class Numeric:
     scale: Scale = "linear"
     edges: tuple[float, ...] = ()  # increasing, the last interval is open above
     weight: float = 1.0
+    missing: str | float | None = (
+        None  # "refuse" (so does None), "indicator", or what stands for a missing value
+    )
 
 
 Rule = Categorical | Numeric
@@ -75,7 +82,20 @@ class Schema:
     scales: tuple[
         float, ...
     ] = ()  # largest absolute value of every feature, or one for all; empty: not declared
+    separator: str | None = (
+        None  # of the cells of a text file; None: by its name, a tab of .tsv, else a comma
+    )
+    header: bool | None = (
+        None  # whether its first line names the columns; None: it must, and must not look like a record
+    )
+    decimal: str = "."
+    thousands: str = ""  # between groups of three digits
     wanted: Task | None = None  # what --task asks for where labels, targets and threshold leave it open
+
+    @property
+    def spelling(self) -> Spelling:
+        """How numbers are written."""
+        return Spelling(self.decimal, self.thousands)
 
     @property
     def task(self) -> Task | None:
@@ -102,6 +122,9 @@ def parse_schema(table: Mapping[str, Any] | None) -> Schema:
     if len(answers) > 1:
         raise RequestError(f"data.schema gives {' and '.join(answers)}, which exclude each other: keep one")
     parsed = {key: _PARSERS[key](value, f"data.schema.{key}") for key, value in given.items()}
+    marks = [parsed.get("decimal", "."), parsed.get("thousands")]
+    if marks[0] == marks[1]:
+        raise RequestError(f"data.schema.thousands and decimal must differ, got {marks[0]!r} for both")
     return Schema(rules=parsed.pop("columns", ()), **parsed)
 
 
@@ -155,12 +178,16 @@ def to_table(schema: Schema) -> dict[str, Any]:
         field.name: getattr(schema, field.name) for field in fields(schema) if field.name not in _UNWRITTEN
     }
     table["columns"] = {rule.prefix: _entry(rule) for rule in schema.rules}
-    declared = {key: value for key, value in table.items() if value not in (None, (), {})}
+    if schema.spelling == PLAIN:
+        del table["decimal"], table["thousands"]
+    declared = {key: value for key, value in table.items() if value not in (None, (), {}, "")}
     return {key: list(value) if isinstance(value, tuple) else value for key, value in declared.items()}
 
 
 def _entry(rule: Rule) -> dict[str, Any]:
     entry: dict[str, Any] = {"column": rule.column, "weight": rule.weight}
+    if rule.missing is not None:
+        entry["missing"] = rule.missing
     if isinstance(rule, Numeric):
         bounds = {} if rule.low is None else {"low": rule.low, "high": rule.high}
         edges = {"edges": list(rule.edges)} if rule.scale == "bins" else {}
@@ -197,10 +224,10 @@ def _categorical(name: str, column: str, weight: float, entry: Mapping[str, Any]
     other = entry.get("other", False)
     if not isinstance(other, bool):
         raise RequestError(f"{place}.other must be true or false, got {other!r}")
-    groups = entry.get("groups")
+    groups, missing = entry.get("groups"), entry.get("missing")
     if groups is None:
         categories = _texts(entry["categories"], f"{place}.categories") if "categories" in entry else None
-        return Categorical(name, column, categories, (), other, weight)
+        return Categorical(name, column, categories, (), other, weight, _stands(missing, categories, place))
     if "categories" in entry or not isinstance(groups, Mapping) or not groups:
         raise RequestError(
             f"{place}.groups must be a table group = [categories], given instead of categories"
@@ -208,7 +235,20 @@ def _categorical(name: str, column: str, weight: float, entry: Mapping[str, Any]
     pairs = [(c, str(g)) for g, members in groups.items() for c in _texts(members, f"{place}.groups.{g}")]
     declared = tuple(c for c, _ in pairs)
     _distinct(declared, f"{place}.groups")
-    return Categorical(name, column, declared, tuple(g for _, g in pairs), other, weight)
+    of = tuple(g for _, g in pairs)
+    return Categorical(name, column, declared, of, other, weight, _stands(missing, declared, place))
+
+
+def _stands(missing: Any, categories: tuple[str, ...] | None, place: str) -> str | None:
+    """What stands for a missing category."""
+    if missing is None:
+        return None
+    (text,) = _texts([missing], f"{place}.missing")
+    if text in ("refuse", "indicator") or categories is None or text in categories:
+        return text
+    raise RequestError(
+        f"{place}.missing must be 'indicator', 'refuse' or one of the categories, got {missing!r}"
+    )
 
 
 def _numeric(name: str, column: str, weight: float, entry: Mapping[str, Any], place: str) -> Numeric:
@@ -232,7 +272,12 @@ def _numeric(name: str, column: str, weight: float, entry: Mapping[str, Any], pl
         edges = tuple(_number(edge, f"{place}.edges") for edge in given)
         if any(a >= b for a, b in pairwise(edges)):
             raise RequestError(f"{place}.edges must increase, got {list(edges)}")
-    return Numeric(name, column, low, high, scale, edges, weight)
+    missing = entry.get("missing")
+    if missing not in (None, "refuse", "indicator"):
+        if isinstance(missing, str):
+            raise RequestError(f"{place}.missing must be 'indicator', 'refuse' or a number, got {missing!r}")
+        missing = _number(missing, f"{place}.missing")
+    return Numeric(name, column, low, high, scale, edges, weight, missing)
 
 
 def _known(table: Mapping[str, Any], keys: set[str], place: str) -> None:
@@ -245,6 +290,23 @@ def _number(value: Any, place: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise RequestError(f"{place} must be a finite number, got {value!r}")
     return float(value)
+
+
+def _truth(value: Any, place: str) -> bool:
+    if not isinstance(value, bool):
+        raise RequestError(f"{place} must be true or false, got {value!r}")
+    return value
+
+
+def _mark(value: Any, place: str) -> str:
+    if not isinstance(value, str) or len(value) != 1 or value.isalnum() or value in '+-"':
+        raise RequestError(f"{place} must be one mark, such as ',' or '.', got {value!r}")
+    return value
+
+
+def separator_of(value: Any, place: str) -> str:
+    """Separator of a text file: one mark, or the word tab."""
+    return "\t" if value in ("tab", "\t") else _mark(value, place)
 
 
 def _texts(values: Any, place: str, empty: bool = False) -> tuple[str, ...]:
@@ -272,4 +334,8 @@ _PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "targets": _range,
     "centre": _number,
     "scales": _scales,
+    "separator": separator_of,
+    "header": _truth,
+    "decimal": _mark,
+    "thousands": lambda value, place: _mark(value, place) if value else "",
 }

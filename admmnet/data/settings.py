@@ -24,7 +24,10 @@ TASKS = ("auto", "binary", "classes", "real")
 NORMALISE = ("rows", "columns", "public", "none")
 """Values of `DataSettings.normalise`."""
 
-FILE_FORMS = (".csv", ".csv.gz", ".npz", ".libsvm", ".libsvm.gz", ".svm", ".svm.gz")
+FILE_FORMS = (
+    *(".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet"),
+    *(".npz", ".libsvm", ".libsvm.gz", ".svm", ".svm.gz"),
+)
 """Endings of the files that are read."""
 
 GIVEN = {"arrays": ".npz", "frame": ".csv"}
@@ -41,7 +44,7 @@ class DataSettings:
     data: str = setting(
         "census",
         "data",
-        "data set (docs/data.md), or a .csv, .npz or .libsvm file",
+        "data set (docs/data.md), or a .csv, .tsv, .parquet, .npz or .libsvm file",
         metavar="NAME|PATH",
         hosts=True,
         everyday=3,
@@ -78,7 +81,10 @@ class DataSettings:
         scope="network",
         chosen=True,
     )
-    label: str | None = setting(None, "data", "label column of a .csv file", metavar="NAME")
+    label: str | None = setting(None, "data", "label column of a file of columns", metavar="NAME")
+    separator: str | None = setting(
+        None, "data", "what divides the cells of a .csv or .tsv file", metavar="MARK|tab"
+    )
     positive: str | None = setting(None, "data", "label value that counts as +1", metavar="VALUE")
     task: str = setting(
         "auto",
@@ -201,7 +207,7 @@ def _positive(part: str, text: str, what: str, example: str) -> float:
 
 
 def form_of(path: str) -> str:
-    """Return the form of a file by its ending, without `.gz`: ".csv", ".npz", ".libsvm" or ".svm".
+    """Return the form of a file by its ending: ".csv" of all files of columns, ".npz", ".libsvm" or ".svm".
 
     Raises
     ------
@@ -210,7 +216,7 @@ def form_of(path: str) -> str:
     """
     if path in GIVEN:
         return GIVEN[path]
-    match = re.search(r"(\.csv|\.libsvm|\.svm)(\.gz)?$|(\.npz)$", path)
+    match = re.search(r"(\.csv|\.tsv|\.libsvm|\.svm)(\.gz)?$|(\.npz|\.parquet)$", path)
     if match is None:
         from admmnet.data.sets import BUILT_IN, NAMES
 
@@ -218,7 +224,8 @@ def form_of(path: str) -> str:
             f"unknown data {path!r}: {meant(path, BUILT_IN)}the names are {NAMES};"
             f" a file must end with one of {', '.join(FILE_FORMS)}"
         )
-    return match[1] or match[3]
+    form = match[1] or match[3]
+    return ".csv" if form in (".tsv", ".parquet") else form
 
 
 def path_for(pattern: str, agent: int) -> Path:
@@ -249,7 +256,8 @@ def _check_named(settings: DataSettings) -> None:
     ipums = settings.data.startswith(IPUMS)
     if ipums and settings.per_agent:
         raise RequestError(f"{settings.data}: {IPUMS}FILE is one extract, without {AGENT}")
-    for flag, value in (("--label", settings.label), ("--positive", settings.positive)):
+    given = ("label", "positive", "separator")
+    for flag, value in ((f"--{name}", getattr(settings, name)) for name in given):
         if value is not None and not (ipums and flag == "--label"):
             raise RequestError(
                 f"{flag} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}"
@@ -302,6 +310,8 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
         raise RequestError("--features goes with libsvm and npz files; a csv file's width is its header's")
     if form != ".csv" and settings.label is not None:
         raise RequestError(f"--label {settings.label} goes with a csv file; {form} rows carry their label")
+    if form != ".csv" and settings.separator is not None:
+        raise RequestError(f"--separator {settings.separator} goes with a csv file, not with {settings.data}")
     if not settings.per_agent:
         return
     if settings.test is None and not settings.no_test:

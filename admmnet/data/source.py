@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from admmnet.data.columns import Column, Features, Table, Where
+from admmnet.data.draft import completed
 from admmnet.data.encode import complete, encode, missing
 from admmnet.data.labels import canonical, no_labels, read_labels
 from admmnet.data.schema import Numeric, Schema
@@ -36,19 +37,30 @@ class Source:
 
 
 def source_of(
-    table: Table, schema: Schema, positive: str | None = None, *, discover: bool, labelled: bool = True
+    table: Table,
+    schema: Schema,
+    positive: str | None = None,
+    *,
+    discover: bool,
+    labelled: bool = True,
+    drafts: bool = False,
 ) -> Source:
     """Check and encode a table.
 
     Without `discover`, categories, bounds, width and labels are never read from the rows: a schema that leaves them
-    open is refused. Without `labelled` the label column may be absent, and is not looked at.
+    open is refused. With `drafts`, columns of which nothing is declared are encoded as `draft` proposes; else they are
+    taken for numbers. Without `labelled` the label column may be absent, and is not looked at.
     """
     if table.dependent and not discover:
         raise RequestError(
             f"{table.origin}: the width must be declared, with --features D or data.schema.features"
         )
+    notes: tuple[str, ...] = ()
+    drafted: tuple[str, ...] = ()
     if labelled:
         label = label_of(table, schema)
+        if drafts and table.features is None:
+            schema, drafted, notes = completed(table, replace(schema, label=label), positive)
         table = without(table, label, schema.leave_out)
         labels = read_labels(table, label, schema, positive, discover)
     else:
@@ -74,7 +86,8 @@ def source_of(
         column=table.column,
         where=table.where,
         schema=replace(schema, labels=labels.values, targets=labels.targets, wanted=None),
-        dependent=labels.dependent + dependent,
+        dependent=(*drafted, *labels.dependent, *dependent),
+        notes=notes,
     )
 
 

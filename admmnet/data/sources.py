@@ -10,11 +10,12 @@ from admmnet.data.columns import Refuse, Table, refuse
 from admmnet.data.files import about
 from admmnet.data.known import DataSet
 from admmnet.data.labels import canonical
-from admmnet.data.readers.delimited import read_csv
+from admmnet.data.readers.delimited import Form, read_csv
 from admmnet.data.readers.libsvm import read_libsvm
 from admmnet.data.readers.npz import read_npz
+from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
-from admmnet.data.schema import Schema, Task, parse_schema
+from admmnet.data.schema import Schema, Task, parse_schema, separator_of
 from admmnet.data.sets import find
 from admmnet.data.settings import GIVEN, DataSettings, check_settings, form_of
 from admmnet.data.source import Source, source_of
@@ -57,6 +58,8 @@ def declared(settings: DataSettings) -> Schema:
         schema = replace(schema, label=settings.label)
     if settings.features is not None:
         schema = replace(schema, features=settings.features)
+    if settings.separator is not None:
+        schema = replace(schema, separator=separator_of(settings.separator, "--separator"))
     if schema.labels is not None and len({canonical(label) for label in schema.labels}) < len(schema.labels):
         raise RequestError(f"data.schema.labels must be different values, got {list(schema.labels)!r}")
     if settings.task != "auto" and not settings.named:
@@ -129,7 +132,15 @@ def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
     """Read pooled records; what a file's schema leaves open is read from its rows."""
     known, schema = find(settings.data), declared(settings)
     if known is None:
-        return read_file(settings.data, schema, settings.positive, discover=True, labelled=labelled)
+        return read_file(
+            settings.data,
+            schema,
+            settings.positive,
+            discover=True,
+            labelled=labelled,
+            # without an intercept a record in the middle of every column would have no direction
+            drafts=settings.data_dependent and not settings.no_intercept,
+        )
     share = settings.test_fraction or known.test_share
     official = settings.test == "official" or (share is None and not settings.no_test)
     with about(settings.data):
@@ -138,20 +149,34 @@ def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
 
 
 def read_file(
-    file: str | Path, schema: Schema, positive: str | None, *, discover: bool = False, labelled: bool = True
+    file: str | Path,
+    schema: Schema,
+    positive: str | None,
+    *,
+    discover: bool = False,
+    labelled: bool = True,
+    drafts: bool = False,
 ) -> Source:
     """Read a file by the form its ending names; parameters are those of `source_of`."""
     with about(file):
         table = read_table(Path(file), schema, labelled=labelled)
-        source = source_of(table, schema, positive, discover=discover, labelled=labelled)
+        source = source_of(table, schema, positive, discover=discover, labelled=labelled, drafts=drafts)
     return replace(source, file=str(file))
 
 
 def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Refuse = refuse) -> Table:
-    """Raw columns or numbers of a file; of the schema only the width counts."""
+    """Raw columns or numbers of a file; of the schema count the width, and how the file is written."""
     form = form_of(str(path))
+    if path.suffix == ".parquet":
+        return read_parquet(path)
     if form == ".csv":
-        return read_csv(path, refuse)
+        return read_csv(path, refuse, written(path, schema))
     if form == ".npz":
         return read_npz(path, schema.features, labelled, refuse)
     return read_libsvm(path, schema.features, refuse)
+
+
+def written(path: Path, schema: Schema) -> Form:
+    """How a text file of columns is written, by its schema and its name."""
+    usual = "\t" if path.name.endswith((".tsv", ".tsv.gz")) else ","
+    return Form(schema.separator or usual, schema.header, schema.spelling)

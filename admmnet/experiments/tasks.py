@@ -14,7 +14,6 @@ from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.data.figures import test_errors
 from admmnet.data.schema import Task
-from admmnet.data.settings import DataSettings
 from admmnet.errors import AdmmnetError, RunError
 from admmnet.experiments.holdout import Shelf, arrays_of
 from admmnet.experiments.tuning import Worst, tuning_cost
@@ -63,7 +62,7 @@ def survey(shelf: Shelf, config: RunConfig) -> Survey:
 
     config, graph = located(fixed(config), LocalWorld())
     agents = len(graph)
-    records = shelf.load(config.section(DataSettings), agents, range(agents))
+    records = shelf.load(config.request, agents, range(agents))
     with threadpool_limits(limits=1):
         larger, pooled = references(records, config) if len(records.y_test) else (None, None)
     return Survey(

@@ -123,6 +123,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         test_fraction=run.test_fraction if own else None,
         no_test=run.no_test and own,
         label=new.label or (base.label if csv else None),
+        separator=base.separator if csv else None,
         positive=new.positive or (None if built_in else positive),
         features=None if csv or built_in else new.features or base.features,
         no_intercept=run.no_intercept,

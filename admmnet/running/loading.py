@@ -96,7 +96,7 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
         check_task(config)
     mine = dealt(config, graph, world).owners[world.rank]
     usual = load_whole if kind.verb == "none" else load
-    data = (loader or usual)(config.section(DataSettings), count, mine)
+    data = (loader or usual)(config.request, count, mine)
     check_loaded(config, data.name)
     accepted = config.simulation or config.data_dependent
     if data.preprocessing != "public-bounds" and not accepted:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.data import DataSettings, Records, load
+from admmnet.data import Records, load
 from admmnet.data.figures import constant_figure, test_errors
 from admmnet.data.schema import Task
 from admmnet.errors import AdmmnetError
@@ -63,7 +63,7 @@ def _pooled(plan: Plan, transport: Transport, loader: Loader | None) -> float | 
                 problem = holder.problem(plan.loss, 0.0, member)
                 parts.append((problem.X, problem.y))
         else:
-            shards = (loader or load)(config.section(DataSettings), len(agents), agents).shards
+            shards = (loader or load)(config.request, len(agents), agents).shards
             parts = [shards[i] for i in agents]
         if any(is_sparse(X) for X, _ in parts):
             return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,34 +22,90 @@ from admmnet.data.columns import (
     Where,
     column_of,
     column_of_numbers,
+    numbered,
     refuse,
 )
 from admmnet.data.files import read_blocks, read_lines
+from admmnet.data.values import DATE, PLAIN, Spelling
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Matrix
 
+_NUMBER = re.compile(r"[-+]?(\d[\d.,]*|[.,]\d+)(e[-+]?\d+)?", re.IGNORECASE)
 
-def read_csv(path: Path, refuse: Refuse = refuse) -> Table:
-    """Read a csv file with a header line; faults of the header, ragged rows and open quotes name their line."""
-    lines = read_lines(path)
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+"""Separators that are recognised, with words for them."""
+
+
+class Form(NamedTuple):
+    """How a text file of columns is written."""
+
+    separator: str = ","
+    header: bool | None = None  # whether the first line names the columns; None: it must, and look so
+    spelling: Spelling = PLAIN
+
+
+COMMAS = Form()
+"""The usual form."""
+
+
+def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> Table:
+    """Read a file of cells; faults of the header, ragged rows and open quotes name their line.
+
+    Columns of a file without a header are x1, ..., xd. A first line that is written with another separator, or looks
+    like a record, is refused unless ``form`` says what it is.
+    """
+    lines, separator = read_lines(path), form.separator
+    _check_separator(path, lines[0], separator)
     if any('"' in line for line in lines):
-        starts, records = _quoted(path, lines)
-        names = _header(path, records.pop(0))
+        starts, records = _quoted(path, lines, separator)
+        names = _header(path, records, starts, form)
         good = _even(list(map(len, records)), len(names), lambda row: f"{path}, line {starts[row]}", refuse)
         cells = [cell for row in good for cell in records[row]]
     else:
-        starts = list(range(2, len(lines) + 1))
-        names = _header(path, lines.pop(0).split(","))
-        cells, good = _cells(lines, len(names), ",", lambda row: f"{path}, line {starts[row]}", refuse)
+        starts = list(range(1, len(lines) + 1))
+        first = [line.split(separator) for line in lines[:2]]
+        names = _header(path, first, starts, form)
+        lines = lines[len(lines) - len(starts) :]
+        cells, good = _cells(lines, len(names), separator, lambda row: f"{path}, line {starts[row]}", refuse)
     if not cells:
         raise RequestError(f"{path} has a header and no records: give a file with at least one record")
+    if form.header is None and _recurs(names, cells):
+        raise _no_header(path, "nothing that does not occur again below")
     place = {name: k for k, name in enumerate(names)}
 
     @cache
     def read(name: str) -> Column:
         return column_of([cell.strip() for cell in cells[place[name] :: len(names)]])
 
-    return Table(names, len(good), read, lambda row: f"{path}, line {starts[good[row]]}", str(path))
+    return Table(
+        names,
+        len(good),
+        read,
+        lambda row: f"{path}, line {starts[good[row]]}",
+        str(path),
+        spelling=form.spelling,
+    )
+
+
+def form_of_text(path: Path, separator: str | None = None) -> tuple[str, bool]:
+    """Separator of a text file of columns, unless it is given, and whether its first line names them."""
+    lines = read_lines(path)
+    separator = separator or _most(lines[0])
+    _check_separator(path, lines[0], separator)
+    _, (first, *records) = _quoted(path, lines, separator)
+    if _looks_like_record(first, *records[:1]) is not None:
+        return separator, False
+    return separator, not _recurs(
+        [name.strip() for name in first], [cell for each in records for cell in each]
+    )
+
+
+def header_of(path: Path, separator: str | None = None) -> tuple[str, tuple[str, ...]]:
+    """Separator of a text file of columns, and the names in its first line; nothing else of it is used."""
+    line = next(read_blocks(path))[0]
+    separator = separator or _most(line)
+    starts, records = _quoted(path, [line], separator)
+    return separator, _header(path, records, starts, Form(separator))
 
 
 def read_delimited(
@@ -152,10 +210,29 @@ def _even(counts: Sequence[int], width: int, where: Where, refuse: Refuse) -> Se
     return [row for row, count in enumerate(counts) if count == width] if ragged else range(len(counts))
 
 
-def _quoted(path: Path, lines: Iterable[str]) -> tuple[list[int], list[list[str]]]:
-    """Line on which every record but the first starts, and the cells of all."""
-    reader = csv.reader(io.StringIO("\n".join(lines)), strict=True)
-    starts: list[int] = []
+def _most(line: str) -> str:
+    """Separator that a line has most often; a comma where it has none."""
+    outside = re.sub(r'"[^"]*"', "", line)
+    return max(SEPARATORS, key=outside.count)
+
+
+def _check_separator(path: Path, line: str, separator: str) -> None:
+    if re.fullmatch(r"sep=.", line.strip()):
+        raise DataError(f"{path}, line 1 is {line.strip()!r}, which only spreadsheets read: remove that line")
+    found = _most(line)
+    if separator not in line and found in line:
+        flag = "tab" if found == "\t" else f"'{found}'"
+        words = SEPARATORS.get(separator, f"{separator!r}")
+        raise DataError(
+            f"{path}, line 1 has no {words} but {line.count(found)} {SEPARATORS[found]}: give --separator {flag}",
+            reason="has cells that another --separator divides",
+        )
+
+
+def _quoted(path: Path, lines: Iterable[str], separator: str) -> tuple[list[int], list[list[str]]]:
+    """Line on which every record starts, and the cells of all."""
+    reader = csv.reader(io.StringIO("\n".join(lines)), strict=True, delimiter=separator)
+    starts = [1]
     records = []
     try:
         for record in reader:
@@ -163,16 +240,49 @@ def _quoted(path: Path, lines: Iterable[str]) -> tuple[list[int], list[list[str]
             starts.append(reader.line_num + 1)
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.line_num}: {error}; mend the quotes") from None
-    return starts, records
+    return starts[:-1], records
 
 
-def _header(path: Path, fields: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(field.strip() for field in fields)
+def _header(path: Path, records: list[list[str]], starts: list[int], form: Form) -> tuple[str, ...]:
+    """Names of the columns; a first line that has them is taken from ``records`` and ``starts``."""
+    if form.header is False:
+        return numbered(len(records[0]))
+    if form.header is None and (fault := _looks_like_record(*records[:2])) is not None:
+        raise _no_header(path, fault)
+    starts.pop(0)
+    names = tuple(field.strip() for field in records.pop(0))
     for k, name in enumerate(names):
         if not name or name in names[:k]:
             fault = f"{name!r} twice" if name else f"no name for column {k + 1}"
             raise DataError(f"{path}, line 1: the header holds {fault}; every column needs a name of its own")
     return names
+
+
+def _no_header(path: Path, what: str) -> DataError:
+    return DataError(
+        f"{path}, line 1 looks like a record, for it holds {what}: write a line with the columns' names above it, or"
+        " declare header = false in [data.schema] (columns x1, x2, ...; `admmnet data draft` does)",
+        reason="has a first line that names no columns",
+    )
+
+
+def _looks_like_record(first: Sequence[str], second: Sequence[str] = ()) -> str | None:
+    """What in a first line names no column: numbers, but for counts and years, and dates; None if there is nothing."""
+    cells = [cell.strip() for cell in first]
+    numbers = [cell for cell in cells if _NUMBER.fullmatch(cell)]
+    start = int(numbers[0]) if numbers and numbers[0].isdecimal() else -1
+    counted = [str(start + k) for k in range(len(numbers))]
+    if numbers and (numbers != counted or 1 < start < 1900 or start > 2100):
+        return f"the number {numbers[0]}"
+    dates = [cell for cell in cells if DATE.fullmatch(cell)]
+    if dates:
+        return f"the date {dates[0]}"
+    return "what line 2 holds" if len(cells) > 1 and list(first) == list(second) else None
+
+
+def _recurs(names: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether every name occurs in its own column, as the cells of a record without numbers do."""
+    return len(names) > 1 and all(name in cells[k :: len(names)] for k, name in enumerate(names))
 
 
 def _no_record(line: str, skip: tuple[str, ...]) -> bool:

@@ -1,0 +1,111 @@
+"""A drafted schema as a file for a reader: what was looked at, what is left out, and why."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from admmnet.data.draft import Draft
+from admmnet.data.schema import to_table
+
+
+def write_draft(draft: Draft) -> str:
+    """TOML of a draft with comments: a bare schema, as ``read_schema`` reads it."""
+    table = to_table(draft.schema)
+    columns = table.pop("columns", {})
+    label = table.pop("label", None)
+    lines = _comment(
+        f"Drafted from {draft.looked_at}.",
+        "The bounds, categories and label values below are those of these records: whoever uses this schema on private",
+        "records publishes them. Draft from a public sample, or write here what a code book says.",
+    )
+    if label is None:
+        lines += ["", "# No label column is named: label = ..., and labels = [negative, positive], go here."]
+    else:
+        lines += ["", _line("label", label), *_comment(draft.notes.get(label, ""))]
+    drop = table.pop("drop", [])
+    lines += [_line(key, value) for key, value in table.items()]
+    why = {doubt.column: f"{doubt.reason}: {doubt.example}".rstrip(": ") for doubt in draft.doubts}
+    if drop:
+        lines += ["drop = ["]
+        lines += [f"    {_inline(name)},{_remark(why.get(name, ''))}" for name in drop]
+        lines += ["]"]
+    for prefix, entry in columns.items():
+        lines += ["", f"[columns.{_key(prefix)}]", *_comment(draft.notes.get(entry["column"], ""))]
+        lines += [_line(key, value) for key, value in entry.items() if not _said(key, value, prefix)]
+    return "\n".join(lines) + "\n"
+
+
+def write_template(origin: str, names: Sequence[str], label: str | None, written: Mapping[str, Any]) -> str:
+    """TOML of a schema that waits for bounds and categories: of the file, its header alone was read."""
+    lines = _comment(
+        f"Made from the header of {origin}: no record was read. Bounds, categories and labels are yours to write,",
+        "from a code book or other public knowledge. Uncomment the lines of one kind for every column, or drop it.",
+    )
+    lines += ["", _line("label", label) if label else '# label = "..."']
+    lines += [
+        '# labels = ["negative", "positive"]',
+        *(_line(key, value) for key, value in written.items()),
+    ]
+    lines += ["drop = []"]
+    for name in names:
+        if name != label:
+            lines += ["", f"# [columns.{_key(name)}]", '# kind = "numeric"', "# low = 0", "# high = 100"]
+            lines += ["# # or", '# kind = "categorical"', '# categories = ["a", "b"]', "# other = true"]
+    return "\n".join(lines) + "\n"
+
+
+def _said(key: str, value: Any, prefix: str) -> bool:
+    """Whether an entry says what is so without it."""
+    usual = {"column": prefix, "other": False, "weight": 1.0, "scale": "linear"}
+    return key in usual and value == usual[key]
+
+
+def _comment(*lines: str) -> list[str]:
+    return [f"# {_clean(line)}" for line in lines if line]
+
+
+def _remark(text: str) -> str:
+    return f"  # {_clean(text)}" if text else ""
+
+
+def _clean(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _line(key: str, value: Any) -> str:
+    return f"{_key(key)} = {_inline(value)}"
+
+
+def _key(text: str) -> str:
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else _inline(text)
+
+
+def _inline(value: Any) -> str:
+    """TOML of a value, on one line."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_inline, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(_line(key, each) for key, each in value.items())} }}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # a TOML text is a JSON text but for one control character
+    return (
+        json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        if isinstance(value, str)
+        else f"{value:.12g}"
+    )
+
+
+def words_of(draft: Draft) -> Iterable[str]:
+    """Lines for the screen."""
+    kinds = [type(rule).__name__ for rule in draft.schema.rules]
+    yield f"looked at {draft.looked_at}"
+    counts = f"{kinds.count('Numeric')} of numbers, {kinds.count('Categorical')} of categories"
+    yield f"{len(kinds)} columns are declared: {counts}"
+    if draft.schema.label is not None:
+        yield f"label {draft.schema.label!r}: {draft.notes[draft.schema.label]}"
+    for doubt in draft.doubts:
+        yield f"left out {doubt.column!r}: {doubt.reason}, {doubt.example}".rstrip(", ")

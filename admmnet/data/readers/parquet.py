@@ -1,0 +1,89 @@
+"""Columns of a parquet file, by pyarrow."""
+
+from __future__ import annotations
+
+import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from admmnet.data.columns import Column, Table, column_of
+from admmnet.data.files import grows, most_unpacked
+from admmnet.data.frames import text_of
+from admmnet.errors import DataError, RequestError
+
+_WORD = 8  # bytes a cell, at least, once it is unpacked
+
+
+def names_of(path: Path) -> tuple[str, ...]:
+    """Names of the columns; no record is read."""
+    return _checked(path, tuple(_opened(path).schema_arrow.names))
+
+
+def read_parquet(path: Path) -> Table:
+    """Read a parquet file; a null is a missing value.
+
+    Numbers, texts, truth values, dates and times become their text; other columns, such as lists, are refused where
+    they are used.
+    """
+    file = _opened(path)
+    import pyarrow as pa
+
+    if file.metadata.num_rows * file.metadata.num_columns * _WORD > most_unpacked(path):
+        raise grows(path)
+    try:
+        whole = file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise _unsound(path, error) from None
+    names = _checked(path, tuple(whole.column_names))
+    if not whole.num_rows:
+        raise RequestError(f"{path} has no records: give a file with at least one record")
+
+    @cache
+    def read(name: str) -> Column:
+        column = whole.column(name)
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        kind = column.type
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise DataError(
+                f"{path}, column {name!r} holds {kind}: one number or text a record is wanted; drop the column"
+            )
+        return column_of([_text(value, f"{path}, column {name!r}") for value in column.to_pylist()])
+
+    return Table(names, whole.num_rows, read, lambda row: f"{path}, row {row + 1}", str(path))
+
+
+def _opened(path: Path) -> Any:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise RequestError(
+            f"{path} needs pyarrow, which is not installed: pip install 'admmnet[frames]', or store it as csv"
+        ) from None
+    try:
+        return pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise _unsound(path, error) from None
+
+
+def _unsound(path: Path, error: Exception) -> DataError:
+    why = " ".join(str(error).split())[:200]
+    return DataError(f"{path} is not a sound parquet file ({why}): store it anew")
+
+
+def _checked(path: Path, names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
+    if twice is not None:
+        raise DataError(f"{path} holds the column {twice!r} twice; every column needs a name of its own")
+    return names
+
+
+def _text(value: Any, what: str) -> str:
+    """Text of a cell as a csv file would have it; empty for a missing one."""
+    return (
+        str(value)
+        if isinstance(value, (datetime.date, datetime.time, datetime.timedelta))
+        else text_of(value, what)
+    )

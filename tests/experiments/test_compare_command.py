@@ -77,6 +77,20 @@ def test_table_and_files(command: Compare, people: str, tmp_path: Path) -> None:
     assert "a comparison is a simulation" in printed.err
 
 
+def test_fewer_measurements_give_the_same_figures(command: Compare, people: str, tmp_path: Path) -> None:
+    found = []
+    for every in (1, 1000):
+        out = tmp_path / str(every)
+        assert command(*grid(people, out), "--measure-every", str(every), "--quiet").code == 0
+        rows = [line.split(",") for line in (out / "compare.csv").read_text(encoding="utf-8").splitlines()]
+        place = rows[0].index("seconds")
+        found.append([[*row[:place], *row[place + 1 :]] for row in rows])
+        lines = (out / "runs" / "admm-0" / "metrics.csv").read_text(encoding="utf-8").splitlines()[1:]
+        rounds = {int(line.split(",")[0]) for line in lines}
+        assert rounds == (set(range(COMMON["rounds"])) if every == 1 else {0, COMMON["rounds"] - 1})
+    assert found[0] == found[1]
+
+
 def test_json_and_quiet(command: Compare, people: str, tmp_path: Path) -> None:
     words = grid(people, tmp_path / "grid")
     assert command(*words, "--quiet") == (0, "", "")

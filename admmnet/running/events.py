@@ -120,7 +120,7 @@ class Listener:
             mine = np.full((len(self._transport.agents), 1), verdict)
             verdict = float(np.nanmax(edge.collect(self._transport, mine)))
         if failure is not None:
-            failure.shared = self._agreeing  # type: ignore[attr-defined]
+            failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]
             raise failure
         if verdict == FAILED:
             elsewhere = RunError(

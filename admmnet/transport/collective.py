@@ -141,6 +141,8 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"a rank left the run by itself (exit {error.code!r}); all others are ended"
     text = "" if withheld else f": {error}"
+    if getattr(error, "by_caller", False):
+        return f"on_round raised {type(error).__name__}{text}"
     return f"internal error: {type(error).__name__}{text}; --debug shows where, please report it"
 
 

@@ -1,0 +1,45 @@
+"""A library run whose ``on_round`` ends it: ``stopping_run.py stop|fail|uncaught TRANSPORT FOLDER``.
+
+Standard output: a line of JSON a process, how the call ended there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from admmnet import RoundEvent, StopRun, run
+from admmnet.transport import open_world
+
+
+def main(how: str, transport: str, folder: str) -> None:
+    seen: list[int] = []
+
+    def hear(event: RoundEvent) -> None:
+        seen.append(event.round)
+        if event.round == 2:
+            raise StopRun if how == "stop" else ValueError("the tracker is gone")
+
+    rank = open_world(transport).rank
+    settings: dict[str, Any] = {
+        "algorithm": "ipp-admm",
+        "data": "census",
+        "agents": 3,
+        "rounds": 6,
+        "epsilon": 5.0,
+        "seed": 0,
+    }
+    try:
+        result = run(**settings, transport=transport, out=folder, on_round=hear)
+    except Exception as error:
+        if how == "uncaught":
+            raise
+        said = f"{type(error).__name__}: {error}"
+    else:
+        said = str(result.summary["rounds"])
+    sys.stdout.write(json.dumps([rank, seen, said]) + "\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -89,7 +89,7 @@ def agent(
     try:
         world = open_agent(network, number, settings, secret_file, parent)
         told = not quiet and not as_json
-        progress = Progress(shown=told and sys.stderr.isatty(), advising=told)
+        progress = Progress(told=told)
         teller = progress if report is None else Reporter(report, answered=answered)
         with progress:
             result = run(

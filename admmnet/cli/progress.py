@@ -1,8 +1,9 @@
-"""What is said before a run, and one progress bar, on rank 0, where standard error is a terminal."""
+"""What is said before and during a run, on standard error: a bar on a terminal, else a line ever more seldom."""
 
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -10,24 +11,33 @@ if TYPE_CHECKING:
     from admmnet.running.events import RoundEvent
     from admmnet.running.plan import Plan
 
+FIRST = 10.0
+"""Seconds until the first line. Each later one comes when twice as much time has passed: logs stay short."""
+
 
 class Progress:
-    """Bar over rounds with the consensus' test error beside it; nothing at all unless shown."""
+    """Bar over rounds with the consensus' test error beside it, or lines; nothing at all unless ``told``."""
 
-    def __init__(self, *, shown: bool, advising: bool = False) -> None:
-        self._shown, self._advising = shown, advising
+    def __init__(self, *, told: bool) -> None:
+        self._told = told
         self.told: tuple[str, ...] = ()
         self._bar: Any = None
-        self._task: Any = None
+        self._begin, self._due = 0.0, FIRST
+        self._before: int | None = None
 
     def start(self, plan: Plan) -> None:
         """Say what is worth knowing before the run, and show the bar."""
-        if self._advising:
-            self.told = plan.advice
-            for note in self.told:
-                print(f"note: {note}", file=sys.stderr, flush=True)
-        if not self._shown:
+        if not self._told:
             return
+        self.told = plan.advice
+        for note in self.told:
+            print(f"note: {note}", file=sys.stderr, flush=True)
+        self._begin = time.monotonic()
+        self._words = "test MSE {:.4g}" if plan.task == "real" else "test error {:.1%}"
+        if sys.stderr.isatty():
+            self._show(plan)
+
+    def _show(self, plan: Plan) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
@@ -43,14 +53,33 @@ class Progress:
             transient=True,
         )
         self._bar.start()
-        self._words = "test MSE {:.4g}" if plan.data.task == "real" else "test error {:.1%}"
         self._task = self._bar.add_task("rounds", total=plan.rounds, error="")
 
     def round(self, event: RoundEvent) -> None:
         """Count a round."""
+        if not self._told:
+            return
+        error = "" if event.test_error is None else self._words.format(event.test_error)
         if self._bar is not None:
-            error = "" if event.test_error is None else self._words.format(event.test_error)
             self._bar.update(self._task, completed=event.round + 1, error=error)
+            return
+        seconds = time.monotonic() - self._begin
+        if self._before is None:
+            self._before = event.round
+        if seconds >= self._due and event.round + 1 < event.rounds:
+            self._due = 2.0 * seconds
+            print(self._line(event, error, seconds), file=sys.stderr, flush=True)
+
+    def _line(self, event: RoundEvent, error: str, seconds: float) -> str:
+        from admmnet.cli.tables import epsilon
+
+        done = event.round + 1
+        each = seconds / (done - (self._before or 0))  # a run that goes on did not begin at 0
+        largest = max(event.epsilon.values(), default=None)
+        spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
+        lost = f"{len(event.lost)} agents lost" if event.lost else None
+        left = f"{duration(seconds)} so far, about {duration(each * (event.rounds - done))} left"
+        return f"round {done} of {event.rounds}: " + ", ".join(filter(None, (error, spent, lost, left)))
 
     def __enter__(self) -> Progress:
         return self
@@ -60,3 +89,13 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words that need no more than two units."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -30,13 +29,13 @@ def run(world: World, /, config: str | None, quiet: bool, as_json: bool, debug: 
 
 
 def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debug: bool) -> None:
-    """Run, with a bar where standard error is a terminal, and print the table."""
+    """Run, with what ``Progress`` shows, and print the table."""
     from admmnet.cli.progress import Progress
     from admmnet.running.entrance import run as run_settings
 
     quiet = quiet or world.rank > 0
     told = not quiet and not as_json
-    with Progress(shown=told and sys.stderr.isatty(), advising=told) as bar:
+    with Progress(told=told) as bar:
         result = run_settings(
             settings, world=world, on_start=bar.start, on_round=bar.round, stoppable=False, debug=debug
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -12,10 +11,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from admmnet.errors import Terminated
-from admmnet.files import load_json
-
-TAIL = 65536
-"""Bytes at the end of a ledger in which its last total is looked for."""
+from admmnet.running.tails import ledger_tail
+from admmnet.running.values import real
 
 
 @contextmanager
@@ -79,19 +76,8 @@ def last_words(folder: Path | None, *, alone: bool = False) -> str:
 
 
 def _spent(path: Path) -> float | None:
-    """Epsilon in the last whole line of a ledger that has a total: 0 before the first, None where it has none."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
-            lines = file.read().split(b"\n")[:-1]
-    except OSError:
-        return None
-    for line in reversed(lines):
-        try:
-            total = load_json(line).get("total")
-        except (ValueError, AttributeError):
-            continue
-        if isinstance(total, dict):
-            spent = total.get("epsilon_spent")
-            return float(spent) if isinstance(spent, int | float) else None
-    return 0.0
+    """Epsilon in the last total of a ledger: 0 before the first, None where it has none."""
+    tail = ledger_tail(path)
+    if tail is None or tail.total is None:
+        return None if tail is None else 0.0
+    return real(tail.total.get("epsilon_spent"))

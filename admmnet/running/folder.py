@@ -36,6 +36,8 @@ CLOCK_COLUMNS = ("virtual_seconds",)
 """Where delays are simulated: when the network, or an agent, could go on to the next round."""
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Said by file systems of clusters that know no locks: there nothing keeps two runs apart."""
+LOST = "lost.json"
+"""File with the agents that were lost, and in which round, as soon as there are any: {"3": 17}."""
 PART = "part.json"
 """File of a folder that holds the ledger of one agent alone: {"agent": 3, "agents": 5}."""
 
@@ -100,7 +102,7 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
     file = (folder / "config.toml").open("r+b")
     try:
         if first:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(file)
         fcntl.flock(file, fcntl.LOCK_SH | (fcntl.LOCK_NB if first else 0))
     except BlockingIOError:
         file.close()
@@ -113,6 +115,30 @@ def hold(folder: Path, *, first: bool) -> BinaryIO:
             file.close()
             raise
     return file
+
+
+def _take(file: BinaryIO) -> None:
+    """Take the lock alone; tried again for a moment, because whoever looks with ``is_held`` has it for an instant."""
+    for pause in (0.01, 0.05, 0.2, None):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a run is at work in a folder; None where nobody can tell."""
+    try:
+        with (folder / "config.toml").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    return False
 
 
 def open_folder(config: RunConfig, world: World, opened: ExitStack) -> Path:

@@ -13,11 +13,12 @@ from admmnet.data import Records
 from admmnet.data.figures import test_errors
 from admmnet.faults.clock import VirtualClock
 from admmnet.faults.model import FaultModel
+from admmnet.files import write_whole
 from admmnet.graph.tree import Tree
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods.aggregate import far, mean_of, standing
 from admmnet.running.events import RoundEvent, known
-from admmnet.running.folder import MetricsFile
+from admmnet.running.folder import LOST, MetricsFile, as_json
 from admmnet.running.node import Node
 from admmnet.solvers.losses import Loss
 from admmnet.transport import Transport, edge, is_writer
@@ -71,7 +72,7 @@ class Observer:
         self._place = {node.id: place for place, node in enumerate(nodes)}
         theta = np.stack([node.theta for node in nodes])
         self.theta = self._kept(theta, np.zeros((len(data.counts), theta.shape[1])))
-        self._said = dict(enumerate(self.theta))
+        self._said, self._missed = dict(enumerate(self.theta)), 0
         self._all = np.full((len(self.theta), 9), np.nan)
         self.rows, self.network = self._all[:, :6], np.empty(6)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
@@ -84,6 +85,7 @@ class Observer:
         self._ended: Vector | None = None  # when the last round did, by the clock
 
     def _metrics(self, start: int) -> MetricsFile:
+        self._path.with_name(LOST).unlink(missing_ok=True)  # of a start that was interrupted
         return MetricsFile(self._path, training=self._simulation, start=start, clock=self.clock is not None)
 
     def _times(self, round: int, releases: Vector, summed: Summed) -> Vector | None:
@@ -163,6 +165,10 @@ class Observer:
         self.network[[0, 3, 4, 5]] = error, self._average(rows[:, 6]), rows[:, 7].sum(), rows[:, 5].max()
         if self._file is None and is_writer(self._transport):
             self._file = self._metrics(round)  # the writer was lost
+        if self._file is not None and len(self._transport.lost) > self._missed:
+            self._missed = len(self._transport.lost)
+            lost = {str(i): at for i, at in sorted(self._transport.lost.items())}
+            write_whole({self._path.with_name(LOST): as_json(lost)})
         if self._file is not None:
             self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), self._ended)
         return float(self.network[0])

@@ -90,6 +90,11 @@ class Plan:
         return self.method.rounds
 
     @property
+    def task(self) -> str:
+        """``binary``, ``classes`` or ``real``: what the labels are."""
+        return self.data.task
+
+    @property
     def worst_cases(self) -> dict[int, Totals]:
         """All that this process's agents can be charged."""
         return {i: own.worst_case for i, own in self.agents.items() if own.worst_case is not None}

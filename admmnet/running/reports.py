@@ -41,7 +41,7 @@ class Reporter:
     def start(self, plan: Plan) -> None:
         """Say that the first round begins."""
         with suppress(OSError):  # full or closed: the bar stands still, the run does not
-            self._send({"start": True, "advice": list(plan.advice)})
+            self._send({"start": True, "advice": list(plan.advice), "task": plan.task})
 
     def round(self, event: RoundEvent) -> None:
         """Tell of a round.

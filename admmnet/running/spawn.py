@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,7 @@ class Started:
     config: RunConfig
     graph: nx.Graph
     advice: tuple[str, ...]
+    task: str
 
     @property
     def rounds(self) -> int:
@@ -94,9 +95,9 @@ def run_spawned(
         config = replace(config, out=str(default_folder(config.algorithm)))
     folder = Path(str(config.out if config.resume is None else config.resume))
 
-    def start(advice: Sequence[str]) -> None:
+    def start(said: Mapping[str, Any]) -> None:
         if on_start is not None:
-            on_start(Started(load_config(folder / "config.toml"), graph, tuple(advice)))
+            on_start(Started(load_config(folder / "config.toml"), graph, tuple(said["advice"]), said["task"]))
 
     with _private_folder() as private:
         commands = _commands(config, graph, private, debug=debug)
@@ -169,8 +170,8 @@ class Starter:
     """One an agent; ``--parent``, ``--report`` and perhaps ``--answered`` are added."""
     config: RunConfig
     """Deadlines, and what a loss means."""
-    start: Callable[[Sequence[str]], None]
-    """Called when the first agent starts its first round."""
+    start: Callable[[Mapping[str, Any]], None]
+    """Called with what the first agent says that starts its first round."""
     on_round: OnRound | None
     """Called once a round, when the agent that writes the run folder has it behind it."""
     answers: bool = False
@@ -245,7 +246,7 @@ class Starter:
 
     def _end(self, number: int, selector: selectors.BaseSelector, reports: socket.socket) -> None:
         """Pass a signal on to every agent and wait; whoever has not ended by the deadline is killed."""
-        self.start, self.on_round = (lambda advice: None), None
+        self.start, self.on_round = (lambda said: None), None
         self._signal(number)
         self._deadline, self._terminated = time.monotonic() + self.config.shutdown_deadline, True
         try:
@@ -294,7 +295,7 @@ class Starter:
         said = json.loads(reports.recv(LONGEST))
         if "start" in said and not self._started:
             self._started = True
-            self.start(said.get("advice", ()))
+            self.start(said)
         if "round" not in said:
             return
         if said["round"] > self._round and self.on_round is not None:

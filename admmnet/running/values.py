@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from admmnet.privacy.ledger.audit import VerifiedLedger
+if TYPE_CHECKING:
+    from admmnet.privacy.ledger.audit import VerifiedLedger
 
 
 def at(tree: Any, *keys: str) -> Any:

@@ -159,7 +159,8 @@ def _changed(page: str, line: str) -> str:
 def python_of(path: Path) -> str | None:
     """Return the Python of a page as one script, what is long made short; None if it has none."""
     found = blocks(path, "python")
-    if not found or path.name == "contributing.md":  # tests/docs/test_worked_example.py runs those
+    # tests/docs/test_worked_example.py and test_track_page.py run those
+    if not found or path.name in ("contributing.md", "track.md"):
         return None
     script = "\n".join(found).replace("range(5)", "range(1)")
     return script if data_folder() else script.replace('"adult"', '"census"')

@@ -48,7 +48,7 @@ def starter(
     **values: float | str,
 ) -> Starter:
     commands = [[sys.executable, "-c", HEAD + program] for program in programs]
-    return Starter(commands, config(**values), lambda advice: start(), on_round)
+    return Starter(commands, config(**values), lambda said: start(), on_round)
 
 
 def in_time(work: Callable[[], list[End]]) -> dict[int, End]:

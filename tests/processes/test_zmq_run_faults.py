@@ -110,6 +110,7 @@ def test_the_others_go_on_without_a_lost_agent(fault: str, tmp_path: Path) -> No
     assert folder.summary is not None
     lost_at = [entry["lost_at"] for entry in folder.summary["per_agent"]]
     assert lost_at == [2 if i == lost else None for i in range(3)]
+    assert json.loads((tmp_path / "run" / "lost.json").read_text()) == {str(lost): 2}
     check_folder(tmp_path / "run")
     # nothing is said of the model of before, and the mean is of those that hold the answer
     error = folder.summary["test_error"]

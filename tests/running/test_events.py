@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RoundEvent, RunConfig, StopRun, read_run, run
+from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 
 PRIVATE = {"private": True, "no_account": True}
@@ -105,6 +106,7 @@ def test_stop_run_ends_cleanly(kind: str, people: str, tmp_path: Path) -> None:
     assert all(book.finished for book in folder.ledgers.values())
     assert {int(row["round"]) for row in rows(result.folder)} == {0, 1, 2}
     assert np.isfinite(result.theta).all()
+    check_folder(result.folder)
     with pytest.raises(RequestError, match="finished: there is nothing to resume"):
         run(resume=str(result.folder))
 

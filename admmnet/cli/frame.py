@@ -1,0 +1,196 @@
+"""A run at one moment, as `admmnet watch` shows it: a frame on a terminal, or a line."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from admmnet.cli.progress import duration
+from admmnet.cli.tables import epsilon, number, percent
+from admmnet.errors import RequestError
+from admmnet.running.values import at, real
+from admmnet.running.watching import Seen, Sight
+from admmnet.solvers.losses import get_loss, tasks_of
+
+BLOCKS, SIGNS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
+"""Heights of a sparkline, and what stands for them where the terminal has no such letters."""
+BAR = 40
+"""Letters of the bar over rounds, and of the sparkline, at most."""
+WINDOW = 30.0
+"""Seconds of which the pace is the mean."""
+ABOVE = 9
+"""Lines of a frame besides the agents, at most."""
+PHASES = {
+    "running": ("running", "bold green"),
+    "finished": ("finished", "bold green"),
+    "stopped": ("finished: stopped by on_round", "bold yellow"),
+    "broken": ("ended without a summary", "bold red"),
+    "unknown": ("not finished; whether it runs cannot be told on this file system", "bold yellow"),
+}
+
+
+class Frame:
+    """Draws one run again and again; it remembers when rounds were seen, for the pace."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def of(self, sight: Sight, out: Console, *, whole: bool = False) -> RenderableType:
+        """Return the picture of a sight; unless ``whole``, as many agents as the console has lines for."""
+        plain = not out.encoding.lower().startswith("utf")
+        words, style = PHASES[sight.phase]
+        head = Text.assemble(
+            (str(self._folder), "bold"), "  ", (words, style), overflow="ellipsis", no_wrap=True
+        )
+        facts = Table.grid(padding=(0, 2))
+        facts.add_column(style="dim", no_wrap=True)
+        facts.add_column(overflow="fold")
+        facts.add_row("run", Text(_run_words(sight)))
+        facts.add_row("rounds", self._rounds(sight, room(out, 62), plain=plain))
+        facts.add_row("test error", _errors(sight, room(out, 54), plain=plain))
+        facts.add_row("epsilon", Text(_epsilon(sight)))
+        if sight.lost:
+            facts.add_row("lost", Text(lost_words(sight.lost), style="bold red"))
+        if sight.trouble is not None:
+            facts.add_row("trouble", Text(sight.trouble, style="bold red"))
+        return Group(head, facts, _agents(sight, len(sight.agents) if whole else max(1, out.height - ABOVE)))
+
+    def _rounds(self, sight: Sight, width: int, *, plain: bool) -> str:
+        if sight.rounds is None:
+            return f"{sight.done}{self._pace(sight)}"
+        done = width * min(sight.done, sight.rounds) // sight.rounds
+        full, empty = "#-" if plain else "━─"
+        return f"{full * done}{empty * (width - done)}  {sight.done} of {sight.rounds}{self._pace(sight)}"
+
+    def _pace(self, sight: Sight) -> str:
+        """Rounds a second and the time that is left, or how long nothing has come."""
+        if sight.phase != "running":
+            seconds = real(at(sight.summary, "seconds", "total"))
+            return "" if seconds is None else f" in {duration(seconds)}"
+        now = time.monotonic()
+        self._seen.append((now, sight.done))
+        while self._seen[0][0] < now - WINDOW and len(self._seen) > 2:
+            self._seen.popleft()
+        (begin, first), (_, last) = self._seen[0], self._seen[-1]
+        if last == first:
+            quiet = sight.written is not None and sight.written >= WINDOW
+            return f", the last {duration(sight.written or 0.0)} ago" if quiet else ""
+        pace = (last - first) / (now - begin)
+        left = "" if sight.rounds is None else f", about {duration((sight.rounds - last) / pace)} left"
+        return f", {pace:.2g} a second{left}" if pace < 100 else f", {pace:.0f} a second{left}"
+
+
+def room(out: Console, beside: int) -> int:
+    """Letters that a bar may have beside so many others."""
+    return max(5, min(BAR, out.width - beside))
+
+
+def line(sight: Sight) -> str:
+    """Return a sight in one line."""
+    rounds = f"round {sight.done}" + ("" if sight.rounds is None else f" of {sight.rounds}")
+    parts = [PHASES[sight.phase][0], rounds]
+    if sight.errors:
+        parts.append(f"test error {_figure(sight, _last(sight.errors))}")
+    most = sight.most_spent
+    if most is not None:
+        parts.append(f"epsilon {epsilon(most.spent)} of {epsilon(most.target)} spent")
+    if sight.lost:
+        parts.append("lost: " + lost_words(sight.lost))
+    if sight.trouble is not None:
+        parts.append(f"trouble: {sight.trouble}")
+    return ", ".join(parts)
+
+
+def lost_words(lost: Mapping[int, int]) -> str:
+    """Say who was lost, and when."""
+    shown = [f"agent {i} in round {at_}" for i, at_ in list(lost.items())[:4]]
+    return ", ".join(shown) + (f" and {len(lost) - 4} more" if len(lost) > 4 else "")
+
+
+def _run_words(sight: Sight) -> str:
+    kind = sight.word("algorithm", "method")
+    agents = at(sight.settings, "network", "agents")
+    where = sight.word("network", "topology") if agents is not None else "one holder"
+    words = f"{sight.word('algorithm', 'algorithm')} ({kind}) on {sight.word('data', 'data')}, {where}"
+    return words if sight.mode is None else f"{words}, {sight.mode}"
+
+
+def _figure(sight: Sight, value: float | None) -> str:
+    """Return a share of errors as a percentage, a mean square as it is."""
+    if value is None:
+        return "-"
+    name, metric = at(sight.settings, "problem", "loss"), at(sight.summary, "metric")
+    try:
+        shares = "real" not in tasks_of(get_loss(str(name))) if metric is None else metric == "error"
+    except RequestError:  # a loss of a package that is not installed here
+        shares = False
+    return percent(value) if shares else number(value)
+
+
+def _last(errors: Mapping[int, float]) -> float | None:
+    return errors[max(errors)] if errors else None
+
+
+def _errors(sight: Sight, width: int, *, plain: bool) -> str:
+    errors = sight.errors
+    if not errors:
+        return "none: there are no test records" if sight.done else "-"
+    least = min(errors, key=lambda round: (errors[round], round))
+    words = f"{_figure(sight, _last(errors))}  {sparkline(list(errors.values()), width, SIGNS if plain else BLOCKS)}"
+    return f"{words}  least {_figure(sight, errors[least])} in round {least}"
+
+
+def sparkline(values: list[float], width: int, heights: str = BLOCKS) -> str:
+    """Return values as a row of letters, the lowest to the highest; of many, the mean of each stretch."""
+    size = min(width, len(values))
+    stretches = [values[len(values) * k // size : len(values) * (k + 1) // size] for k in range(size)]
+    means = [sum(part) / len(part) for part in stretches]
+    low, high = min(means), max(means)
+    top = len(heights) - 1
+    return "".join(heights[0 if high == low else round(top * (mean - low) / (high - low))] for mean in means)
+
+
+def _epsilon(sight: Sight) -> str:
+    most = sight.most_spent
+    if most is None:
+        return "none: the method has no budget" if sight.agents else "-"
+    words = f"{epsilon(most.spent)} of {epsilon(most.target)} spent"
+    words += f" by agent {most.agent}, the largest share" if len(sight.agents) > 1 else ""
+    if at(sight.settings, "privacy", "account") is not None:
+        words += f" in this run; admmnet account show {sight.word('privacy', 'account')} has all runs"
+    return words
+
+
+def _agents(sight: Sight, most: int) -> RenderableType:
+    if len(sight.agents) <= 1:
+        return Text("")
+    grid = Table(box=None, padding=(0, 1), header_style="dim")
+    for name in ("agent", "spent", "of", "releases", "last", "error", ""):
+        grid.add_column(name, justify="left" if not name else "right", no_wrap=True)
+    shown = _chosen(sight.agents, most)
+    for seen in shown:
+        grid.add_row(
+            str(seen.agent),
+            epsilon(seen.spent),
+            epsilon(seen.target),
+            str(seen.releases),
+            "-" if seen.last is None else str(seen.last),
+            _figure(sight, seen.error),
+            Text(seen.state, style="red"),
+        )
+    if len(shown) < len(sight.agents):
+        return Group(grid, Text(f"  and {len(sight.agents) - len(shown)} agents more", style="dim"))
+    return grid
+
+
+def _chosen(agents: tuple[Seen, ...], most: int) -> list[Seen]:
+    """Agents for which there is room: those of which there is something to say first, in order of their numbers."""
+    first = sorted(agents, key=lambda seen: (not seen.state, seen.agent))[:most]
+    return sorted(first, key=lambda seen: seen.agent)

@@ -1,0 +1,121 @@
+"""admmnet watch."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from admmnet.errors import RequestError, RunError
+
+if TYPE_CHECKING:
+    from admmnet.running.watching import Sight, Watcher
+
+POLL = 0.2
+"""Seconds between looks for a folder that is not there yet."""
+
+
+@click.command()
+@click.argument("run", required=False, type=click.Path(path_type=Path), metavar="[RUN]")
+@click.option("--once", is_flag=True, help="show it as it is now and end")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0.0),
+    default=0.0,
+    metavar="SECONDS",
+    help="how long to wait for a folder that is not there yet (default 0)",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1, max=3600.0),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="pause between two looks",
+)
+def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
+    """Watch a run through its folder: rounds, error, epsilon spent, who is lost.
+
+    RUN is a run folder, also of one host's agent, of any transport, finished or not; by default the newest in
+    runs/. It ends with the run. Nothing is verified but receipts: `admmnet ledger verify` does that.
+    """
+    from admmnet.running.watching import Watcher
+
+    watcher = Watcher(_newest() if run is None else run)
+    deadline = time.monotonic() + wait
+    while not watcher.there:
+        if time.monotonic() >= deadline:
+            raise RequestError(_absent(watcher.folder, wait))
+        time.sleep(min(POLL, every))
+    if once:
+        _print(watcher, watcher.look())
+        return
+    try:
+        sight = _follow(watcher, every)
+    except KeyboardInterrupt as error:
+        error.args = ("the run itself goes on",)
+        raise
+    if sight.phase == "broken":
+        from admmnet.running.ends import last_words
+
+        raise RunError(f"the run in {watcher.folder} ended without a summary; {last_words(watcher.folder)}")
+
+
+def _newest() -> Path:
+    """Run folder in runs/ whose settings were written last."""
+    found = sorted(Path("runs").glob("*/config.toml"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise RequestError("there is no run folder in runs/: name the folder to watch, admmnet watch RUN")
+    return found[-1].parent
+
+
+def _absent(folder: Path, wait: float) -> str:
+    what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
+    since = f" after {wait:g} s" if wait else ""
+    return f"{folder} {what}{since}; start the run first, or give it time to come with --wait SECONDS"
+
+
+def _follow(watcher: Watcher, every: float) -> Sight:
+    """Show the run until it has ended; return the last sight of it."""
+    if not sys.stdout.isatty():
+        return _tell(watcher, every)
+    from rich.live import Live
+
+    from admmnet.cli.frame import Frame
+    from admmnet.cli.tables import console
+
+    out, frame = console(), Frame(watcher.folder)
+    sight = watcher.look()
+    with Live(frame.of(sight, out), console=out, auto_refresh=False) as live:
+        while sight.phase in ("running", "unknown"):
+            time.sleep(every)
+            sight = watcher.look()
+            live.update(frame.of(sight, out), refresh=True)
+    return sight
+
+
+def _tell(watcher: Watcher, every: float) -> Sight:
+    """Say a line a look that has something new."""
+    from admmnet.cli.frame import line
+
+    said = None
+    while True:
+        sight = watcher.look()
+        words = line(sight)
+        if words != said:
+            print(words, flush=True)
+        if sight.phase not in ("running", "unknown"):
+            return sight
+        said = words
+        time.sleep(every)
+
+
+def _print(watcher: Watcher, sight: Sight) -> None:
+    from admmnet.cli.frame import Frame
+    from admmnet.cli.tables import console
+
+    out = console()
+    out.print(Frame(watcher.folder).of(sight, out, whole=True))

@@ -1,0 +1,256 @@
+"""admmnet watch: a run through its folder alone, while it is written, at its end, and after one."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RequestError, RoundEvent, StopRun, run
+from admmnet.cli import run_command_line
+from admmnet.cli.frame import sparkline
+from admmnet.running.folder import hold, is_held
+from admmnet.running.watching import Sight, Watcher
+from tests.people_runs import small, write_people
+
+PRIVATE = {"private": True, "no_test": True, "no_account": True}
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz")
+
+
+@pytest.fixture(scope="module")
+def finished(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(small(people, tmp_path_factory.mktemp("finished") / "run", seed=0)).folder
+
+
+@pytest.fixture(scope="module")
+def private(people: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(small(people, tmp_path_factory.mktemp("private") / "run", **PRIVATE)).folder
+
+
+def watched(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = run_command_line(["watch", *words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("more", [{"seed": 0}, PRIVATE, {"seed": 0, "method": "published"}])
+def test_a_running_run_is_seen_as_its_events_tell_it(
+    more: dict[str, Any], people: str, tmp_path: Path
+) -> None:
+    seen: list[tuple[RoundEvent, Sight]] = []
+    watcher = Watcher(tmp_path / "run")
+
+    def look(event: RoundEvent) -> None:
+        seen.append((event, watcher.look()))
+
+    summary = run(small(people, tmp_path / "run", rounds=5, **more), on_round=look).summary
+    seen.append((seen[-1][0], watcher.look()))
+    assert [sight.phase for _, sight in seen] == ["running"] * 5 + ["finished"]
+    for event, sight in seen:
+        assert (sight.done, sight.rounds, sight.lost, sight.trouble) == (event.round + 1, 5, {}, None)
+        assert sight.errors.get(event.round) == event.test_error
+        assert {agent.agent: agent.releases for agent in sight.agents} == event.releases
+        if "method" not in more:
+            assert {agent.agent: agent.spent for agent in sight.agents} == event.epsilon
+    assert sight.most_spent is not None
+    name = "epsilon_published" if "method" in more else "epsilon_spent"
+    assert sight.most_spent.spent == summary["privacy"][name]
+    assert sight.most_spent.target == 20.0
+
+
+def test_rounds_without_figures_count(people: str, tmp_path: Path) -> None:
+    """Where every fourth round is measured alone, the ledgers tell how far the run is."""
+    done: list[int] = []
+    watcher, config = (
+        Watcher(tmp_path / "run"),
+        small(people, tmp_path / "run", rounds=8, measure_every=4, seed=0),
+    )
+    run(config, on_round=lambda event: done.append(watcher.look().done))
+    assert done == [1, 1, 2, 3, 5, 5, 6, 8]
+    assert sorted(watcher.look().errors) == [0, 4, 7]
+
+
+def test_once_shows_a_finished_run(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    summary = json.loads((finished / "summary.json").read_text())
+    code, out, err = watched(capsys, str(finished), "--once")
+    assert (code, err) == (0, "")
+    first, *lines = out.splitlines()
+    assert first.strip() == f"{finished}  finished"
+    assert "run         pp-admm (proven) on " in lines[0]
+    assert lines[0].rstrip().endswith("ring:4, simulation")
+    assert " 3 of 3 in " in lines[1]
+    assert f"test error  {100 * summary['test_error']['consensus']:.2f}%" in lines[2]
+    assert lines[4].split() == ["agent", "spent", "of", "releases", "last", "error"]
+    assert [line.split()[0] for line in lines[5:9]] == ["0", "1", "2", "3"]
+
+
+def test_lines_where_output_is_no_terminal(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = watched(capsys, str(finished))
+    (line,) = out.splitlines()
+    assert code == 0
+    assert line.startswith("finished, round 3 of 3, test error ")
+    assert line.endswith(" of 20 spent")
+
+
+def test_a_run_without_test_records_or_budget_says_so(
+    private: Path, people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = watched(capsys, str(private), "--once")
+    assert "test error  none: there are no test records" in out
+    open_run = run(small(people, tmp_path / "run", algorithm="admm", epsilon=1.0, seed=0)).folder
+    _, out, _ = watched(capsys, str(open_run), "--once")
+    assert "epsilon     none: the method has no budget" in out
+
+
+def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def end(error: type[Exception]) -> Any:
+        def hear(event: RoundEvent) -> None:
+            if event.round == 1:
+                raise error
+
+        return hear
+
+    run(small(people, tmp_path / "stopped", seed=0), on_round=end(StopRun))
+    code, out, _ = watched(capsys, str(tmp_path / "stopped"))
+    assert code == 0
+    assert out.startswith("finished: stopped by on_round, round 2 of 3, ")
+    config = small(people, tmp_path / "broken", seed=0, checkpoint_every=1)
+    with pytest.raises(ZeroDivisionError):
+        run(config, on_round=end(ZeroDivisionError))
+    assert watched(capsys, str(tmp_path / "broken"), "--once")[0] == 0
+    code, out, err = watched(capsys, str(tmp_path / "broken"))
+    assert code == 3
+    assert out.startswith("ended without a summary, round 2 of 3, ")
+    assert err.endswith(f"go on with `admmnet run --resume {tmp_path / 'broken'}`\n")
+
+
+def test_a_run_that_goes_on_is_followed(people: str, tmp_path: Path) -> None:
+    """What was read of metrics.csv before it was cut back does not count any more."""
+    watcher = Watcher(tmp_path / "run")
+
+    def die(event: RoundEvent) -> None:
+        if event.round == 4:
+            watcher.look()
+            raise ZeroDivisionError
+
+    settings = {"rounds": 6, "checkpoint_every": 3, **PRIVATE}
+    with pytest.raises(ZeroDivisionError):
+        run(small(people, tmp_path / "run", **settings), on_round=die)
+    assert (watcher.look().phase, watcher.look().done) == ("broken", 5)
+    done: list[int] = []
+    run(resume=str(tmp_path / "run"), on_round=lambda event: done.append(watcher.look().done))
+    assert done == [4, 5, 6]
+    assert watcher.look().phase == "finished"
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, message in (
+        ((str(tmp_path / "later"),), "later is not there; start the run first"),
+        ((str(tmp_path / "later"), "--wait", "0.1"), "later is not there after 0.1 s; "),
+        ((str(tmp_path),), "is no run folder: it has no config.toml"),
+    ):
+        code, _, err = watched(capsys, *words)
+        assert code == 2
+        assert message in err
+    (tmp_path / "config.toml").write_text("[data]\n")
+    code, _, err = watched(capsys, str(tmp_path))
+    assert code == 2
+    assert "it has no config.toml that names an algorithm" in err
+
+
+def test_the_newest_run_is_watched_by_default(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = watched(capsys, "--once")
+    assert (code, "there is no run folder in runs/" in err) == (2, True)
+    shutil.copytree(finished, tmp_path / "runs/a")
+    code, out, _ = watched(capsys, "--once")
+    assert (code, out.split()[:2]) == (0, ["runs/a", "finished"])
+
+
+def test_a_folder_of_one_host_has_one_ledger(
+    private: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(private, tmp_path / "part")
+    for path in (tmp_path / "part/ledger").iterdir():
+        if path.name != "agent-002.jsonl":
+            path.unlink()
+    spent = {seen.agent: seen.spent for seen in Watcher(tmp_path / "part").look().agents}
+    assert [agent for agent, value in spent.items() if value is not None] == [2]
+    assert watched(capsys, str(tmp_path / "part"), "--once")[0] == 0
+
+
+def test_receipts_that_do_not_hold_are_trouble(
+    private: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Watcher(private).look().trouble is None
+    shutil.copytree(private, tmp_path / "run")
+    receipts = tmp_path / "run/receipts/agent-001.jsonl"
+    receipts.write_bytes(receipts.read_bytes().replace(b'"lines":', b'"lines":1', 1))
+    _, out, _ = watched(capsys, str(tmp_path / "run"), "--once")
+    assert "trouble" in out
+    assert "agent-001.jsonl" in out
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "summary.json", "ledger/agent-001.jsonl", "lost.json"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\x00\n", b"[1]\n", b'{"per_agent": 3, "3": "x", "kind": []}\n', b"{" * 9]
+)
+def test_files_may_hold_anything(
+    name: str, content: bytes, finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    (tmp_path / "run" / name).write_bytes(content)
+    code, out, err = watched(capsys, str(tmp_path / "run"), "--once")
+    assert (code, err) == (0, "")
+    assert out.startswith(str(tmp_path / "run"))
+
+
+def test_no_text_of_a_folder_steers_the_terminal(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    config = tmp_path / "run/config.toml"
+    config.write_text(config.read_text().replace('"ring:4"', '"ring\\u001b[2J[red]"'))
+    _, out, _ = watched(capsys, str(tmp_path / "run"), "--once")
+    assert "\x1b" not in out
+    assert "ring?[2J[red]" in out
+
+
+def test_looking_does_not_keep_a_run_out(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is tried again while somebody may be looking; another run keeps it, and this one out."""
+    (tmp_path / "config.toml").write_text("")
+    assert is_held(tmp_path) is False
+    real, refusals = fcntl.flock, 2
+
+    def busy(*given: Any) -> None:
+        nonlocal refusals
+        refusals -= 1
+        if refusals >= 0:
+            raise BlockingIOError
+        real(*given)
+
+    monkeypatch.setattr(fcntl, "flock", busy)
+    with hold(tmp_path, first=True):
+        assert is_held(tmp_path) is True
+        with pytest.raises(RequestError, match="is in use by another run"):
+            hold(tmp_path, first=True)
+    assert is_held(tmp_path) is False
+    assert is_held(tmp_path / "nowhere") is None
+
+
+def test_a_sparkline_has_the_mean_of_each_stretch() -> None:
+    assert sparkline([0.0, 1.0, 0.5], 10, "abc") == "acb"
+    assert sparkline([0.3, 0.3], 10, "abc") == "aa"
+    assert sparkline([0.0, 0.0, 1.0, 1.0], 2, "abc") == "ac"

@@ -1,0 +1,132 @@
+"""The examples of docs/track.md, run as they stand; trackers have stand-ins that refuse what the real ones refuse."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from admmnet import read_run
+from tests.doc_pages import ROOT, blocks
+
+STOPPING, MLFLOW, TENSORBOARD, WANDB = blocks(ROOT / "docs" / "track.md", "python")
+NETWORK = {"test_error", "train_loss", "epsilon", "releases", "lost"}
+
+
+class Points:
+    """Figures as a tracker has them: name and step to value."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, int], float] = {}
+
+    def put(self, name: str, value: float, step: int) -> None:
+        assert re.fullmatch(r"[\w\-. /]{1,250}", name)  # the strictest, MLflow's
+        assert type(value) is float
+        assert type(step) is int
+        assert (name, step) not in self.values
+        self.values[name, step] = value
+
+    def log(self, figures: Mapping[str, float], step: int) -> None:
+        for name, value in figures.items():
+            self.put(name, value, step)
+
+
+def hold(points: Points, names: set[str], folder: Path) -> None:
+    """The tracker has every round of the run, with the figures of its summary at the end."""
+    summary = read_run(folder).summary
+    assert summary is not None
+    assert {name for name, _ in points.values} == names
+    assert {step for _, step in points.values} == set(range(20))
+    assert points.values["epsilon", 19] == summary["privacy"]["epsilon_spent"]
+    assert points.values["releases", 19] == sum(entry["releases"] for entry in summary["per_agent"])
+
+
+def only_run(folder: Path) -> Path:
+    (run,) = (folder / "runs").iterdir()
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_stopping(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(STOPPING, "track.md", "exec"), {})
+    *lines, last = capsys.readouterr().out.splitlines()
+    rounds, stopped = last.split()
+    assert (len(lines), stopped) == (int(rounds), "True")
+    assert 1 < len(lines) < 20
+    spent = max(book.totals.epsilon_proven(1e-5) for book in read_run(only_run(tmp_path)).ledgers.values())
+    assert 0.5 < spent < 0.6
+
+
+def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, kept, module = Points(), list[object](), ModuleType("mlflow")
+
+    @contextmanager
+    def start_run(run_name: str | None = None) -> Iterator[None]:
+        kept.append(run_name)
+        yield
+        kept.append("ended")
+
+    module.__dict__.update(
+        start_run=start_run,
+        log_params=lambda params: kept.append(sorted(params)),
+        log_metrics=lambda metrics, step=None: points.log(metrics, step),
+        log_artifact=lambda local_path: kept.append(Path(local_path).is_file()),
+        log_artifacts=lambda local_dir, artifact_path=None: kept.append(Path(local_dir).is_dir()),
+    )
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    exec(compile(MLFLOW, "track.md", "exec"), {})
+    assert kept == ["first", ["algorithm", "epsilon", "rounds", "seed"], True, True, "ended"]
+    hold(points, NETWORK, only_run(tmp_path))
+
+
+def test_tensorboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, module = Points(), ModuleType("tensorboardX")
+
+    class SummaryWriter:
+        def __init__(self, logdir: str) -> None:
+            assert logdir == "boards/first"
+
+        def __enter__(self) -> SummaryWriter:
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            assert error == (None, None, None)
+
+        def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+            points.put(tag, scalar_value, global_step)
+
+    module.__dict__["SummaryWriter"] = SummaryWriter
+    monkeypatch.setitem(sys.modules, "tensorboardX", module)
+    exec(compile(TENSORBOARD, "track.md", "exec"), {})
+    own = {f"{name}/{agent}" for name in ("epsilon", "releases") for agent in range(5)}
+    hold(points, NETWORK | own, only_run(tmp_path))
+
+
+def test_wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, summary, module = Points(), dict[str, Any](), ModuleType("wandb")
+
+    @contextmanager
+    def init(project: str, config: Mapping[str, Any]) -> Iterator[SimpleNamespace]:
+        assert (project, set(config)) == ("admmnet", {"algorithm", "epsilon", "rounds", "seed"})
+        yield SimpleNamespace(log=lambda data, step: points.log(data, step), summary=summary)
+
+    module.__dict__["init"] = init
+    monkeypatch.setitem(sys.modules, "wandb", module)
+    exec(compile(WANDB, "track.md", "exec"), {})
+    hold(points, NETWORK, only_run(tmp_path))
+    assert summary["privacy"]["epsilon_target"] == 1.0
+
+
+@pytest.mark.parametrize("block", [MLFLOW, TENSORBOARD, WANDB])
+def test_ten_lines_each(block: str) -> None:
+    assert sum(1 for line in block.splitlines() if line.strip()) <= 10

@@ -1,0 +1,122 @@
+"""What a person sees of a run on a terminal, and in the log of a run that has none."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RoundEvent
+from admmnet.cli import progress, run_command_line
+from tests.people_runs import finished_run
+
+from .launch import DEADLINE, ROOT, mpirun
+
+pytestmark = pytest.mark.processes
+WORDS = ["run", "--algorithm", "pp-admm", "--rounds", "3", "--agents", "3", "--seed", "0", "-o"]
+LINE = re.compile(
+    r"round [12] of 3: test error \d+\.\d%, epsilon [\d.]+ spent, \d+ s so far, about \d+ s left"
+)
+
+
+def on_terminal(columns: int, *words: str) -> tuple[int, str]:
+    """Exit code of the command line on a terminal of so many columns, and all that it wrote there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    command = [sys.executable, "-m", "admmnet", *words]
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    environment["TERM"] = "xterm-256color"
+    process = subprocess.Popen(command, cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    said, deadline = b"", time.monotonic() + DEADLINE
+    try:
+        while select.select([ours], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            try:
+                said += os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+        return process.wait(timeout=DEADLINE), said.decode()
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+@pytest.mark.parametrize("transport", ["local", "zmq"])
+def test_a_bar_on_a_terminal(transport: str, tmp_path: Path) -> None:
+    code, said = on_terminal(100, *WORDS, str(tmp_path / "run"), "--transport", transport)
+    assert code == 0, said
+    assert "pp-admm on 3 agents" in said
+    assert "/3" in said
+
+
+@pytest.mark.parametrize("columns", [50, 80, 140])
+def test_watch_fits_the_terminal(columns: int, tmp_path: Path) -> None:
+    folder = os.path.relpath(finished_run(tmp_path), ROOT)
+    code, said = on_terminal(columns, "watch", folder)
+    assert code == 0, said
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", said)]
+    assert max(map(len, lines)) <= columns
+    assert [line.split()[0] for line in lines if re.match(r" +\d ", line)][-4:] == ["0", "1", "2", "3"]
+
+
+def test_lines_under_mpirun(tmp_path: Path) -> None:
+    """The first rank's alone; --quiet silences them."""
+    now = "import sys; from admmnet.cli import progress, run_command_line as c; progress.FIRST = 0.0; "
+    for quiet in ((), ("--quiet",)):
+        words = [*WORDS, str(tmp_path / f"run{len(quiet)}"), *quiet]
+        ended = mpirun(3, "-c", f"{now}sys.exit(c({words}))")
+        assert ended.code == 0, ended.err
+        lines = [line for line in ended.err.splitlines() if line.startswith("round ")]
+        assert len(lines) in ((0,) if quiet else (1, 2)), ended.err
+        assert all(map(LINE.fullmatch, lines))
+
+
+def test_lines_come_ever_more_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a clock that makes every round last four seconds: after 12, 24 and 48; none of the last round."""
+    clock = iter(range(0, 4000, 4))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    words = [*WORDS, str(tmp_path / "run")]
+    words[words.index("3")] = "24"
+    assert run_command_line(words) == 0
+    lines = [line.split(",")[0] for line in capsys.readouterr().err.splitlines() if line.startswith("round ")]
+    assert [line.split()[1] for line in lines] == ["3", "6", "12"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7300, "2 h 1 min")]
+)
+def test_times_have_two_units_at_most(seconds: float, words: str) -> None:
+    assert progress.duration(seconds) == words
+
+
+def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its first round was not made in this process's time alone: 4 of 10 s, after 90 others."""
+
+    class Plan:
+        advice: tuple[Any, ...] = ()
+        task, rounds = "binary", 100
+
+    bar = progress.Progress(told=True)
+    bar.start(Plan())  # type: ignore[arg-type]
+    bar._begin -= 20.0
+    bar.round(RoundEvent(94, 100, 0.25, None, {}, {}, (3,)))
+    bar._due, bar._begin = 0.0, bar._begin - 4.0
+    bar.round(RoundEvent(96, 100, None, None, {0: 0.5, 1: 0.25}, {}, ()))
+    assert capsys.readouterr().err.splitlines() == [
+        "round 95 of 100: test error 25.0%, 1 agents lost, 20 s so far, about 1 min 40 s left",
+        "round 97 of 100: epsilon 0.5 spent, 24 s so far, about 24 s left",
+    ]

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 TAKEN = {
     *(
         "algorithms",
+        "answered",
         "as_json",
         "config",
         "debug",
         "dry_run",
         "epsilons",
+        "explain",
         "h",
         "help",
         "id",

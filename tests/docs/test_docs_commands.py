@@ -31,7 +31,7 @@ from tests.doc_pages import EXAMPLES, PAGES, ROOT, blocks, name, page, prose, se
 
 def command_words(line: str) -> list[str] | None:
     """Words after `admmnet` or `python -m admmnet` of a line of shell, None if it is another program's."""
-    words = shlex.split(line.removeprefix("$ "), comments=True)
+    words = shlex.split(line.removeprefix("$ ").removesuffix(" &").replace("$i", "0"), comments=True)
     for start in (["admmnet"], ["python", "-m", "admmnet"]):
         for k in range(len(words)):
             if words[k : k + len(start)] == start and (k == 0 or words[0] in ("mpirun", "mpiexec")):

@@ -24,6 +24,7 @@ COMMANDS = {
     "data": "Check a file of records.",
     "evaluate": "Errors of a saved model on labelled rows.",
     "ledger": "Read, check and export the agents' privacy ledgers.",
+    "model": "Coefficients of a saved model beside their noise; files of it for other programs.",
     "network": "Make the network file and the keys of agents on several hosts.",
     "plot": "Draw one run, or several beside each other.",
     "predict": "Predictions of a saved model for new rows.",

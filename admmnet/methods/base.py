@@ -412,6 +412,10 @@ class Method:
         """
         raise NotImplementedError
 
+    def deviation(self) -> Vector | None:
+        """Standard deviation of the noise in each number of the model, where released vectors tell it; else None."""
+        return None
+
     def in_average(self, agent: Agent) -> bool:
         """Whether the average at the end of a run counts the agent; one that never spoke has no vector to count."""
         return agent.releases > 0

@@ -20,7 +20,7 @@ from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.settings import Given, MethodSettings, SumSettings
 from admmnet.methods.sums import FINEST, SumMethod
 from admmnet.settings import Auto, setting
-from admmnet.types import Integers, Total, Vector
+from admmnet.types import Integers, Matrix, Total, Vector
 
 RIDGE = 0.75
 """Ridge over sigma sqrt(d), half the typical norm of the second moments' noise, eq. (77)."""
@@ -102,17 +102,42 @@ class SSP(SumMethod):
             self._solved = total, self._solution(total)
         agent.state.theta = self._solved[1].copy()
 
-    def _solution(self, total: Total) -> Vector:
+    def _noise(self, total: Total) -> float:
+        """Standard deviation of the noise in each number of a total."""
+        return SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.attempts)
+
+    def _parts(self, total: Total) -> tuple[Matrix, Vector, Matrix, float]:
+        """First moments along the eigenvectors of the second, shape (K, d), eigenvalues, eigenvectors, and ridge."""
         width = self.facts.width
         first, second = moments(total.value, self.grid, width, self.size // width)
-        noise = SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.attempts * width)
-        least = float(self.settings.ridge) * noise + float(self.settings.regularisation) * sum(
-            self.facts.counts[i] for i in total.agents
-        )
+        least = float(self.settings.ridge) * self._noise(total) * math.sqrt(width)
+        least += float(self.settings.regularisation) * sum(self.facts.counts[i] for i in total.agents)
         values, vectors = np.linalg.eigh(second)
-        solved = (first @ vectors / (np.maximum(values, 0.0) + least)) @ vectors.T
-        found: Vector = solved.ravel()
+        return np.asarray(first @ vectors), values, vectors, least
+
+    def _solution(self, total: Total) -> Vector:
+        along, values, vectors, least = self._parts(total)
+        found: Vector = ((along / (np.maximum(values, 0.0) + least)) @ vectors.T).ravel()
         return found
+
+    def deviation(self) -> Vector | None:
+        """Eq. (105): first order of what the noise of both moments does to the solution."""
+        if self._solved is None:
+            return None
+        along, values, vectors, least = self._parts(self._solved[0])
+        kept = np.maximum(values, 0.0)
+        inverse = 1.0 / (kept + least)
+        gap = values[:, None] - values
+        rise = np.divide(kept[:, None] - kept, gap, out=np.ones_like(gap) * (values > 0.0), where=gap != 0.0)
+        slope = rise * inverse[:, None] * inverse  # of the inverse in the second moments, less its sign
+        squares = along**2
+        each = inverse**2 + squares @ slope**2 + squares * np.diag(slope) ** 2  # along the eigenvectors
+        found = []
+        for own, variance in zip(along, each, strict=True):
+            mixed = np.outer(own, own) * slope**2
+            np.fill_diagonal(mixed, variance)
+            found.append(np.einsum("ij,jk,ik->i", vectors, mixed, vectors, optimize=True))
+        return np.asarray(self._noise(self._solved[0]) * np.sqrt(np.maximum(np.concatenate(found), 0.0)))
 
     def model(self, agent: Agent) -> Vector:
         """Ridge regression, zero before the sum."""

@@ -29,7 +29,6 @@ from admmnet.data.figures import (
 )
 from admmnet.data.labels import canonical, oriented, same
 from admmnet.data.records import in_words
-from admmnet.data.sets import public_schema
 from admmnet.data.settings import AGENT, FIXED_KEYS, form_of, path_for
 from admmnet.errors import RequestError
 from admmnet.methods.tasks import LEARNS
@@ -110,7 +109,7 @@ def _settings(model: Model, new: NewData) -> DataSettings:
     own = _relation(run, new.data) == "pool"
     built_in = new.data in BUILT_IN
     csv = not built_in and form_of(new.data) == ".csv"
-    table = (base.schema or None) if new.config is not None else _table(model)
+    table = (base.schema or None) if new.config is not None else model.table
     if table is not None and not csv:
         keys = FIXED_KEYS if built_in else FILE_KEYS
         table = {key: value for key, value in table.items() if key in keys} or None
@@ -132,10 +131,6 @@ def _settings(model: Model, new: NewData) -> DataSettings:
         project=run.project,
         centre=run.centre,
     )
-
-
-def _table(model: Model) -> Mapping[str, Any] | None:
-    return model.encoding or model.config.schema or public_schema(model.config.data)
 
 
 def _positive(run: RunConfig, table: Mapping[str, Any] | None, wanted: str | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.data import ENCODING, Task, declared_task
 from admmnet.data.schema import parse_schema
+from admmnet.data.sets import public_schema
 from admmnet.errors import RequestError
 from admmnet.files import load_json
 from admmnet.types import Matrix, Vector
 
 KEYS = ("theta", "consensus", "feature_names")
-CLASSES = "classes"
-"""Further key of a model of three classes or more."""
+CLASSES, DEVIATION = "classes", "deviation"
+"""Further keys: of a model of three classes or more; of one whose noise the released vectors tell."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class Model:
         Settings of the run.
     encoding : dict or None
         The table `[data.schema]` with what the run had read from rows, if it had.
+    deviation : ndarray or None
+        Standard deviation of the noise in each number of the consensus, where the method's releases tell it.
     """
 
     folder: Path
@@ -52,6 +56,7 @@ class Model:
     config: RunConfig
     encoding: dict[str, Any] | None
     classes: tuple[str, ...] = ()
+    deviation: Vector | None = None
 
     @property
     def task(self) -> Task:
@@ -60,6 +65,11 @@ class Model:
             return "classes"
         read = None if self.encoding is None else parse_schema(self.encoding).task
         return read or declared_task(self.config)
+
+    @property
+    def table(self) -> Mapping[str, Any] | None:
+        """Table `[data.schema]` by which its rows were made; None where there is none."""
+        return self.encoding or self.config.schema or public_schema(self.config.data)
 
     def vector(self, agent: int | None = None) -> Vector:
         """Model (d,) or (K, d) of an agent, or the consensus.
@@ -94,12 +104,12 @@ def read_model(folder: Path) -> Model:
     RequestError
         If a file is missing, as in an unfinished run, or damaged.
     """
-    theta, consensus, names, classes = _arrays(folder)
+    theta, consensus, names, classes, deviation = _arrays(folder)
     config = load_saved(folder)
-    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING), classes)
+    return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING), classes, deviation)
 
 
-def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...]]:
+def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...], Vector | None]:
     path = folder / "model.npz"
     if not path.is_file():
         raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
@@ -107,6 +117,7 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             theta, consensus, names = (archive[key] for key in KEYS)
             classes = archive[CLASSES] if CLASSES in archive.files else np.zeros(0, np.str_)
+            deviation = archive[DEVIATION] if DEVIATION in archive.files else None
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None
     sound = (
@@ -119,14 +130,21 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
         and theta.shape[-1:] == names.shape
         and 0 not in theta.shape
         and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
+        and (deviation is None or _is_spread(deviation, consensus))
     )
     if not sound:
         raise RequestError(
             f"{path} is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names"
-            f" {names.shape} must be finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d)): take"
+            f" {names.shape} must be finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d);"
+            f" a deviation as consensus, not negative): take"
             " the original run folder"
         )
-    return theta, consensus, tuple(map(str, names)), tuple(map(str, classes))
+    return theta, consensus, tuple(map(str, names)), tuple(map(str, classes)), deviation
+
+
+def _is_spread(deviation: Vector, consensus: Vector) -> bool:
+    whole = deviation.dtype == np.float64 and deviation.shape == consensus.shape
+    return whole and bool((deviation >= 0.0).all() and np.isfinite(deviation).all())
 
 
 def _encoding(path: Path) -> dict[str, Any] | None:

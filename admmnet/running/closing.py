@@ -51,7 +51,9 @@ def write_end(
     """Write the model, the encoding, the manifest and the summary."""
     observer.close()
     names = plan.data.labels if plan.data.task == "classes" else ()
-    model = run_folder.model_bytes(theta, plan.data.feature_names, names, plan.method.aggregate)
+    model = run_folder.model_bytes(
+        theta, plan.data.feature_names, names, plan.method.aggregate, plan.method.deviation()
+    )
     files = {"model.npz": model}
     if plan.data.encoding is not None:
         files[ENCODING] = run_folder.as_json(plan.data.encoding)

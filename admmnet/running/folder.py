@@ -227,10 +227,12 @@ def model_bytes(
     feature_names: Sequence[str],
     classes: Sequence[str] = (),
     aggregate: str = "mean",
+    deviation: Vector | None = None,
 ) -> bytes:
     """model.npz: theta (N, d) of released vectors, their mean by ``aggregate``, the d features' names; no pickle.
 
-    Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides.
+    Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides; ``deviation`` of the
+    noise in the shape of the mean, where the method knows it.
     """
     from admmnet.methods.aggregate import mean_of  # here: the command line starts faster
 
@@ -238,8 +240,11 @@ def model_bytes(
     if classes:
         arrays["classes"] = np.array(classes, dtype=np.str_)
         theta = theta.reshape(len(theta), len(classes), -1)
+    consensus = mean_of(theta, aggregate)
+    if deviation is not None:
+        arrays["deviation"] = deviation.reshape(consensus.shape)
     content = io.BytesIO()
-    np.savez(content, theta=theta, consensus=mean_of(theta, aggregate), **arrays)
+    np.savez(content, theta=theta, consensus=consensus, **arrays)
     return content.getvalue()
 
 

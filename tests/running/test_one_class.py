@@ -29,8 +29,12 @@ def rows(path: Path, words: list[str], shares: list[float], signal: float) -> st
 
 @pytest.mark.parametrize(
     ("words", "shares", "said"),
-    [(["no", "yes"], [0.05, 0.95], "yes"), (["no", "yes"], [0.95, 0.05], "no"), (["a", "b", "c"], [0.05, 0.9, 0.05], "b")],
-)  # fmt: skip
+    [
+        (["no", "yes"], [0.05, 0.95], "yes"),
+        (["no", "yes"], [0.95, 0.05], "no"),
+        (["a", "b", "c"], [0.05, 0.9, 0.05], "b"),
+    ],
+)
 @pytest.mark.parametrize("private", [False, True])
 def test_it_is_said(
     words: list[str], shares: list[float], said: str, private: bool, tmp_path: Path, capsys: CAPTURE

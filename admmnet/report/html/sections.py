@@ -199,7 +199,7 @@ def cards(run: RunFacts) -> Raw:
     shown_ = []
     for name, value, note in items:
         bad = value == "seeded" or note == WORSE or (only is not None and note == over)
-        bad = bad or (run.faults and name.startswith(("Ledgers", "Epsilon")))
+        bad = bad or (bool(run.faults) and name.startswith(("Ledgers", "Epsilon")))
         parts = zip(("label", "value", "note"), (name, value, note), strict=True)
         lines = (tag("div", words_, class_=kind) for kind, words_ in parts)
         shown_.append(tag("div", *lines, class_="card alarm" if bad else "card"))

@@ -1,0 +1,115 @@
+"""admmnet model show | export: the coefficients of a saved model, and files of it for other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+_PATH = click.Path(path_type=Path)
+_AGENT = click.option(
+    "--agent", type=int, metavar="I", help="this agent's vector, not the consensus of all agents"
+)
+TOP = 20
+
+
+@click.group(no_args_is_help=False)
+def model() -> None:
+    """Coefficients of a saved model beside the noise in them; files of it for other programs (docs/model.md)."""
+
+
+@model.command()
+@click.argument("run", type=_PATH)
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"the N largest coefficients (default: {TOP}; of JSON all)",
+)
+@_AGENT
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
+def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
+    """Print the largest coefficients of a run's model, and how much of each may be noise; reads no record."""
+    from admmnet.predict.coefficients import coefficients
+    from admmnet.predict.model import read_model
+
+    facts = coefficients(read_model(run), agent)
+    rows = facts["coefficients"]
+    if as_json:
+        print(json.dumps(facts | {"coefficients": rows[:top]}, indent=2))
+        return
+    _print(facts, rows[: top or TOP])
+
+
+def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from admmnet.cli.tables import console, number, table
+
+    known, of_classes = facts["noise"]["known"], facts["task"] == "classes"
+    count = len(facts["coefficients"])
+    print(
+        f"{facts['run']}: {facts['vector']}, {facts['algorithm']} ({facts['method']}) on {facts['data']}: "
+        f"{len(rows)} of {count} coefficients"
+    )
+    heads = {"at most": "noise at most", "about": "noise about"}.get(known, "noise")
+    grid = table("", "feature", *(["class"] if of_classes else []), "coefficient", heads, "over noise", "")
+    grid.columns[0].justify = grid.columns[-1].justify = "left"
+    grid.columns[0].no_wrap = False
+    for row in rows:
+        value, deviation = row["coefficient"], row["deviation"]
+        grid.add_row(
+            row["feature"],
+            *([row["class"]] if of_classes else []),
+            number(value),
+            number(deviation),
+            f"{abs(value) / deviation:.1f}" if deviation else "-",
+            "beyond noise" if row["beyond"] and deviation else "",
+        )
+    console().print(grid)
+    print("noise:      " + _noise_words(facts["noise"]))
+    if known in ("at most", "about"):
+        print(f"            {_beyond_words(facts, count)}")
+    print("unit:       " + _unit_words(facts))
+
+
+def _noise_words(noise: dict[str, Any]) -> str:
+    if noise["known"] in ("no", "none added"):
+        return f"{'no figure' if noise['known'] == 'no' else 'none'}: {noise['reason']}"
+    return (
+        f"standard deviation of what privacy added to a coefficient, {noise['known']}: {noise['reason']} of "
+        "docs/algorithms.md"
+    )
+
+
+def _beyond_words(facts: dict[str, Any], count: int) -> str:
+    beyond, chance = facts["beyond"], facts["beyond_of_noise"]
+    found = (
+        f"{beyond} of {count} coefficients lie beyond 2 standard deviations; of {count} numbers of pure noise "
+        f"about {chance:.0f} would"
+    )
+    return f"{found}{': little here can be told from noise' if beyond <= 2.0 * chance else ''}"
+
+
+def _unit_words(facts: dict[str, Any]) -> str:
+    head = "what the score gains per unit of a feature in a row that is scaled to norm 1"
+    labels, target = facts["labels"], facts["target"]
+    if facts["task"] == "classes":
+        return f"{head}; the class of the largest score is predicted"
+    if facts["task"] == "real":
+        own = f"score times {target['reach']:g} plus {target['centre']:g}" if target else "the score"
+        return f"{head}; the prediction is {own}"
+    return f"{head}; {labels[1]!r} is predicted where the score is positive, else {labels[0]!r}"
+
+
+@model.command()
+@click.argument("run", type=_PATH)
+@click.option("--out", "-o", required=True, type=_PATH, metavar="FILE", help="file: .json or .npz")
+@_AGENT
+def export(run: Path, out: Path, agent: int | None) -> None:
+    """Write all that is needed to predict without admmnet: coefficients, features, encoding, labels."""
+    from admmnet.predict.export import export_model
+    from admmnet.predict.model import read_model
+
+    export_model(read_model(run), out, agent)
+    print(f"model: {out}")

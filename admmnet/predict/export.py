@@ -1,0 +1,100 @@
+"""A saved model as one file that needs no admmnet: JSON, or numpy's archive without pickle (docs/model.md)."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.files import write_whole
+from admmnet.predict.coefficients import labels_of, target_of
+from admmnet.predict.model import Model
+from admmnet.predict.noise import noise_of
+from admmnet.version import __version__
+
+FORMAT = "admmnet-model 1"
+ROWS = {"rows": "norm 1", "none": "as they are"}
+"""How rows are scaled, after the constant 1 was appended where there is an intercept, by --normalise."""
+
+
+def content(model: Model, agent: int | None = None) -> dict[str, Any]:
+    """Everything that predictions follow from, as plain values (docs/model.md).
+
+    Raises
+    ------
+    RequestError
+        If there is no such agent, or features were divided or projected after they were encoded.
+    """
+    config = model.config
+    for name, carried in (("normalise", tuple(ROWS)), ("project", (None,))):
+        if getattr(config, name) not in carried:
+            raise RequestError(
+                f"the run had --{name} {getattr(config, name)}, which a file cannot carry: take `admmnet predict` for "
+                "new rows, or train without it"
+            )
+    vector, noise = np.atleast_2d(model.vector(agent)), noise_of(model, agent)
+    deviation = None if noise.deviation is None else np.atleast_2d(noise.deviation)
+    last = not config.no_intercept  # the constant is the last feature
+    width = vector.shape[1] - last
+    target = target_of(model)
+    return {
+        "format": FORMAT,
+        "admmnet": __version__,
+        "algorithm": config.algorithm,
+        "method": config.method,
+        "loss": config.loss,
+        "mode": config.mode,
+        "task": model.task,
+        "labels": list(labels_of(model)),
+        "target": None if target is None else {"centre": target.centre, "reach": target.reach},
+        "features": list(model.feature_names[:width]),
+        "coefficients": vector[:, :width].tolist(),
+        "intercept": vector[:, width].tolist() if last else None,
+        "deviation": None if deviation is None else deviation[:, :width].tolist(),
+        "intercept_deviation": deviation[:, width].tolist() if last and deviation is not None else None,
+        "noise": noise.reason,
+        "rows": ROWS[config.normalise],
+        "encoding": dict(model.table) if model.table is not None else None,
+    }
+
+
+def export_model(model: Model, out: Path, agent: int | None = None) -> None:
+    """Write a model; the ending of ``out`` chooses the form. A file that is there is replaced.
+
+    Raises
+    ------
+    RequestError
+        As ``content``, or if the ending is another, or the file lies in the run folder.
+    RunError
+        If the disk refuses.
+    """
+    forms = {".json": _as_json, ".npz": _as_archive}
+    if out.suffix not in forms:
+        raise RequestError(f"-o {out}: the file must end in .json or .npz")
+    if not out.parent.is_dir() or out.is_dir():
+        raise RequestError(
+            f"-o {out}: there is no such folder, or it is one: name a file in a folder that exists"
+        )
+    if model.folder.resolve() in out.resolve().parents:
+        raise RequestError(f"-o {out} lies in the run folder, whose files are sealed: name a file elsewhere")
+    write_whole({out: forms[out.suffix](content(model, agent))})
+
+
+def _as_json(facts: dict[str, Any]) -> bytes:
+    return (json.dumps(facts, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _as_archive(facts: dict[str, Any]) -> bytes:
+    """Lists as arrays, tables as JSON texts; what there is none of is left out."""
+    arrays: dict[str, Any] = {
+        name: np.array(json.dumps(value) if isinstance(value, dict) else value)
+        for name, value in facts.items()
+        if value is not None
+    }
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()

@@ -1,0 +1,348 @@
+"""How much of a saved model's coefficients is noise: from its ledgers and settings alone.
+
+docs/algorithms.md, sec. 10 eqs. (101)-(106). No record is read, so whoever has the run folder may know it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.errors import RequestError
+from admmnet.files import load_json
+from admmnet.methods import METHODS
+from admmnet.predict.model import Model
+from admmnet.privacy.events import (
+    DiscreteGaussian,
+    Event,
+    GammaNorm,
+    GammaNormVector,
+    Gaussian,
+    ObjectivePerturbation,
+    SubsampledGaussian,
+)
+from admmnet.privacy.ledger import audit
+from admmnet.solvers.losses import Loss, get_loss
+from admmnet.types import Vector
+
+GOSSIP = 1e-3
+"""Share of the disagreement that gossip leaves at most, eq. (24)."""
+CURVATURES = 400
+"""Curvatures from 0 to c1 at which the response of noisy-gd is looked at."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Noise in the coefficients of a model.
+
+    Attributes
+    ----------
+    deviation : ndarray or None
+        Most that the standard deviation of each coefficient's noise can be, in its shape; None where no bound is known.
+    reason : str
+        How it was found, or why there is none.
+    equation : str
+        Number on docs/algorithms.md; empty without.
+    """
+
+    deviation: Vector | None
+    reason: str
+    equation: str = ""
+
+
+class _NoFigure(Exception):
+    """No bound is known; says why."""
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What the folder says of a run besides its vectors."""
+
+    model: Model
+    agent: int | None
+    summary: Mapping[str, Any]
+    ledgers: Mapping[int, audit.VerifiedLedger] = field(repr=False)
+
+    def value(self, name: str) -> Any:
+        """A setting, as it was resolved."""
+        return getattr(self.model.config, name)
+
+    @cached_property
+    def entries(self) -> Mapping[int, Mapping[str, Any]]:
+        return {int(entry["agent"]): entry for entry in self.summary["per_agent"]}
+
+    def rounds(self, agent: int) -> Mapping[int, Sequence[Event]]:
+        """Events of an agent's ledger by round."""
+        found: dict[int, list[Event]] = defaultdict(list)
+        for round, event, _ in self.ledgers[agent].events:
+            found[round].append(event)
+        return found
+
+    def records(self, agent: int) -> int:
+        return int(self.ledgers[agent].header["records"])
+
+    def weight(self, agent: int) -> float:
+        return float(self.ledgers[agent].header.get("weight", 1.0))
+
+
+def noise_of(model: Model, agent: int | None = None) -> Noise:
+    """Bound the noise in each coefficient of the consensus, or of an agent's own vector.
+
+    Raises
+    ------
+    CheckFailed
+        If a ledger does not hold.
+    RequestError
+        If there is no such agent, or a file is missing.
+    """
+    vector = model.vector(agent)
+    name = model.config.algorithm
+    method = METHODS[name]
+    if not method.private:
+        return Noise(np.zeros_like(vector), f"{name} adds no noise")
+    try:
+        bound, equation = BOUNDS.get(name, (None, ""))
+        if bound is None:
+            raise _NoFigure(WITHOUT.get(name, f"{name} comes from another package, which states no bound"))
+        variance = bound(_read(model, agent))
+    except _NoFigure as lacking:
+        return Noise(None, str(lacking))
+    deviation = np.sqrt(np.broadcast_to(variance, vector.shape))
+    source = "the noisy moments that were released" if bound is _moments else "the ledgers and settings alone"
+    return Noise(np.array(deviation), f"from {source}, eq. {equation}", equation)
+
+
+def _read(model: Model, agent: int | None) -> _Run:
+    try:
+        summary = load_json((model.folder / "summary.json").read_bytes())
+        entries = {int(entry["agent"]) for entry in summary["per_agent"]}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RequestError(
+            f"{model.folder} has no sound summary.json ({error}): take the original run folder"
+        ) from None
+    paths = sorted((model.folder / "ledger").glob("agent-*.jsonl"))
+    ledgers = {int(path.stem.removeprefix("agent-")): path for path in paths if _numbered(path)}
+    if missing := sorted(entries - set(ledgers)):
+        shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise _NoFigure(
+            f"the noise follows from all agents' ledgers, and those of {shown} are not in this folder: each owner has "
+            "its own"
+        )
+    return _Run(model, agent, summary, {i: audit.read(ledgers[i]) for i in sorted(entries)})
+
+
+def _numbered(path: Path) -> bool:
+    return path.stem.removeprefix("agent-").isdigit()
+
+
+def _require_steady(run: _Run) -> None:
+    """Eq. (102) is for agents that all speak, and hear each other, in every round."""
+    config = run.model.config
+    trouble = config.drop or config.offline or config.topology_schedule
+    if trouble:
+        raise _NoFigure(
+            "messages were lost, agents were away, or the graph changed: no bound is known for that"
+        )
+    if run.value("aggregate") != "mean":
+        raise _NoFigure(f"no bound is known with --aggregate {run.value('aggregate')}")
+    gated = run.value("algorithm") == "ipp-admm" and run.value("gate") not in ("auto", "joining", "off")
+    if gated or (run.value("algorithm") == "ipp-admm" and config.method == "published"):
+        raise _NoFigure("a gate decided in every round who spoke: no bound is known for that")
+    for i, entry in run.entries.items():
+        if entry["lost_at"] is not None or entry["refused_at"] is not None:
+            raise _NoFigure(f"agent {i} fell silent in mid-run: no bound is known for that")
+        if entry.get("joined_at"):
+            raise _NoFigure(f"agent {i} joined in round {entry['joined_at']}: no bound is known for that")
+
+
+def _consensus(run: _Run) -> float:
+    """Eqs. (101), (102): noise in the agents' objectives, and on their solutions, over all rounds."""
+    _require_steady(run)
+    speaking = [i for i, entry in run.entries.items() if entry["releases"]]
+    parts: dict[int, dict[int, tuple[float, float]]] = {}
+    convexity: dict[int, float] = {}
+    for i in speaking:
+        if "joined_at" in run.entries[i] and run.entries[i]["joined_at"] is None:
+            convexity[i] = 2.0 * float(
+                run.value("eta")
+            )  # passes on what it hears, from one neighbour at least
+            continue
+        parts[i], m = _releases(run, i)
+        convexity[i] = m * run.weight(i)
+    whole = set(range(0, int(run.summary["rounds"]), 2 if run.value("algorithm") == "r-admm" else 1))
+    if not parts or any(set(own) != whole for own in parts.values()):
+        raise _NoFigure("not every agent spoke in every round: no bound is known for that")
+    T, most = len(whole), max(convexity.values())
+    objective, output = (max(own[t][k] for own in parts.values() for t in whole) for k in range(2))
+    felt = passed = float(T)
+    if share := float(run.model.config.regularisation) / len(run.entries):  # what is old fades
+        bend = max(_loss(run).curvature_bound() * run.weight(i) / convexity[i] for i in parts)
+        felt, passed = min(T, 1.0 + most / (2.0 * share)), min(T, 1.0 + max(most / share, bend))
+    return (objective * felt + output * passed) * _readout(run, convexity)
+
+
+def _releases(run: _Run, agent: int) -> tuple[dict[int, tuple[float, float]], float]:
+    """w_i^2 sigma_i^2 / m_i and m_i sigma2_i^2 of every round, eq. (101), and m_i / w_i."""
+    found, m = {}, math.nan
+    weight, recycled = run.weight(agent), run.value("algorithm") == "r-admm"
+    for round, events in run.rounds(agent).items():
+        objective, output = 0.0, 0.0
+        for event in events:
+            match event:
+                case ObjectivePerturbation():
+                    m, objective = event.convexity, objective + event.sigma**2
+                case GammaNorm():
+                    m, objective = event.convexity, objective + _long_tailed(event)
+                case Gaussian():
+                    output += event.sigma**2
+                    if not objective:  # --release output: its sensitivity is (2 G/n + 2 beta) / m
+                        reach = 2.0 * _loss(run).lipschitz() / run.records(agent) + 2.0 * float(
+                            run.value("beta")
+                        )
+                        m = reach / event.sensitivity
+        if not (objective or output):
+            continue
+        twice = 1.0
+        if recycled:  # (33) takes the same noise once more, over the penalty and gamma
+            penalty = 2.0 * float(run.value("eta")) * run.entries[agent]["degree"] / weight
+            twice += m / (penalty + float(run.value("gamma")))
+        found[round] = weight * objective / m * twice**2, weight * m * output
+    return found, m
+
+
+def _long_tailed(event: GammaNorm | GammaNormVector) -> float:
+    """Variance of a number of noise of density exp(-a ||z||), (d + 1) / a^2, times d / (d - 1): eq. (101)."""
+    d = event.dimension
+    return (d + 1) / event.rate**2 * (d / max(d - 1, 1))
+
+
+def _loss(run: _Run) -> Loss:
+    return get_loss(run.value("loss"), run.value("loss_width"))
+
+
+def _readout(run: _Run, convexity: Mapping[int, float]) -> float:
+    """Sum of a_i^2 / m_i, where the model is the sum of a_i theta_i."""
+    mean = sum(1.0 / m for m in convexity.values()) / len(convexity) ** 2
+    answer = run.value("answer")
+    if run.agent is None or answer == "average":
+        return mean
+    if answer == "gossip":
+        return float((1.0 / math.sqrt(len(convexity)) + GOSSIP) ** 2 / min(convexity.values()))
+    if run.agent not in convexity:
+        raise _NoFigure(f"agent {run.agent} never spoke: its model is what it heard")
+    return 1.0 / convexity[run.agent]
+
+
+def _descent(run: _Run) -> float:
+    """Eqs. (103), (104): noise of the sums through the accelerated steps, at the worst curvature."""
+    totals, step = _sums(run), float(run.value("step_size"))
+    curvatures = np.linspace(0.0, _loss(run).curvature_bound(), CURVATURES)
+    response = step * descent_response(
+        len(totals), step * (curvatures + float(run.model.config.regularisation))
+    )
+    return float(np.max(np.square(response).T @ np.array(totals)))
+
+
+def descent_response(steps: int, contraction: Vector) -> Vector:
+    """How far noise in the gradient of step t moves the last theta, over the step size: shape (steps, h).
+
+    ``contraction`` is the step size times curvature plus regularisation, shape (h,): eq. (103).
+    """
+    found = np.empty((steps, len(contraction)))
+    along, point = np.ones(len(contraction)), np.zeros(len(contraction))  # of theta^t and y^t in theta^T
+    for t in range(steps - 1, -1, -1):
+        momentum = t / (t + 3.0)
+        found[t] = along + (1.0 + momentum) * point
+        along, point = -momentum * point, (1.0 - contraction) * found[t]
+    return found
+
+
+def _sums(run: _Run) -> list[float]:
+    """Variance of the noise in each mean over the records of those who were in the sum, by round."""
+    if any(entry["lost_at"] is not None for entry in run.entries.values()):
+        raise _NoFigure("agents were lost in mid-run: no bound is known for that")
+    variance, records = defaultdict[int, float](float), defaultdict[int, int](int)
+    for i in run.ledgers:
+        for round, events in run.rounds(i).items():
+            for event in events:
+                if isinstance(event, DiscreteGaussian):
+                    variance[round] += event.sigma**2 / event.parts
+                    records[round] += run.records(i)
+    return [variance[round] / records[round] ** 2 for round in sorted(variance)]
+
+
+def _moments(run: _Run) -> Vector:
+    """Eq. (105): the noisy moments are released, so that the run itself could tell what their noise does."""
+    if run.model.deviation is None:
+        raise _NoFigure("the run kept no figure: no sum came about, or its folder is of an older version")
+    return run.model.deviation**2
+
+
+def _series(run: _Run) -> tuple[Event, int]:
+    """Event of the steps that made a baseline's model, the last one, and its number of records."""
+    return run.ledgers[0].events[-1][1], run.records(0)
+
+
+def _gradient_steps(run: _Run) -> float:
+    """Eq. (106) of dp-sgd."""
+    event, _ = _series(run)
+    if not isinstance(event, SubsampledGaussian):
+        raise _NoFigure("its steps had no noise that a ledger books")
+    step, batch = float(run.value("learning_rate")), int(run.value("batch"))
+    kept = (1.0 - step * float(run.summary["baseline"]["regularisation"])) ** 2
+    sigma = event.noise_multiplier * float(run.value("clip")) * (2.0 if event.sampling == "fixed" else 1.0)
+    return (step * sigma / batch) ** 2 * sum(kept**t for t in range(event.steps))
+
+
+def _dual_steps(run: _Run) -> float:
+    """Eq. (106) of dp-scd with private dual variables."""
+    if run.value("dual_noise") is True:
+        raise _NoFigure(DUALS)
+    event, records = _series(run)
+    if not isinstance(event, SubsampledGaussian):
+        raise _NoFigure("its steps had no noise that a ledger books")
+    relative = 2.0 if event.sampling == "fixed" else 1.0
+    sigma = event.noise_multiplier * float(run.value("clip")) * relative
+    return event.steps * (sigma / (float(run.summary["baseline"]["regularisation"]) * records)) ** 2
+
+
+def _disjoint_steps(run: _Run) -> float:
+    """Eq. (106) of song-sgd."""
+    from admmnet.holder.series.song_sgd import learning_rates
+
+    event, records = _series(run)
+    if not isinstance(event, GammaNormVector):
+        raise _NoFigure("its steps had no noise that a ledger books")
+    batch, weight = int(run.value("batch")), float(run.summary["baseline"]["regularisation"])
+    sizes = [min(batch, records - start) for start in range(0, records, batch)]
+    rates = learning_rates(run.value("schedule"), len(sizes), float(run.value("learning_rate")), weight)
+    each, total = _long_tailed(event), 0.0
+    for rate, size in zip(rates, sizes, strict=True):
+        total = total * (1.0 - rate * weight) ** 2 + each * (rate / size) ** 2
+    return total
+
+
+Bound = Callable[[_Run], "float | Vector"]
+DUALS = "noise on the dual variables comes back through the records: no bound is known for that"
+BOUNDS: dict[str, tuple[Bound, str]] = {
+    **dict.fromkeys(("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"), (_consensus, "(102)")),
+    "noisy-gd": (_descent, "(104)"),
+    "ssp": (_moments, "(105)"),
+    "dp-sgd": (_gradient_steps, "(106)"),
+    "dp-scd": (_dual_steps, "(106)"),
+    "song-sgd": (_disjoint_steps, "(106)"),
+}
+"""Bounds on the variance, and their numbers on docs/algorithms.md."""
+WITHOUT = {
+    "seq-dp-scd": DUALS,
+    "primal-dp-scd": "the scores that its steps go by have noise of their own, and columns were scaled by the records",
+    "banco": "its steps are as long as the noise so far makes them: no bound is known for that",
+}
+"""Why other methods of ours have none."""

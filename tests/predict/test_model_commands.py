@@ -1,0 +1,271 @@
+"""admmnet model show | export: what is printed is what the folder holds; numpy by the page predicts the same."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, run
+from admmnet.cli import run_command_line
+from admmnet.predict.coefficients import coefficients
+from admmnet.predict.model import read_model
+from admmnet.predict.noise import noise_of
+from tests.doc_pages import ROOT, blocks
+from tests.people_runs import seal
+from tests.trained_models import (
+    CAPTURE,
+    SCHEMA,
+    Refused,
+    people,
+    refusals,
+    table_of,
+    trained,
+    trained_on_people,
+)
+
+PAGE = ROOT / "docs" / "model.md"
+
+
+@pytest.fixture(scope="module")
+def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("people")
+    return trained_on_people(
+        folder, algorithm="pp-admm", rounds=4, epsilon=20.0, schema=SCHEMA, topology="ring:3"
+    )
+
+
+@pytest.fixture
+def refused(capsys: CAPTURE) -> Refused:
+    return refusals(capsys)
+
+
+# show
+
+
+def test_show_prints_what_json_holds(people_run: Path, capsys: CAPTURE) -> None:
+    assert run_command_line(["model", "show", str(people_run), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    model, noise = read_model(people_run), noise_of(read_model(people_run))
+    assert noise.deviation is not None
+    names = {row["feature"]: row for row in facts["coefficients"]}
+    for name, value, deviation in zip(model.feature_names, model.consensus, noise.deviation, strict=True):
+        assert names[name]["coefficient"] == value
+        assert names[name]["deviation"] == deviation
+        assert names[name]["beyond"] == (abs(value) > 2.0 * deviation)
+    sizes = [abs(row["coefficient"]) for row in facts["coefficients"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert facts["beyond"] == sum(row["beyond"] for row in facts["coefficients"])
+    assert facts["beyond_of_noise"] == pytest.approx(0.0455 * len(names), rel=1e-3)
+    assert facts["labels"] == ["no", "yes"]
+    assert run_command_line(["model", "show", str(people_run), "--top", "2"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    shown = [row["feature"] for row in facts["coefficients"]]
+    assert all(name in said.out for name in shown[:2])
+    assert not any(f" {name} " in said.out for name in shown[2:])
+    assert f"2 of {len(names)} coefficients" in said.out
+    assert "noise at most" in said.out
+    assert said.out.count("beyond noise") == sum(row["beyond"] for row in facts["coefficients"][:2])
+    assert "eq. (102)" in said.out
+    assert "'yes' is predicted where the score is positive, else 'no'" in said.out
+
+
+def test_pure_noise_is_seen_as_such(tmp_path: Path, capsys: CAPTURE) -> None:
+    data = str(people(tmp_path / "train.csv", 60, 0, 20, 90))
+    out = str(tmp_path / "run")
+    run(RunConfig(data=data, schema=SCHEMA, algorithm="noisy-gd", epsilon=0.01, delta=1e-4, seed=1, out=out))
+    assert run_command_line(["model", "show", out]) == 0
+    said = capsys.readouterr().out
+    assert "beyond noise" not in said
+    assert "little here can be told from noise" in said
+
+
+def test_agents_classes_targets_and_no_noise(tmp_path: Path, capsys: CAPTURE) -> None:
+    stream = np.random.default_rng(1)
+    X = stream.standard_normal((300, 3))
+    kinds = np.array(["ape", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    np.savez(tmp_path / "classes.npz", X=X, y=kinds)
+    np.savez(tmp_path / "real.npz", X=X, y=50.0 + 10.0 * X[:, 0])
+    given: dict[str, Any] = {
+        "topology": "ring:3",
+        "epsilon": 50.0,
+        "delta": 1e-3,
+        "seed": 0,
+        "algorithm": "ssp",
+    }
+    schemas = {
+        "classes": {"labels": ["ape", "bee", "cat"], "features": 3},
+        "real": {"targets": [0, 80], "features": 3},
+    }
+    for name, schema in schemas.items():
+        run(RunConfig(**given, data=str(tmp_path / f"{name}.npz"), schema=schema, out=str(tmp_path / name)))
+    assert run_command_line(["model", "show", str(tmp_path / "classes"), "--agent", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "agent 1" in said
+    assert "12 of 12" in said
+    assert said.count(" bee ") == 4
+    assert "noise about" in said
+    assert "eq. (105)" in said
+    assert "the class of the largest score" in said
+    assert run_command_line(["model", "show", str(tmp_path / "real")]) == 0
+    assert "score times 40 plus 40" in capsys.readouterr().out
+    plain = trained(tmp_path / "plain")
+    assert run_command_line(["model", "show", str(plain), "--top", "3"]) == 0
+    said = capsys.readouterr().out
+    assert "none: admm adds no noise" in said
+    assert "beyond noise" not in said
+
+
+def test_ledgers_that_are_elsewhere_or_do_not_hold(people_run: Path, tmp_path: Path, capsys: CAPTURE) -> None:
+    folder = Path(shutil.copytree(people_run, tmp_path / "run"))
+    ledger = folder / "ledger" / "agent-001.jsonl"
+    text = ledger.read_text()
+    ledger.write_text(text.replace('"sigma":', '"sigma":1', 1))
+    seal(folder)
+    assert run_command_line(["model", "show", str(folder)]) == 1
+    assert "agent-001.jsonl" in capsys.readouterr().err
+    ledger.unlink()
+    assert run_command_line(["model", "show", str(folder)]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "no figure: the noise follows from all agents' ledgers, and those of 1 are not in this folder" in said
+    )
+    assert "beyond" not in said
+
+
+def test_what_cannot_be_shown(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+    assert "name the folder of a finished run" in refused("model", "show", tmp_path)
+    assert "the run has the agents 0 to 2" in refused("model", "show", people_run, "--agent", "3")
+    assert "--top" in refused("model", "show", people_run, "--top", "0")
+
+
+# export
+
+
+def by_the_page(model: Path) -> dict[str, Any]:
+    """Names that the page's code defines, run beside a model.json."""
+    names: dict[str, Any] = {}
+    code = "\n".join(blocks(PAGE, "python")).replace('"model.json"', repr(str(model)))
+    exec(code, names)
+    return names
+
+
+def predicted(folder: Path, data: Path, capsys: CAPTURE, *words: str) -> list[dict[str, str]]:
+    capsys.readouterr()
+    assert run_command_line(["predict", str(folder), "--data", str(data), *words]) == 0
+    return table_of(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("agent", [[], ["--agent", "2"]], ids=["consensus", "agent"])
+def test_the_page_s_numpy_predicts_as_admmnet_does(
+    agent: list[str], people_run: Path, tmp_path: Path, capsys: CAPTURE
+) -> None:
+    file, new = tmp_path / "model.json", people(tmp_path / "new.csv", 50, 5, 10, 99, label=False)
+    assert run_command_line(["model", "export", str(people_run), "-o", str(file), *agent]) == 0
+    assert capsys.readouterr().out == f"model: {file}\n"
+    page = by_the_page(file)
+    rows = np.array([page["features"](row) for row in table_of(new.read_text())])
+    told = predicted(people_run, new, capsys, *agent)
+    np.testing.assert_allclose(page["scores"](rows)[:, 0], [float(row["score"]) for row in told], rtol=1e-12)
+    assert page["predictions"](rows) == [row["prediction"] for row in told]
+    assert {row["prediction"] for row in told} == {"no", "yes"}
+
+
+def test_every_scale_of_the_schema(tmp_path: Path, capsys: CAPTURE) -> None:
+    columns = {
+        "age": {"kind": "numeric", "low": 0, "high": 100, "scale": "centred", "weight": 2.0},
+        "log": {"kind": "numeric", "column": "age", "low": 10, "high": 80, "scale": "log"},
+        "raw": {"kind": "numeric", "column": "age", "scale": "none", "weight": 0.01},
+        "bin": {"kind": "numeric", "column": "age", "edges": [30, 50, 70]},
+        "ward": {"kind": "categorical", "groups": {"x": ["a"], "y": ["b"]}, "other": True, "weight": 0.5},
+    }
+    data = people(tmp_path / "train.csv", 120, 0, 5, 95)
+    out = tmp_path / "run"
+    schema = {**SCHEMA, "columns": columns}
+    run(RunConfig(data=str(data), schema=schema, algorithm="admm", topology="path:2", seed=0, out=str(out)))
+    assert run_command_line(["model", "export", str(out), "-o", str(tmp_path / "model.json")]) == 0
+    page = by_the_page(tmp_path / "model.json")
+    rows = np.array([page["features"](row) for row in table_of(data.read_text())])
+    assert page["model"]["features"] == list(read_model(out).feature_names[:-1])
+    scores = [float(row["score"]) for row in predicted(out, data, capsys)]
+    np.testing.assert_allclose(page["scores"](rows)[:, 0], scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["classes", "real", "no intercept"])
+def test_models_of_other_labels(kind: str, tmp_path: Path, capsys: CAPTURE) -> None:
+    stream = np.random.default_rng(2)
+    X = stream.standard_normal((300, 4))
+    labels: dict[str, Any] = {
+        "classes": np.array(["ape", "bee", "cat"])[np.digitize(X[:, 0], [-0.5, 0.5])],
+        "real": 50.0 + 10.0 * X[:, 0],
+        "no intercept": np.where(X[:, 0] > 0.0, 1, -1),
+    }
+    more: dict[str, Any] = {"classes": {"labels": ["ape", "bee", "cat"]}, "real": {"targets": [0, 80]}}
+    data = tmp_path / "data.npz"
+    np.savez(data, X=X, y=labels[kind])
+    given = {"schema": {"features": 4, **more.get(kind, {})}, "no_intercept": kind == "no intercept"}
+    given |= {
+        "algorithm": "noisy-gd",
+        "epsilon": 20.0,
+        "delta": 1e-3,
+        "seed": 0,
+        "centre": "30" if kind == "real" else None,
+    }
+    run(RunConfig(**given, data=str(data), out=str(tmp_path / "run")))
+    for ending in ("json", "npz"):
+        assert (
+            run_command_line(
+                ["model", "export", str(tmp_path / "run"), "-o", str(tmp_path / f"model.{ending}")]
+            )
+            == 0
+        )
+    page = by_the_page(tmp_path / "model.json")
+    told = predicted(tmp_path / "run", data, capsys)
+    found = page["predictions"](X)
+    if kind == "real":
+        np.testing.assert_allclose(found, [float(row["prediction"]) for row in told], rtol=1e-12)
+    else:
+        assert found == [row["prediction"] for row in told]
+    np.testing.assert_allclose(
+        page["scores"](X).max(axis=1), [float(row["score"]) for row in told], rtol=1e-12
+    )
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as archive:
+        for name, value in page["model"].items():
+            assert (name in archive) == (value is not None)
+            if value is not None:
+                kept = archive[name]
+                assert (json.loads(str(kept)) if isinstance(value, dict) else kept.tolist()) == value
+
+
+def test_the_export_holds_what_show_says(people_run: Path, tmp_path: Path, capsys: CAPTURE) -> None:
+    assert run_command_line(["model", "export", str(people_run), "-o", str(tmp_path / "model.json")]) == 0
+    held = json.loads((tmp_path / "model.json").read_text())
+    facts = coefficients(read_model(people_run))
+    said = {row["feature"]: (row["coefficient"], row["deviation"]) for row in facts["coefficients"]}
+    pairs = zip(
+        [*held["coefficients"][0], *held["intercept"]],
+        [*held["deviation"][0], *held["intercept_deviation"]],
+        strict=True,
+    )
+    assert said == dict(zip([*held["features"], "intercept"], pairs, strict=True))
+
+
+def test_what_cannot_be_exported(people_run: Path, tmp_path: Path, refused: Refused) -> None:
+    assert "must end in .json or .npz" in refused(
+        "model", "export", people_run, "-o", tmp_path / "model.onnx"
+    )
+    assert "lies in the run folder" in refused("model", "export", people_run, "-o", people_run / "m.json")
+    assert "no such folder" in refused("model", "export", people_run, "-o", tmp_path / "none" / "m.json")
+    assert "name the folder of a finished run" in refused(
+        "model", "export", tmp_path, "-o", tmp_path / "m.json"
+    )
+    projected = trained(tmp_path / "projected", project=5)
+    said = refused("model", "export", projected, "-o", tmp_path / "m.json")
+    assert "--project 5" in said
+    assert "admmnet predict" in said
+    assert not (tmp_path / "m.json").exists()

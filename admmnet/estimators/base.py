@@ -19,7 +19,7 @@ from admmnet.types import Matrix, Vector
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.utils import check_random_state
+    from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
@@ -93,6 +93,22 @@ class Budgeted(Estimator):
     epsilon: float = 1.0
     delta: float | str = "auto"
     method: str = "proven"
+
+
+def grouped(groups: Any, n: int) -> tuple[Any, Any]:
+    """Sorted values of ``groups``, shape (n,), and the place of every row's among them.
+
+    Raises
+    ------
+    ValueError
+        It has another shape, or one value.
+    """
+    found = column_or_1d(groups)
+    check_consistent_length(found, np.empty(n))
+    values, owners = np.unique(found, return_inverse=True)
+    if len(values) < 2:
+        raise ValueError(f"groups has one value, {values.tolist()[0]!r}: a network needs 2 agents or more")
+    return values, owners
 
 
 class Classifier(ClassifierMixin, Estimator):  # type: ignore[misc]
@@ -190,14 +206,21 @@ class Regressor(RegressorMixin, Estimator):  # type: ignore[misc]
         RequestError, BudgetError
             As `admmnet.estimators.fit.fit`.
         """
+        self._fit(*self._scaled(X, y))
+        return self
+
+    def _scaled(self, X: Any, y: Any) -> tuple[Any, Vector]:
+        """Rows as checked, and targets scaled to [-1, 1]."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-        low, high = self.target_range
+        try:
+            low, high = map(float, self.target_range)
+        except (TypeError, ValueError):
+            low = high = np.nan
         if not -np.inf < low < high < np.inf:
             raise ValueError(
                 f"target_range = {self.target_range!r} must be two finite numbers, the smaller first"
             )
-        self._fit(X, np.clip((2.0 * np.asarray(y) - (low + high)) / (high - low), -1.0, 1.0))
-        return self
+        return X, np.clip((2.0 * np.asarray(y) - (low + high)) / (high - low), -1.0, 1.0)
 
     def predict(self, X: Any) -> Vector:
         """Target of each row, shape (n,)."""

@@ -1,11 +1,12 @@
 """Estimators around the methods of a network, on arrays: docs/estimators.md.
 
-The rows are dealt to agents of one process, which learn as those of a run do; nothing but the model is kept.
+The rows go to agents of one process, which learn as those of a run do; nothing but the model is kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -15,10 +16,14 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.data.columns import numbered
+from admmnet.data.given import SPARSE
 from admmnet.data.records import SIGNS, Records, Target
 from admmnet.data.shards import Stream, shuffled, stream
-from admmnet.estimators.base import Estimator, Probability, Regressor
+from admmnet.estimators.base import Estimator, Probability, Regressor, grouped
 from admmnet.estimators.fit import prepare_rows
+from admmnet.holder.rows import is_sparse
+from admmnet.methods import METHODS
+from admmnet.methods.sums import SumMethod
 from admmnet.methods.tasks import accepts
 from admmnet.running.entrance import run
 from admmnet.transport.local import LocalWorld
@@ -38,9 +43,11 @@ class Network(Estimator):
     loss : str
         Its loss; ``auto``: logistic where the method takes it for two classes, else what suits the method.
     agents : int
-        N; records are dealt to them at random, in a public draw.
-    topology : str or None
+        N; records are dealt to them at random, in a public draw. Where ``fit`` gets groups, these are the agents.
+    topology : str, path or None
         Graph as ``--topology`` has it.
+    graph : networkx.Graph or None
+        Graph of the nodes 0 to N - 1, in place of ``topology``.
     epsilon, delta : float
         Budget of every agent; delta may be ``auto``.
     rounds : int or "auto"
@@ -54,40 +61,29 @@ class Network(Estimator):
     algorithm: str = "noisy-gd"
     loss: str = "auto"
     agents: int = 5
-    topology: str | None = None
+    topology: str | Path | None = None
+    graph: Any = None
     epsilon: float = 1.0
     delta: float | str = "auto"
     rounds: int | str = "auto"
-    account: str | None = None
+    account: str | Path | None = None
 
     def _train(
-        self, X: Any, y: Vector, target: Target | None = None, labels: tuple[str, ...] = SIGNS
+        self,
+        X: Any,
+        y: Vector,
+        groups: Any = None,
+        target: Target | None = None,
+        labels: tuple[str, ...] = SIGNS,
     ) -> None:
         """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
         rows: Any = prepare_rows(X, fit_intercept=self.fit_intercept)
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
-        if self.agents > len(y):
-            raise ValueError(
-                f"agents = {self.agents} with n_samples = {len(y)}: each needs one; take fewer agents"
-            )
-        order = shuffled(len(y), stream(0, Stream.SHARDS))
-        parts = dict(enumerate(np.sort(part) for part in np.array_split(order, self.agents)))
-        data = Records(
-            name="the rows",
-            shards={i: (np.ascontiguousarray(rows[part]), y[part]) for i, part in parts.items()},
-            counts={i: len(part) for i, part in parts.items()},
-            X_test=np.zeros((0, rows.shape[1])),
-            y_test=np.zeros(0),
-            feature_names=numbered(rows.shape[1]),
-            preprocessing="public-bounds",
-            target=target,
-            labels=labels,
-        )
+        parts = self._parts(len(y), groups)
         seed = self._seed()
         with TemporaryDirectory() as folder:
             config = RunConfig(
                 algorithm=self.algorithm,
-                agents=self.agents,
+                agents=self.agents if groups is None else len(parts),
                 topology=self.topology,
                 epsilon=self.epsilon,
                 delta=self.delta,
@@ -99,10 +95,23 @@ class Network(Estimator):
                 seed=seed,
                 out=str(Path(folder) / "run"),
             )
+            if is_sparse(rows) and not (issubclass(METHODS[self.algorithm], SumMethod) and _few(rows)):
+                rows = rows.toarray()
+            data = Records(
+                name="the rows",
+                shards={i: (rows[part], y[part]) for i, part in enumerate(parts)},
+                counts={i: len(part) for i, part in enumerate(parts)},
+                X_test=np.zeros((0, rows.shape[1])),
+                y_test=np.zeros(0),
+                feature_names=numbered(rows.shape[1]),
+                preprocessing="public-bounds",
+                target=target,
+                labels=labels,
+            )
             loss = self.loss
             if loss == "auto" and data.task == "binary" and accepts(config, "logistic"):
                 loss = "logistic"
-            result = run(config.changed(loss=loss), world=LocalWorld(), loader=lambda *_: data)
+            result = run(config, loss=loss, graph=self.graph, world=LocalWorld(), loader=lambda *_: data)
             self.loss_ = str(load_saved(result.folder).loss)
         theta = result.theta.mean(axis=0) if (result.theta != result.theta[0]).any() else result.theta[0]
         self.theta_ = theta.reshape(len(labels), -1).T if data.task == "classes" else theta
@@ -110,6 +119,25 @@ class Network(Estimator):
         self.coef_ = self.theta_[:width].T
         self.intercept_ = self.theta_[width] if self.fit_intercept else np.zeros(self.theta_.shape[1:])
         self.privacy_ = dict(result.summary["privacy"])
+
+    def _parts(self, n: int, groups: Any) -> list[Any]:
+        """Rows of every agent: dealt at random, or those of a group each."""
+        if groups is not None:
+            self.groups_, owners = grouped(groups, n)
+            return [np.flatnonzero(owners == i) for i in range(len(self.groups_))]
+        if not isinstance(self.agents, Integral) or isinstance(self.agents, bool) or self.agents < 1:
+            raise ValueError(f"agents = {self.agents!r}: it must be a whole number, 2 or more")
+        if self.agents > n:
+            raise ValueError(
+                f"agents = {self.agents} with n_samples = {n}: each needs one; take fewer agents"
+            )
+        order = shuffled(n, stream(0, Stream.SHARDS))
+        return [np.sort(part) for part in np.array_split(order, self.agents)]
+
+
+def _few(rows: Any) -> bool:
+    """Whether so few entries are not 0 that sparse rows are the faster ones."""
+    return bool(rows.nnz <= SPARSE * rows.shape[0] * rows.shape[1])
 
 
 class NetworkClassifier(Network, Probability):
@@ -127,22 +155,25 @@ class NetworkClassifier(Network, Probability):
         What was promised and spent, as ``privacy`` of a run's summary.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to X, shape (N, d), and labels y, shape (N,), of two values or more.
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit to X, shape (n, d), and labels y, shape (n,), of two values or more.
+
+        ``groups``, shape (n,), says which agent holds a row; agents are numbered in the order of its sorted values,
+        ``groups_``.
 
         Raises
         ------
         ValueError
-            X is no finite table, y has one value, or there are fewer records than agents.
+            X is no finite table, y or groups has one value, or there are fewer records than agents.
         RequestError, BudgetError
             The method does not learn so many classes, or a setting is wrong; the budget affords nothing.
         """
         X, _, codes = self._encoded(X, y)
         if len(self.classes_) == 2:
-            self._train(X, np.where(codes == 1, 1.0, -1.0))
+            self._train(X, np.where(codes == 1, 1.0, -1.0), groups)
             self.coef_, self.intercept_ = self.coef_[None], np.reshape(self.intercept_, 1)
         else:
-            self._train(X, codes.astype(np.float64), labels=tuple(map(str, self.classes_)))
+            self._train(X, codes.astype(np.float64), groups, labels=tuple(map(str, self.classes_)))
         return self
 
     def predict(self, X: Any) -> Any:
@@ -168,6 +199,17 @@ class NetworkRegressor(Network, Regressor):
         As of ``NetworkClassifier``.
     """
 
-    def _fit(self, X: Any, labels: Vector) -> None:
+    def fit(self, X: Any, y: Any, groups: Any = None) -> Self:
+        """Fit to X, shape (n, d), and targets y, shape (n,), cut off at ``target_range``; ``groups`` as a classifier's.
+
+        Raises
+        ------
+        ValueError
+            X or y is not finite, the range is empty, groups has one value, or there are fewer records than agents.
+        RequestError, BudgetError
+            The method does not learn targets, or a setting is wrong; the budget affords nothing.
+        """
+        X, targets = self._scaled(X, y)
         low, high = self.target_range
-        self._train(X, labels, Target(low, high, (low + high) / 2))
+        self._train(X, targets, groups, Target(low, high, (low + high) / 2))
+        return self

@@ -115,11 +115,11 @@ def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) ->
             else ""
         )
         raise RequestError(f"graph is a {type(graph).__name__}: it must be a networkx.Graph{hint}")
+    said = settings if config is None else vars(config) | settings
     for name in ("topology", "topology_schedule"):
-        if settings.get(name) is not None:
+        if said.get(name) is not None:
             raise RequestError(f"graph and {name} exclude each other: give one of them")
-    edges = check_topology(graph).edges()
-    agents = settings.get("agents", None if config is None else config.agents)
+    edges, agents = check_topology(graph).edges(), said.get("agents")
     if agents is not None and agents != len(graph):
         raise RequestError(
             f"graph has {len(graph)} nodes, and agents = {agents!r}: leave agents out, or give another graph"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
+from scipy import sparse
 
-from admmnet import NetworkClassifier, NetworkRegressor, RequestError
+from admmnet import NetworkClassifier, NetworkRegressor, RequestError, run
 from admmnet.errors import AdmmnetError
 from admmnet.estimators.single_site import DPSGDClassifier
 from admmnet.types import Matrix
@@ -81,6 +83,65 @@ def test_targets(X: Matrix, algorithm: str) -> None:
     assert max(low, high) < 5.0  # targets beyond their range are cut off
 
 
+def test_groups_are_the_agents(X: Matrix, tmp_path: Any) -> None:
+    """The model is the one of a run on these shards, and a graph connects them in the order of their names."""
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    groups = np.array(["north", "east", "west"])[np.arange(600) % 3 // np.where(np.arange(600) > 400, 2, 1)]
+    names = ["east", "north", "west"]
+    shards = [(X[groups == name], y[groups == name]) for name in names]
+    for given in ({"graph": nx.path_graph(3)}, {"topology": "path:3"}):
+        how: dict[str, Any] = {"algorithm": "pp-admm", "rounds": 4, "delta": 1e-3, **given}
+        model = NetworkClassifier(random_state=0, **how).fit(X, y, groups=groups)
+        assert model.groups_.tolist() == names
+        result = run(
+            shards=shards, no_test=True, loss="logistic", seed=0, out=tmp_path / next(iter(given)), **how
+        )
+        np.testing.assert_array_equal(model.theta_, result.theta[0])
+    other = NetworkRegressor(random_state=0).fit(X, X[:, 0], groups=list(groups))
+    assert other.groups_.tolist() == names
+
+
+@pytest.mark.parametrize("algorithm", ["noisy-gd", "pp-admm"])
+def test_sparse_rows(algorithm: str) -> None:
+    wide = sparse.random(300, 80, density=0.04, random_state=1, format="coo")
+    y = np.where(np.asarray(wide.sum(axis=1)).ravel() > 1.5, "yes", "no")
+    one = NetworkClassifier(algorithm=algorithm, **WIDE).fit(wide, y)
+    other = NetworkClassifier(algorithm=algorithm, **WIDE).fit(wide.toarray(), y)
+    np.testing.assert_allclose(one.theta_, other.theta_, rtol=0, atol=1e-9)
+    assert (one.predict(wide) == other.predict(wide.toarray())).all()
+
+
+@pytest.mark.parametrize(
+    ("how", "groups", "words"),
+    [
+        ({}, np.zeros(600), r"groups has one value, 0.0: a network needs 2 agents or more"),
+        ({}, np.arange(599) % 2, "inconsistent numbers of samples"),
+        ({}, np.ones((600, 2)), "1d array"),
+        ({"graph": nx.path_graph(4)}, np.arange(600) % 3, "graph has 4 nodes, and agents = 3"),
+        ({"graph": nx.path_graph(3, nx.DiGraph)}, np.arange(600) % 3, "directed graph"),
+        ({"graph": "ring:5"}, None, "graph is a str"),
+        ({"graph": nx.path_graph(5), "topology": "ring:5"}, None, "exclude each other"),
+        ({"agents": "5"}, None, "agents = '5': it must be a whole number"),
+        ({"agents": 2.5}, None, "agents = 2.5: it must be a whole number"),
+        ({"agents": 601}, None, "agents = 601 with n_samples = 600"),
+        ({"epsilon": "1"}, None, "epsilon = '1' is not allowed"),
+        ({"random_state": -1}, None, "seed = -1 is not allowed"),
+        ({"account": 3}, None, "account = 3 is not allowed"),
+        ({"algorithm": "dp-sgd"}, None, "dp-sgd"),
+        ({"loss": "lgistic"}, None, "loss = 'lgistic' is not allowed"),
+    ],
+)  # fmt: skip
+def test_wrong_inputs(X: Matrix, how: dict[str, Any], groups: Any, words: str) -> None:
+    with pytest.raises((ValueError, AdmmnetError), match=words):
+        NetworkClassifier(**(WIDE | how)).fit(X, np.where(X[:, 0] > 0.0, 1, -1), groups=groups)
+
+
+@pytest.mark.parametrize("given", [3, (1.0,), ("a", "b"), (2.0, 1.0)])
+def test_a_range_that_is_none(X: Matrix, given: Any) -> None:
+    with pytest.raises(ValueError, match="must be two finite numbers, the smaller first"):
+        NetworkRegressor(target_range=given, **WIDE).fit(X, X[:, 0])
+
+
 def test_a_private_fit_keeps_its_promise(X: Matrix, tmp_path: Any) -> None:
     y = np.argmax(X, axis=1)
     model = NetworkClassifier(epsilon=1.0, delta=1e-3).fit(X, y)
@@ -88,7 +149,7 @@ def test_a_private_fit_keeps_its_promise(X: Matrix, tmp_path: Any) -> None:
     assert model.privacy_["account"] is None
     other = NetworkClassifier(epsilon=1.0, delta=1e-3).fit(X, y)
     assert (other.theta_ != model.theta_).any()
-    account = str(tmp_path / "account")
+    account = tmp_path / "account"
     NetworkClassifier(epsilon=1.0, delta=1e-3, account=account).fit(X, y)
     with pytest.raises(AdmmnetError, match="account"):
         NetworkClassifier(epsilon=1.0, delta=1e-3, account=account).fit(X, y)

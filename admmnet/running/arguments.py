@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import networkx as nx
 
@@ -15,6 +15,7 @@ from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
 from admmnet.errors import RequestError, short
 from admmnet.graph.checks import check_topology
+from admmnet.graph.files import EDGES
 from admmnet.methods import METHODS
 from admmnet.methods.sums import SumMethod
 from admmnet.settings import settings_in
@@ -26,18 +27,30 @@ if TYPE_CHECKING:
 PAIR = "(X, y), rows and labels"
 
 
+class Asked(NamedTuple):
+    """Arguments of ``run`` that are no settings, as they came."""
+
+    shards: Any
+    X: Any
+    y: Any
+    data: Any
+    test: Any
+    schema: Any
+    graph: Any
+    scaled: Any
+    loader: Any
+    on_start: Any
+    on_round: Any
+
+
+def transport_of(config: RunConfig | None, settings: Mapping[str, Any]) -> str:
+    """Transport that is asked for; ``auto`` where it is none, which is refused later."""
+    said = settings.get("transport", getattr(config, "transport", "auto"))
+    return said if said in ("local", "mpi", "zmq") else "auto"
+
+
 def taken(
-    config: RunConfig | None,
-    settings: dict[str, Any],
-    *,
-    shards: Any,
-    X: Any,
-    y: Any,
-    data: Any,
-    test: Any,
-    schema: Any,
-    graph: Any,
-    scaled: bool,
+    config: RunConfig | None, settings: Mapping[str, Any], asked: Asked
 ) -> tuple[RunConfig, Given | None]:
     """Settings of the arguments of ``run``, and the records that they hold; no number of a record is looked at.
 
@@ -51,37 +64,36 @@ def taken(
             f"run was given a {type(config).__name__} without a name: it takes a RunConfig there; records go by name, "
             "run(X=X, y=y), run(shards=[(X, y), ...]) or run(data=frame, label=NAME)"
         )
+    for name in ("loader", "on_start", "on_round"):
+        value = getattr(asked, name)
+        if value is not None and not callable(value):
+            raise RequestError(f"{name} = {short(value)} cannot be called: give a function")
     settings = dict(settings)
-    if schema is not None:
-        settings |= _declared(schema, settings)
-    if graph is not None:
-        settings["topology"] = _edges(graph, settings, config)
-    if type(scaled) is not bool:
-        raise RequestError(f"scaled = {short(scaled)}: it must be True or False")
-    if scaled:
+    if asked.schema is not None:
+        settings |= _declared(asked.schema, settings)
+    if asked.graph is not None:
+        settings |= _edges(asked.graph, settings, config)
+    if type(asked.scaled) is not bool:
+        raise RequestError(f"scaled = {short(asked.scaled)}: it must be True or False")
+    if asked.scaled:
         settings |= {"normalise": "none", "no_intercept": True}
-    given = _records(shards, X, y, data, test, settings)
+    given = _records(asked, settings)
     if given is not None and given.kind == "frame":
-        settings |= _truths(given, settings if config is None else vars(config) | settings)
+        settings |= _truths(given, settings if config is None else {**vars(config), **settings})
     config = RunConfig(**settings) if config is None else config.changed(**settings)
     if given is None:
         return config, None
+    if asked.loader is not None:
+        raise RequestError("a loader and records in memory exclude each other: give one of them")
     method: Any = METHODS[config.algorithm]
     if given.own is not None:
-        config = _for_shards(config, given.own, graph, given.whole)
+        config = _for_shards(config, given.own, asked.graph, given.whole)
     if not config.simulation and _is_its_own(given):
         raise RequestError(
             "test is made of the run's own records: a private run tests on records of others, or no_test=True"
         )
     sparse = method.verb == "none" or issubclass(method, SumMethod)
     return config, replace(given, simulation=config.simulation, sparse=sparse)
-
-
-def check_callable(**given: Any) -> None:
-    """Refuse what cannot be called."""
-    for name, value in given.items():
-        if value is not None and not callable(value):
-            raise RequestError(f"{name} = {short(value)} cannot be called: give a function")
 
 
 def _declared(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,8 +118,8 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
-def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) -> str:
-    """Topology of a networkx graph."""
+def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) -> dict[str, Any]:
+    """Topology and number of agents of a networkx graph."""
     if not isinstance(graph, nx.Graph):
         hint = (
             f"; topology={os.fspath(graph)!r} names a file or a spec"
@@ -115,7 +127,7 @@ def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) ->
             else ""
         )
         raise RequestError(f"graph is a {type(graph).__name__}: it must be a networkx.Graph{hint}")
-    said = settings if config is None else vars(config) | settings
+    said = settings if config is None else {**vars(config), **settings}
     for name in ("topology", "topology_schedule"):
         if said.get(name) is not None:
             raise RequestError(f"graph and {name} exclude each other: give one of them")
@@ -124,11 +136,12 @@ def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) ->
         raise RequestError(
             f"graph has {len(graph)} nodes, and agents = {agents!r}: leave agents out, or give another graph"
         )
-    return "edges:" + ",".join(f"{i}-{j}" for i, j in edges)
+    return {"topology": EDGES + ",".join(f"{i}-{j}" for i, j in edges), "agents": len(graph)}
 
 
-def _records(shards: Any, X: Any, y: Any, data: Any, test: Any, settings: dict[str, Any]) -> Given | None:
+def _records(asked: Asked, settings: dict[str, Any]) -> Given | None:
     """Records in memory; paths go to the settings, and what stands for the records there."""
+    shards, X, y, data, test = asked[:5]
     path = data is not None and isinstance(data, str | os.PathLike)
     ways = {"shards": shards, "X": X if X is not None else y, "data": data}
     named = [name for name, value in ways.items() if value is not None]
@@ -273,14 +286,17 @@ def agreed(given: Given, config: RunConfig, world: World) -> RunConfig:
             )
     if given.whole:
         return config
-    known = sorted({agent for _, own in answers for agent in own})
-    graph = config.agents
-    if graph is None and config.topology is None and config.topology_schedule is None:
-        config, graph = config.changed(agents=known[-1] + 1), known[-1] + 1
-    missing = next((i for i in range(known[-1] + 1) if i not in known), None)
-    if missing is not None:
-        raise _shared(f"no process has a shard of agent {missing}: give one an agent, 0 to {known[-1]}")
-    return config
+    known = {agent for _, own in answers for agent in own}
+    open_ = config.agents is None and config.topology is None and config.topology_schedule is None
+    count = max(known) + 1 if open_ else config.agents
+    missing = [i for i in range(count or max(known) + 1) if i not in known]
+    if missing:
+        raise _shared(
+            f"no process has a shard of agent {missing[0]}: give one an agent, 0 to {(count or max(known) + 1) - 1}"
+        )
+    if count is not None and max(known) >= count:
+        raise _shared(f"shards has agent {max(known)}, and the agents are 0 to {count - 1}: leave it out")
+    return config.changed(agents=count) if open_ else config
 
 
 def _shared(text: str) -> RequestError:

@@ -10,7 +10,7 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
-from admmnet.running.arguments import agreed, check_callable, in_python, taken
+from admmnet.running.arguments import Asked, agreed, in_python, taken, transport_of
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.events import OnRound
 from admmnet.running.loading import Loader
@@ -102,23 +102,11 @@ def run(
     """
     from threadpoolctl import threadpool_limits
 
-    check_callable(loader=loader, on_start=on_start, on_round=on_round)
-    config, given = taken(
-        config,
-        settings,
-        shards=shards,
-        X=X,
-        y=y,
-        data=data,
-        test=test,
-        schema=schema,
-        graph=graph,
-        scaled=scaled,
-    )
-    if given is not None and loader is not None:
-        raise RequestError("a loader and records in memory exclude each other: give one of them")
-    world = world or open_world(config.transport)
+    asked = Asked(shards, X, y, data, test, schema, graph, scaled, loader, on_start, on_round)
+    # the processes first: where one of them alone is given something wrong, all say so
+    world = world or open_world(transport_of(config, settings))
     install_exception_hook(world)
+    config, given = run_on_all(world, lambda: taken(config, settings, asked), quoting=True)
     raise_descriptors()
     # more threads a process than one are slower on few cores, and change the last bits
     with end_all_on_error(world, debug=debug, withhold=not config.simulation), threadpool_limits(limits=1):

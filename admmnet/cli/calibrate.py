@@ -239,7 +239,7 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
         entry = alike[0]
         names = ", ".join(str(other["agent"]) for other in alike[:12]) + (", ..." if len(alike) > 12 else "")
         print(
-            f"\nagents {names}: {entry['records']} records, degree {entry['degree']}, "
+            f"\nagent{'s' * (len(alike) > 1)} {names}: {entry['records']} records, degree {entry['degree']}, "
             f"convexity {number(entry['convexity'])} (self-term {number(entry['proximal'])}), "
             f"budget ({entry['budget']['epsilon']:g}, {entry['budget']['delta']:g}), "
             f"worst case: epsilon {epsilon(entry['worst_case']['epsilon_spent'], 6)}" + _if_all_collude(entry)

@@ -184,7 +184,7 @@ def test_the_table_says_what_the_json_says(calibrate: Calibrate) -> None:
     assert (code, err) == (0, "")
     answer = calibrate.json(*words)
     assert out.startswith(f"ipp-admm (proven), 3 agents, {answer['rounds']} rounds, eta {answer['eta']:.4g}")
-    titles = re.findall(r"^agents (.*): (\d+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
+    titles = re.findall(r"^agents? (.*): (\d+) records, degree (\d+), convexity (\S+) ", out, re.MULTILINE)
     assert titles == [
         (str(e["agent"]), str(e["records"]), str(e["degree"]), f"{e['convexity']:.4g}")
         for e in answer["agents"]

@@ -53,7 +53,7 @@ class Frame:
         facts.add_column(style="dim", no_wrap=True)
         facts.add_column(overflow="fold")
         facts.add_row("run", Text(_run_words(sight)))
-        facts.add_row("rounds", self._rounds(sight, room(out, 62), plain=plain))
+        facts.add_row(f"{sight.unit}s", self._rounds(sight, room(out, 62), plain=plain))
         facts.add_row("test error", _errors(sight, room(out, 54), plain=plain))
         facts.add_row("epsilon", Text(_epsilon(sight)))
         if sight.lost:
@@ -94,7 +94,7 @@ def room(out: Console, beside: int) -> int:
 
 def line(sight: Sight) -> str:
     """Return a sight in one line."""
-    rounds = f"round {sight.done}" + ("" if sight.rounds is None else f" of {sight.rounds}")
+    rounds = f"{sight.unit} {sight.done}" + ("" if sight.rounds is None else f" of {sight.rounds}")
     parts = [PHASES[sight.phase][0], rounds]
     if sight.errors:
         parts.append(f"test error {_figure(sight, _last(sight.errors))}")
@@ -116,8 +116,7 @@ def lost_words(lost: Mapping[int, int]) -> str:
 
 def _run_words(sight: Sight) -> str:
     kind = sight.word("algorithm", "method")
-    agents = at(sight.settings, "network", "agents")
-    where = sight.word("network", "topology") if agents is not None else "one holder"
+    where = "one holder" if sight.unit == "epoch" else sight.word("network", "topology")
     words = f"{sight.word('algorithm', 'algorithm')} ({kind}) on {sight.word('data', 'data')}, {where}"
     return words if sight.mode is None else f"{words}, {sight.mode}"
 
@@ -144,7 +143,7 @@ def _errors(sight: Sight, width: int, *, plain: bool) -> str:
         return "none: there are no test records" if sight.done else "-"
     least = min(errors, key=lambda round: (errors[round], round))
     words = f"{_figure(sight, _last(errors))}  {sparkline(list(errors.values()), width, SIGNS if plain else BLOCKS)}"
-    return f"{words}  least {_figure(sight, errors[least])} in round {least}"
+    return f"{words}  least {_figure(sight, errors[least])} in {sight.unit} {least}"
 
 
 def sparkline(values: list[float], width: int, heights: str = BLOCKS) -> str:

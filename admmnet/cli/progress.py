@@ -32,7 +32,7 @@ class Progress:
         self.told = plan.advice
         for note in self.told:
             print(f"note: {note}", file=sys.stderr, flush=True)
-        self._begin = time.monotonic()
+        self._begin, self._unit = time.monotonic(), "epoch" if plan.config.baseline else "round"
         self._words = "test MSE {:.4g}" if plan.task == "real" else "test error {:.1%}"
         if sys.stderr.isatty():
             self._show(plan)
@@ -79,7 +79,9 @@ class Progress:
         spent = None if largest is None else f"epsilon {epsilon(largest)} spent"
         lost = f"{len(event.lost)} agents lost" if event.lost else None
         left = f"{duration(seconds)} so far, about {duration(each * (event.rounds - done))} left"
-        return f"round {done} of {event.rounds}: " + ", ".join(filter(None, (error, spent, lost, left)))
+        return f"{self._unit} {done} of {event.rounds}: " + ", ".join(
+            filter(None, (error, spent, lost, left))
+        )
 
     def __enter__(self) -> Progress:
         return self

@@ -17,8 +17,9 @@ from admmnet.running.values import real
 
 @contextmanager
 def terminating() -> Iterator[None]:
-    """Let SIGTERM raise ``Terminated`` in this block, where the signals of the process are ours to handle."""
-    if threading.current_thread() is not threading.main_thread():
+    """Let SIGTERM raise ``Terminated`` in this block, in the main thread, unless somebody has said what it does."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
 
@@ -26,11 +27,11 @@ def terminating() -> Iterator[None]:
         signal.signal(number, signal.SIG_IGN)  # batch systems send it to a launcher and to what it started
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class LastWords:

@@ -12,6 +12,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
 from admmnet.running.arguments import Asked, agreed, in_python, taken, transport_of
 from admmnet.running.checkpoint.resume import resuming
+from admmnet.running.ends import terminating
 from admmnet.running.events import OnRound
 from admmnet.running.loading import Loader
 from admmnet.running.loop import execute
@@ -108,8 +109,9 @@ def run(
     install_exception_hook(world)
     config, given = run_on_all(world, lambda: taken(config, settings, asked), quoting=True)
     raise_descriptors()
+    ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
     # more threads a process than one are slower on few cores, and change the last bits
-    with end_all_on_error(world, debug=debug, withhold=not config.simulation), threadpool_limits(limits=1):
+    with terminating(), ending, threadpool_limits(limits=1):
         try:
             if given is not None:
                 loader, config = given.load, agreed(given, config, world)

@@ -26,7 +26,7 @@ import networkx as nx
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
-from admmnet.running.ends import last_words, terminating
+from admmnet.running.ends import last_words
 from admmnet.running.events import OnRound, RoundEvent
 from admmnet.running.reports import GO, LONGEST, STOP, report_pair
 
@@ -103,9 +103,7 @@ def run_spawned(
         commands = _commands(config, graph, private, debug=debug)
         starter = Starter(commands, config, start, on_round, answers=stoppable and on_round is not None)
         try:
-            with terminating():
-                ends = starter.run()
-            _judge(ends)
+            _judge(starter.run())
         except KeyboardInterrupt as error:
             error.args = (last_words(folder),)
             raise

@@ -98,6 +98,11 @@ class Sight:
         return "-" if value is None else printable(str(value), 60)
 
     @property
+    def unit(self) -> str:
+        """``round``, or ``epoch`` of a method in one place."""
+        return "epoch" if at(self.settings, "network", "agents") is None else "round"
+
+    @property
     def most_spent(self) -> Seen | None:
         """Agent that has spent the largest share of its budget; None without budgets."""
         budgets = [seen for seen in self.agents if seen.target and seen.spent is not None]

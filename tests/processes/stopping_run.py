@@ -1,4 +1,4 @@
-"""A library run whose ``on_round`` ends it: ``stopping_run.py stop|fail|uncaught TRANSPORT FOLDER``.
+"""A library run whose ``on_round`` ends it: ``stopping_run.py stop|first|fail|uncaught TRANSPORT FOLDER``.
 
 Standard output: a line of JSON a process, how the call ended there.
 """
@@ -19,7 +19,7 @@ def main(how: str, transport: str, folder: str) -> None:
     def hear(event: RoundEvent) -> None:
         seen.append(event.round)
         if event.round == 2:
-            raise StopRun if how == "stop" else ValueError("the tracker is gone")
+            raise StopRun if how in ("stop", "first") else ValueError("the tracker is gone")
 
     rank = open_world(transport).rank
     settings: dict[str, Any] = {
@@ -31,7 +31,9 @@ def main(how: str, transport: str, folder: str) -> None:
         "seed": 0,
     }
     try:
-        result = run(**settings, transport=transport, out=folder, on_round=hear)
+        result = run(
+            **settings, transport=transport, out=folder, on_round=None if how == "first" and rank else hear
+        )
     except Exception as error:
         if how == "uncaught":
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.running.ends import last_words
+from admmnet.running.ends import last_words, terminating
 from tests.people_runs import write_people
 
 from .launch import DEADLINE, ROOT, Ended
@@ -35,30 +36,29 @@ COMMANDS = {
 }
 
 
-def signalled(transport: str, number: int, folder: Path, *words: str, round: int = 2) -> Ended:
-    """Send a signal to the command once all its processes stand in a round."""
+def signalled(
+    transport: str, number: int, folder: Path, *, library: bool = False, round: int = 2, **more: int
+) -> Ended:
+    """Send a signal to a run once all its processes stand in a round."""
     os.mkfifo(folder / "arrived")
-    own = ("--data", write_people(folder / "people.npz"), "--no-test", "--no-account", "--epsilon", "5")
-    command = [
-        *COMMANDS[transport],
-        "-m",
-        "tests.processes.signalled_run",
-        "run",
-        "--algorithm",
-        "pp-admm",
-        *own,
+    settings: dict[str, Any] = {
+        "data": write_people(folder / "people.npz"),
+        "no_test": True,
+        "no_account": True,
+        "epsilon": 5,
+        "algorithm": "pp-admm",
+        "rounds": 4,
+        "agents": AGENTS,
+        "transport": transport,
+        "out": str(folder / "run"),
+        **more,
+    }
+    flags = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+        for name, value in settings.items()
     ]
-    command += [
-        "--rounds",
-        "4",
-        "--agents",
-        str(AGENTS),
-        "--transport",
-        transport,
-        "-o",
-        str(folder / "run"),
-        *words,
-    ]
+    words = ["library", json.dumps(settings)] if library else ["run", *flags]
+    command = [*COMMANDS[transport], "-m", "tests.processes.signalled_run", *words]
     arrived = os.open(folder / "arrived", os.O_RDWR)  # never at its end
     process = subprocess.Popen(
         command,
@@ -88,7 +88,7 @@ def signalled(transport: str, number: int, folder: Path, *words: str, round: int
 def test_the_end_says_what_was_spent_and_how_to_go_on(
     transport: str, number: int, how: str, code: int, tmp_path: Path
 ) -> None:
-    ended = signalled(transport, number, tmp_path, "--checkpoint-every", "1")
+    ended = signalled(transport, number, tmp_path, checkpoint_every=1)
     assert ended.code == code, ended.err
     (message,) = ended.messages
     assert message.startswith(f"admmnet: {how}; the ledgers hold everything that was sent: epsilon ")
@@ -105,6 +105,32 @@ def test_the_end_says_what_was_spent_and_how_to_go_on(
     assert (
         run_command_line(["run", "--resume", str(tmp_path / "run"), "--transport", "local", "--quiet"]) == 0
     )
+
+
+@pytest.mark.parametrize("transport", COMMANDS)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_the_library_says_so_too(transport: str, number: int, tmp_path: Path) -> None:
+    """In the exception that its caller gets; of several ranks, in the message of the first."""
+    ended = signalled(transport, number, tmp_path, library=True, checkpoint_every=1)
+    assert ended.code != 0
+    words = re.findall(r"the ledgers hold everything that was sent: epsilon [\d.]+ so far, .*", ended.err)
+    assert len(words) == 1, ended.err
+    assert words[0].endswith(f"go on with `admmnet run --resume {tmp_path / 'run'}`")
+    assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
+
+
+def test_a_program_that_handles_sigterm_keeps_its_handler() -> None:
+    mine = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        ours = signal.getsignal(signal.SIGTERM)
+        with terminating():
+            assert signal.getsignal(signal.SIGTERM) is ours
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        with terminating():
+            assert signal.getsignal(signal.SIGTERM) not in (ours, signal.SIG_DFL)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, mine)
 
 
 def test_without_a_checkpoint_there_is_none_to_go_on_from(tmp_path: Path) -> None:

@@ -45,11 +45,13 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("transport", ["mpi", "zmq"])
-def test_every_process_ends_in_the_round_of_stop_run(transport: str, local: Path, tmp_path: Path) -> None:
-    """The same rounds, ledgers and figures as in one process, although only the writer was called."""
+@pytest.mark.parametrize(("transport", "how"), [("mpi", "stop"), ("mpi", "first"), ("zmq", "stop")])
+def test_every_process_ends_in_the_round_of_stop_run(
+    transport: str, how: str, local: Path, tmp_path: Path
+) -> None:
+    """The same rounds, ledgers and figures as in one process, although only the writer was called, or has on_round."""
     seen = [[0, [0, 1, 2], "3"], *([rank, [], "3"] for rank in range(1, RANKS[transport]))]
-    assert ended("stop", transport, tmp_path / "run") == seen
+    assert ended(how, transport, tmp_path / "run") == seen
     assert contents(tmp_path / "run") == contents(local)
     assert (read_run(tmp_path / "run").summary or {})["stopped"] is True
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0

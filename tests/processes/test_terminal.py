@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from admmnet import RoundEvent
+from admmnet import RoundEvent, RunConfig
 from admmnet.cli import progress, run_command_line
 from tests.people_runs import finished_run
 
@@ -109,6 +109,7 @@ def test_a_run_that_goes_on_knows_its_own_pace(capsys: pytest.CaptureFixture[str
     class Plan:
         advice: tuple[Any, ...] = ()
         task, rounds = "binary", 100
+        config = RunConfig()
 
     bar = progress.Progress(told=True)
     bar.start(Plan())  # type: ignore[arg-type]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import RequestError, RoundEvent, RunConfig, StopRun, read_run, run
+from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read_run, run
+from admmnet.transport.local import LocalWorld
 from tests.folder_forms import check_folder
 from tests.people_runs import write_people
 
@@ -126,6 +127,15 @@ def test_stop_run_in_the_last_round_stops_nothing(people: str, tmp_path: Path) -
     summary = run(config(people, tmp_path / "run", seed=0), on_round=hear).summary
     assert summary["rounds"] == 6
     assert "stopped" not in summary
+
+
+def test_one_hosts_agent_leaves(people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process with a folder of its own decides for itself alone: the others are told as of any agent that ends."""
+    monkeypatch.setattr(LocalWorld, "shared_folder", False)
+    seen, hear = stop_after(1)
+    with pytest.raises(RunError, match="StopRun after round 1: this agent leaves the run; its ledger holds"):
+        run(config(people, tmp_path / "run", seed=0), on_round=hear)
+    assert len(seen) == 2
 
 
 def test_another_exception_reaches_the_caller_and_the_run_can_be_resumed(people: str, tmp_path: Path) -> None:

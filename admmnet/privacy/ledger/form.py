@@ -107,9 +107,14 @@ def shared_total(totals: Totals, delta: float | None) -> dict[str, float | None]
 
 
 def event_line(
-    round: int, event: Event, totals: Totals, delta: float | None, previous: str
+    round: int,
+    event: Event,
+    totals: Totals,
+    delta: float | None,
+    previous: str,
+    total: dict[str, float | None] | None = None,
 ) -> dict[str, Any]:
-    """Event line; ``totals``, shared ones, already include the event."""
+    """Event line; ``totals`` already include the event, and ``total``, where it is known, is what they come to."""
     cost = proven.cost(event)
     return {
         "kind": "event",
@@ -119,7 +124,7 @@ def event_line(
         "rho": finite(cost.rho),
         "xi": finite(cost.xi),
         "rho_published": finite(totals.claim(event)),
-        "total": shared_total(totals, delta),
+        "total": total_line(totals, delta) if total is None else total,
         "previous": previous,
     }
 
@@ -127,7 +132,7 @@ def event_line(
 @lru_cache(maxsize=SHARED)
 def event_start(round: int, event: Event, totals: Totals, delta: float | None) -> bytes:
     """Bytes of an event's line up to the digest in it."""
-    return encode(event_line(round, event, totals, delta, ""))[:-2]
+    return encode(event_line(round, event, totals, delta, "", shared_total(totals, delta)))[:-2]
 
 
 def event_bytes(round: int, event: Event, totals: Totals, delta: float | None, previous: str) -> bytes:

@@ -77,18 +77,18 @@ def _noise_words(noise: dict[str, Any]) -> str:
     if noise["known"] in ("no", "none added"):
         return f"{'no figure' if noise['known'] == 'no' else 'none'}: {noise['reason']}"
     return (
-        f"standard deviation of what privacy added to a coefficient, {noise['known']}: {noise['reason']} of "
+        f"standard deviation of what privacy added to a coefficient ({noise['known']}), {noise['reason']} of "
         "docs/algorithms.md"
     )
 
 
 def _beyond_words(facts: dict[str, Any], count: int) -> str:
     beyond, chance = facts["beyond"], facts["beyond_of_noise"]
-    found = (
+    told = "none" if not beyond else "few" if beyond <= 2.0 * chance else ""
+    return (
         f"{beyond} of {count} coefficients lie beyond 2 standard deviations; of {count} numbers of pure noise "
-        f"about {chance:.0f} would"
+        f"about {chance:.2g} would{f': {told} of them can be told from noise' if told else ''}"
     )
-    return f"{found}{': little here can be told from noise' if beyond <= 2.0 * chance else ''}"
 
 
 def _unit_words(facts: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.data.values import MISSING
 from admmnet.errors import RequestError
 from admmnet.files import write_whole
 from admmnet.predict.coefficients import labels_of, target_of
@@ -58,6 +59,7 @@ def content(model: Model, agent: int | None = None) -> dict[str, Any]:
         "intercept_deviation": deviation[:, width].tolist() if last and deviation is not None else None,
         "noise": noise.reason,
         "rows": ROWS[config.normalise],
+        "missing": sorted(MISSING),
         "encoding": dict(model.table) if model.table is not None else None,
     }
 

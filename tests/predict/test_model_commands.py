@@ -177,14 +177,28 @@ def test_the_page_s_numpy_predicts_as_admmnet_does(
 
 
 def test_every_scale_of_the_schema(tmp_path: Path, capsys: CAPTURE) -> None:
-    columns = {
+    columns: dict[str, dict[str, Any]] = {
         "age": {"kind": "numeric", "low": 0, "high": 100, "scale": "centred", "weight": 2.0},
         "log": {"kind": "numeric", "column": "age", "low": 10, "high": 80, "scale": "log"},
         "raw": {"kind": "numeric", "column": "age", "scale": "none", "weight": 0.01},
         "bin": {"kind": "numeric", "column": "age", "edges": [30, 50, 70]},
         "ward": {"kind": "categorical", "groups": {"x": ["a"], "y": ["b"]}, "other": True, "weight": 0.5},
     }
+    columns |= {
+        "gone": {"kind": "numeric", "column": "age", "low": 0, "high": 100, "missing": "indicator"},
+        "filled": {"kind": "numeric", "column": "age", "low": 0, "high": 100, "missing": 50.0},
+        "gone-ward": {"kind": "categorical", "column": "ward", "categories": ["a", "b"], "other": True},
+        "as-b": {"kind": "categorical", "column": "ward", "categories": ["a", "b", "c"], "missing": "b"},
+    }
+    columns["gone-ward"]["missing"] = "indicator"
+    for name in ("age", "log", "raw", "bin"):
+        columns[name]["missing"] = "indicator" if name in ("log", "bin") else 20.0
     data = people(tmp_path / "train.csv", 120, 0, 5, 95)
+    lines = data.read_text().splitlines()
+    for k, (age, ward) in enumerate([("", "a"), ("41", "?"), ("NA", "")], start=3):
+        first, _, _, label = lines[k].split(",")
+        lines[k] = ",".join((first, age, ward, label))
+    data.write_text("\n".join(lines) + "\n")
     out = tmp_path / "run"
     schema = {**SCHEMA, "columns": columns}
     run(RunConfig(data=str(data), schema=schema, algorithm="admm", topology="path:2", seed=0, out=str(out)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from admmnet.errors import CheckFailed, RequestError
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
 
+SHOWN = 60
+"""Columns that are shown one by one; --json has all."""
 OF_EACH = 3
 """Faults of one column that are printed."""
 
@@ -94,6 +97,8 @@ def _print_sound(found: Findings) -> None:
             print(f"  label {word!r}: {int(np.sum(source.y == number))} records")
     for read in source.dependent:
         print(f"  read from the rows, not declared: {read}")
+    for note in found.notes:
+        print(f"  note: {note}")
 
 
 @data.command()
@@ -133,3 +138,55 @@ def draft(file: Path, label: str | None, separator: str | None, header_only: boo
     for line in words:
         print(f"  {line}")
     print(f"read it, then: admmnet data check {file} --schema {out}")
+
+
+@data.command()
+@click.argument("name", metavar="NAME|FILE")
+@click.option("--schema", type=click.Path(path_type=Path), metavar="FILE", help="as for check")
+@click.option("--label", metavar="NAME", help="label column of a file of columns")
+@click.option("--separator", metavar="MARK|tab", help="what divides the cells of a .csv or .tsv file")
+@click.option(
+    "--features", type=click.IntRange(min=1), metavar="D", help="number of features of a .libsvm file"
+)
+@click.option("--data-dir", metavar="DIR", help="folder of the data sets, for the name of one")
+@click.option("--balance", is_flag=True, help="of a file, too: how many records have each label")
+@click.option("--json", "as_json", is_flag=True, help="print JSON")
+def show(name: str, schema: Path | None, balance: bool, as_json: bool, **flags: Any) -> None:
+    """Print columns, encodings, widths, and what is public; of records their number alone.
+
+    The label balance is a figure of the records: it is shown of public data sets, and with --balance.
+    """
+    from admmnet.config.toml import read_schema
+    from admmnet.data import DataSettings
+    from admmnet.data.show import facts_of, words_of
+
+    given = {} if schema is None else read_schema(schema)
+    given |= {name: value for name, value in flags.items() if value}
+    facts = facts_of(DataSettings(data=name, **given), balance=balance)
+    if as_json:
+        print(json.dumps(facts, indent=2))
+        return
+    above, *below = words_of(facts)
+    print(above)
+    _print_columns(facts["columns"])
+    for line in below:
+        print(line)
+
+
+def _print_columns(columns: Sequence[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    from admmnet.cli.tables import console
+
+    table = Table(box=SIMPLE_HEAD)
+    for head in ("column", "feature", "encoding", "features"):
+        table.add_column(head, justify="right" if head == "features" else "left", overflow="fold")
+    for entry in columns[:SHOWN]:
+        own = "" if entry["feature"] == entry["column"] else entry["feature"]
+        width = "?" if entry["features"] is None else str(entry["features"])
+        table.add_row(escape(entry["column"]), escape(own), escape(entry["encoding"]), width)
+    if len(columns) > SHOWN:
+        table.add_row(f"... {len(columns) - SHOWN} more", "", "", "")
+    console().print(table)

@@ -96,14 +96,17 @@ class SettingsCommand(click.Command):
             named = [RunConfig.algorithm]
         ctx.meta["algorithms"] = list(dict.fromkeys(named))
         try:
-            rest = super().parse_args(ctx, args)
+            return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise self._unknown(ctx, error) from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the command with the settings of its schema file besides; flags override these."""
         file = ctx.params.pop("schema", None)
         for name, value in ({} if file is None else read_schema(file)).items():
-            if ctx.params.get(name) is None:  # flags override the file
+            if ctx.params.get(name) is None:
                 ctx.params[name] = value
-        return rest
+        return super().invoke(ctx)
 
     def _unknown(self, ctx: click.Context, error: click.NoSuchOption) -> Exception:
         """Say which methods have a setting that those named do not have; else click says what may be meant."""

@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from admmnet.data.balance import swallowing, unfilled
 from admmnet.data.columns import Table, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
-from admmnet.data.rows import every, finished
+from admmnet.data.rows import every, finished, names_of
 from admmnet.data.schema import Rule, Schema
 from admmnet.data.settings import AGENT, DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
@@ -29,6 +30,7 @@ class Findings:
     faults: tuple[str, ...]  # each with line, column and value; at most ``DataError.KEPT`` of a kind
     count: int  # of all
     source: Source | None  # the records, if there is no fault
+    notes: tuple[str, ...] = ()  # what is no fault, but makes columns count little
 
 
 def check_file(settings: DataSettings) -> Findings:
@@ -48,9 +50,10 @@ def check_file(settings: DataSettings) -> Findings:
     source = None
     if not found.count:  # then exactly what a run does
         source = found.attempt(lambda: read_source(settings))
+    notes: tuple[str, ...] | None = ()
     if source is not None:
-        found.attempt(lambda: _finish(source, settings))
-    return Findings(tuple(found.faults), found.count, None if found.count else source)
+        notes = found.attempt(lambda: _finish(source, settings))
+    return Findings(tuple(found.faults), found.count, None if found.count else source, notes or ())
 
 
 class _Found:
@@ -74,9 +77,11 @@ class _Found:
         self.attempt(lambda: refuse(faults))
 
 
-def _finish(source: Source, settings: DataSettings) -> None:
+def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
-    finished(source, rows, settings, fit(source, rows, settings, discover=True).transform)
+    X, _ = finished(source, rows, settings, fit(source, rows, settings, discover=True).transform)
+    said = swallowing(X, names_of(source, settings))
+    return (*(() if said is None else (said,)), *(() if settings.named else unfilled(source)))
 
 
 def _check_table(found: _Found, table: Table, schema: Schema, positive: str | None) -> None:

@@ -16,6 +16,11 @@ from admmnet.data.schema import Numeric, Schema
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 
+RAW = (
+    "nothing is declared of the columns, so that their numbers are taken as they are: one large column can leave "
+    "little of the others; `admmnet data draft` on a public sample proposes bounds"
+)
+
 
 @dataclass(frozen=True)
 class Source:
@@ -69,7 +74,9 @@ def source_of(
     if features is not None:
         schema = replace(schema, features=len(features.names))
     else:
-        schema = with_columns(schema, table)
+        if not schema.rules:
+            schema = with_columns(schema, table)
+            notes = (*notes, RAW) if len(schema.rules) > 1 else notes
         if discover:
             schema, dependent = complete(schema, table)
         elif (key := missing(schema)) is not None:

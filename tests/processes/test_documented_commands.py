@@ -150,7 +150,8 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
     for given in GIVEN.get(page, ()):
         shutil.copytree(run_folder, folder / given)
     if page == "docs/data.md":
-        census_rows(folder / "new.csv")
+        for given in ("new.csv", "sample.csv", "mine.csv"):
+            census_rows(folder / given)
     if page == "docs/quickstart.md":
         table(folder / "mine.csv")
     if page == "docs/hosts.md" or page == name(MORE):

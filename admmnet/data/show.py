@@ -1,0 +1,205 @@
+"""What is declared of a data set or file: columns, their encodings, how wide they make the rows, what is public."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from admmnet.data.columns import Table
+from admmnet.data.files import about
+from admmnet.data.known import DataSet
+from admmnet.data.schema import Categorical, Numeric, Rule, Schema
+from admmnet.data.sets import find
+from admmnet.data.settings import AGENT, DataSettings
+from admmnet.data.source import Source
+from admmnet.data.sources import declared, read_source, read_table, validate
+from admmnet.errors import RequestError
+
+AS_THEY_ARE = "numbers as they are"
+UNDECLARED = "not declared: a private run takes it for a number, a simulation drafts it"
+_SHOWN = 6  # categories or edges that are written out
+
+
+def facts_of(settings: DataSettings, *, balance: bool) -> dict[str, Any]:
+    """Facts for `admmnet data show`; of records their number alone, and with ``balance`` how many have each label.
+
+    Raises
+    ------
+    RequestError
+        If the settings are wrong, the file cannot be read, or the labels are not declared where they are asked for.
+    """
+    if settings.per_agent:
+        raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
+    validate(settings)
+    known = find(settings.data)
+    if known is not None:
+        return _of_source(read_source(settings), settings, known)
+    schema = declared(settings)
+    with about(settings.data):
+        table = read_table(Path(settings.data), schema)
+    facts = _of_schema(schema, settings, table)
+    if balance:
+        facts["label"]["records"] = _counts(read_source(settings))
+    return facts
+
+
+def _of_source(source: Source, settings: DataSettings, known: DataSet) -> dict[str, Any]:
+    schema, names = source.schema, source.features.names
+    raw = () if schema.rules else names
+    facts = _facts(replace(schema, features=len(names)), settings, raw)
+    facts |= {"records": len(source.y), "public": known.public, "declared": True}
+    if known.public:
+        facts["label"]["records"] = _counts(source)
+    return facts
+
+
+def _of_schema(schema: Schema, settings: DataSettings, table: Table) -> dict[str, Any]:
+    label = table.label or schema.label
+    if table.features is not None:
+        facts = _facts(
+            replace(schema, label=label, features=len(table.features.names)), settings, table.features.names
+        )
+    else:
+        raw = () if schema.rules else tuple(n for n in table.names if n != label and n not in schema.drop)
+        facts = _facts(replace(schema, label=label), settings, raw)
+        used = {rule.column for rule in schema.rules} | {label, *raw, *schema.drop}
+        facts["undeclared"] = [name for name in table.names if name not in used]
+        facts["absent"] = [
+            name
+            for name in sorted(name for name in used if name not in (None, "*"))
+            if name not in table.names
+        ]
+    whole = bool(schema.rules) and all(map(_complete, schema.rules)) and not facts.get("undeclared")
+    if table.features is not None:
+        whole = not table.dependent
+    return facts | {"records": table.rows, "public": False, "declared": whole}
+
+
+def _facts(schema: Schema, settings: DataSettings, raw: tuple[str, ...]) -> dict[str, Any]:
+    columns = [_entry(rule) for rule in schema.rules]
+    if schema.features is not None and raw:  # numbers of a form that has no columns
+        span = raw[0] if len(raw) == 1 else f"{raw[0]} to {raw[-1]}"
+        columns.append({"column": span, "feature": span, "encoding": AS_THEY_ARE, "features": len(raw)})
+        raw = ()
+    columns += [{"column": name, "feature": name, "encoding": UNDECLARED, "features": None} for name in raw]
+    widths = [entry["features"] for entry in columns]
+    width = None if None in widths else sum(widths) + (not settings.no_intercept)
+    return {
+        "data": settings.data,
+        "label": {"column": schema.label, "values": _values(schema), "real": schema.targets is not None},
+        "columns": columns,
+        "left_out": list(schema.drop),
+        "features": width,
+        "intercept": not settings.no_intercept,
+    }
+
+
+def _values(schema: Schema) -> list[str] | None:
+    """What the labels are: the values of -1 and +1, of classes, or the range; None where nothing says."""
+    if schema.targets is not None:
+        return [f"{end:g}" for end in schema.targets]
+    return list(schema.classes) if schema.task is not None else None
+
+
+def _counts(source: Source) -> dict[str, int] | None:
+    """Records of each label; None for real targets."""
+    words = source.schema.classes
+    if source.schema.targets is not None:
+        return None
+    places = (-1.0, 1.0) if len(words) == 2 else range(len(words))
+    return {word: int(np.sum(source.y == place)) for place, word in zip(places, words, strict=True)}
+
+
+def _complete(rule: Rule) -> bool:
+    if isinstance(rule, Categorical):
+        return rule.categories is not None
+    return rule.low is not None or rule.scale in ("bins", "none")
+
+
+def _entry(rule: Rule) -> dict[str, Any]:
+    width, words = _categorical(rule) if isinstance(rule, Categorical) else _numeric(rule)
+    extra = []
+    if rule.missing == "indicator":
+        extra.append("one more where missing")
+        width = None if width is None else width + 1
+    elif rule.missing not in (None, "refuse"):
+        extra.append(f"{rule.missing!r} where missing")
+    if rule.weight != 1.0:
+        extra.append(f"weight {rule.weight:g}")
+    return {
+        "column": rule.column,
+        "feature": rule.prefix,
+        "encoding": ", ".join([words, *extra]),
+        "features": width,
+    }
+
+
+def _categorical(rule: Categorical) -> tuple[int | None, str]:
+    if rule.categories is None:
+        return None, "one-hot, categories not declared: read from the rows"
+    values = list(dict.fromkeys(rule.groups or rule.categories))
+    words = f"one-hot of {'groups ' if rule.groups else ''}{_few(values)}"
+    return len(values) + rule.other, words + (", others share one" if rule.other else "")
+
+
+def _numeric(rule: Numeric) -> tuple[int, str]:
+    if rule.scale == "bins":
+        return len(rule.edges), f"one-hot of intervals from {_few([f'{edge:g}' for edge in rule.edges])}"
+    if rule.scale == "none":
+        return 1, "number as it is"
+    if rule.low is None:
+        return 1, f"{rule.scale}, bounds not declared: read from the rows"
+    return 1, f"{rule.scale}, clipped to {rule.low:.10g} to {rule.high:.10g}"
+
+
+def _few(values: list[str]) -> str:
+    more = f", ... ({len(values)})" if len(values) > _SHOWN else ""
+    return ", ".join(values[:_SHOWN]) + more
+
+
+def words_of(facts: dict[str, Any]) -> Iterator[str]:
+    """Lines above and below the table of columns."""
+    public = (
+        "a public data set"
+        if facts["public"]
+        else "a file, whose records count as private without --simulate"
+    )
+    yield f"{facts['data']}: {facts['records']:,} records, {public}"
+    label = facts["label"]
+    if label["column"] is None and label["values"] is None:
+        yield "label: none is named; --label NAME, or label in the schema"
+    else:
+        yield f"label {label['column'] or ''}: {_label_words(label)}".replace(" :", ":")
+    if facts["left_out"]:
+        yield f"left out: {', '.join(facts['left_out'])}"
+    if facts.get("undeclared"):
+        yield f"not declared: {', '.join(facts['undeclared'])}; add each to columns or drop"
+    if facts.get("absent"):
+        yield f"declared, but not in the file: {', '.join(facts['absent'])}"
+    if facts["features"] is not None:
+        intercept = ", with the intercept" if facts["intercept"] else ""
+        yield f"features: {facts['features']}{intercept}; every row is scaled to norm 1"
+    if facts["declared"]:
+        yield "public: all of the encoding is declared, nothing is read from records"
+    else:
+        yield (
+            "public: the encoding is not declared whole, and a private run refuses what would be read from records;"
+            " `admmnet data draft` on a public sample writes a schema"
+        )
+
+
+def _label_words(label: dict[str, Any]) -> str:
+    values, counts = label["values"], label.get("records")
+    if values is None:
+        return "its values are not declared, and must be -1 and +1, or 0 and 1"
+    if label["real"]:
+        return f"real, {values[0]} to {values[1]}"
+    shares = (
+        {} if counts is None else {v: f" {n / max(sum(counts.values()), 1):.1%}" for v, n in counts.items()}
+    )
+    signs = [" (-1)", " (+1)"] if len(values) == 2 else [""] * len(values)
+    return ", ".join(f"{v}{sign}{shares.get(v, '')}" for v, sign in zip(values, signs, strict=True))

@@ -102,15 +102,15 @@ class SSP(SumMethod):
             self._solved = total, self._solution(total)
         agent.state.theta = self._solved[1].copy()
 
-    def _noise(self, total: Total) -> float:
-        """Standard deviation of the noise in each number of a total."""
-        return SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.attempts)
+    def _noise(self, total: Total, numbers: int = 1) -> float:
+        """Typical norm of the noise in so many numbers of a total; of one its standard deviation."""
+        return SENSITIVITY * math.sqrt(self.noise_of(total.agents) * self.attempts * numbers)
 
     def _parts(self, total: Total) -> tuple[Matrix, Vector, Matrix, float]:
         """First moments along the eigenvectors of the second, shape (K, d), eigenvalues, eigenvectors, and ridge."""
         width = self.facts.width
         first, second = moments(total.value, self.grid, width, self.size // width)
-        least = float(self.settings.ridge) * self._noise(total) * math.sqrt(width)
+        least = float(self.settings.ridge) * self._noise(total, width)
         least += float(self.settings.regularisation) * sum(self.facts.counts[i] for i in total.agents)
         values, vectors = np.linalg.eigh(second)
         return np.asarray(first @ vectors), values, vectors, least

@@ -159,7 +159,8 @@ class Setting:
         if (value is None and self.optional) or (self.auto and isinstance(value, str) and value == "auto"):
             return value
         if self.base in (int, float):
-            number = isinstance(value, Real) and not isinstance(value, bool)  # also those of numpy
+            value = value.item() if isinstance(value, Real) and hasattr(value, "item") else value  # of numpy
+            number = isinstance(value, Real) and not isinstance(value, bool)
             usable = (
                 number and abs(value) <= sys.float_info.max and (self.base is float or value == int(value))
             )

@@ -10,7 +10,7 @@ import numpy as np
 
 from admmnet.data.columns import Column, Features, Table, column_of, column_of_numbers, numbered, refuse
 from admmnet.data.frames import numbers_of, text_of, text_of_column, to_pandas
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 
 NUMBERS = "fiub"
 """Kinds of numpy types that are real numbers."""
@@ -86,7 +86,7 @@ def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
     kind = type(value).__name__
     if isinstance(value, str | bytes | os.PathLike):
         raise RequestError(
-            f"{prefix}{word} = {os.fspath(value)!r}: {word} takes an array; a file goes to data=PATH"
+            f"{prefix}{word} = {short(os.fspath(value))}: {word} takes an array; a file goes to data=PATH"
         )
     if not hasattr(value, "__array__") and not isinstance(value, Sequence):
         raise RequestError(
@@ -158,7 +158,9 @@ def _labels(y: Any, n: int, prefix: str) -> Column:
         column = text_of_column(series, f"{prefix}y")
         truths = {"True": "1", "False": "0"}
         return column.mapped(lambda text: truths.get(text, text)) if series.dtype == bool else column
-    array = array_of(y if series is None else series.to_numpy(), "y", prefix)
+    if series is not None:
+        raise RequestError(f"{prefix}y is a frame: give one column, such as y.iloc[:, 0]")
+    array = array_of(y, "y", prefix)
     _check_length(array.shape, n, prefix)
     if array.dtype.kind == "O":
         return column_of([text_of(value, f"{prefix}y") for value in array.tolist()])

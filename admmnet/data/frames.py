@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import warnings
 from decimal import Decimal
 from functools import cache
 from numbers import Integral, Real
@@ -47,7 +48,9 @@ def to_pandas(value: Any) -> Any:
 
             found = pyarrow.table(value).to_pandas()
         else:
-            found = pd.api.interchange.from_dataframe(value)
+            with warnings.catch_warnings():  # of its going: pandas 4 has none
+                warnings.simplefilter("ignore")
+                found = pd.api.interchange.from_dataframe(value)
     except Exception as error:
         raise RequestError(
             f"a {type(value).__name__} of {home} cannot be handed over to pandas ({type(error).__name__}): make a "

@@ -11,13 +11,11 @@ import numpy as np
 
 from admmnet.data.arrays import table_of
 from admmnet.data.columns import Column, Features, Rows, Table, column_of, listed, numbered
-from admmnet.data.draft import draft
 from admmnet.data.files import about
 from admmnet.data.frames import frame_table
 from admmnet.data.loading import Encoded, dealt, records_of
 from admmnet.data.records import Records
 from admmnet.data.rows import drawn, every, finished, finished_sparse
-from admmnet.data.schema import Schema
 from admmnet.data.settings import DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
 from admmnet.data.sources import declared, read_file
@@ -45,8 +43,6 @@ class Given:
         declared.
     test : object
         Test records alike, or None.
-    simulation : bool
-        Whether what is not declared may be read from the rows.
     sparse : bool
         Whether the method takes sparse rows.
     """
@@ -56,21 +52,16 @@ class Given:
     own: Mapping[int, Any] | None = None
     whole: bool = True
     test: Any = None
-    simulation: bool = False
     sparse: bool = False
 
     def sizes(self) -> list[int]:
         """Numbers of records, as far as the types tell."""
         pieces = [self.pool] if self.own is None else [self.own[i] for i in sorted(self.own)]
         rows = [piece[0] if self.kind == "arrays" else piece for piece in pieces]
-        return [
-            int(piece.shape[0])
-            if getattr(piece, "shape", ())
-            else len(piece)
-            if hasattr(piece, "__len__")
-            else 0
-            for piece in rows
-        ]
+        shapes = (
+            getattr(own, "shape", None) or (len(own) if isinstance(own, list | tuple) else 0,) for own in rows
+        )
+        return [int(shape[0]) for shape in shapes]
 
     def load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
         """As ``admmnet.data.load`` of what was given.
@@ -92,7 +83,7 @@ class Given:
             table = stacked([self._table(self.own[i], f"shards[{i}]: ", settings) for i in order])
         source = self._source(table, settings)
         known, train, test = self._tests(source, settings)
-        if self.simulation and self.whole and len(np.unique(source.y)) < 2:
+        if settings.data_dependent and self.whole and len(np.unique(source.y)) < 2:
             raise DataError(
                 "every record has the same label: two values are needed, or there is nothing to learn"
             )
@@ -130,47 +121,30 @@ class Given:
     def _table(self, given: Any, prefix: str, settings: DataSettings) -> Table:
         if self.kind == "arrays":
             X, y = given
-            return table_of(X, y, prefix, self.kind)
-        table = frame_table(given, prefix, self.kind)
+            return table_of(X, y, prefix, "X")
+        table = frame_table(given, prefix, "the frame")
         schema = declared(settings)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table
 
     def _source(self, table: Table, settings: DataSettings) -> Source:
-        """Table with its labels and features; of a frame that nothing declares, by a draft of its own."""
-        schema, found, notes = declared(settings), tuple[str, ...](), tuple[str, ...]()
+        """Table with its labels and features; of a frame that nothing declares, as its rows suggest them."""
+        schema, drafts = declared(settings), self.whole and settings.data_dependent
         if schema.rules and self.kind == "arrays":
             raise RequestError(
                 "schema.columns goes with a data frame, run(data=frame, label=NAME), not with X and y"
             )
-        if self.kind == "frame" and not schema.rules:
-            schema, found, notes = self._drafted(table, schema, settings)
-        source = source_of(table, schema, settings.positive, discover=self.whole)
-        return replace(source, file=self.kind, dependent=found + source.dependent, notes=source.notes + notes)
-
-    def _drafted(
-        self, table: Table, schema: Schema, settings: DataSettings
-    ) -> tuple[Schema, tuple[str, ...], tuple[str, ...]]:
-        """Schema as the rows suggest it, what was read of them, and what to say."""
-        if not self.whole or not (self.simulation or settings.data_dependent):
+        if self.kind == "frame" and not (schema.rules or drafts):
             accept = " or accept what is read from the rows with data_dependent=True," if self.whole else ""
             raise RequestError(
                 "the frame's columns are not declared, and nothing is read from private rows: give schema=FILE "
                 f"(`admmnet data draft` writes one from a public sample),{accept} or columns of numbers as X and y"
             )
-        label = label_of(table, schema)
-        table.column(label)  # or says which there are
-        made = draft(table, label)
-        own = made.schema if schema.task is None else schema
-        schema = replace(
-            schema,
-            rules=made.schema.rules,
-            drop=schema.drop + made.schema.drop,
-            labels=own.labels,
-            targets=own.targets,
-        )
-        left = "; ".join(f"{doubt.column!r} ({doubt.reason})" for doubt in made.doubts)
-        notes = (f"columns of the frame that are left out: {left}",) if left else ()
-        return schema, ("columns, categories, bounds and labels of the frame",), notes
+        if table.features is not None and schema.features not in (None, len(table.features.names)):
+            raise RequestError(
+                f"features = {schema.features}, and X has {len(table.features.names)} columns: leave it out"
+            )
+        source = source_of(table, schema, settings.positive, discover=self.whole, drafts=drafts)
+        return replace(source, name=self.kind, file=self.kind)
 
     def _tests(self, source: Source, settings: DataSettings) -> tuple[Source, Rows, Rows]:
         """Source of the test records, training rows, and test rows of that source."""

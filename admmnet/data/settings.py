@@ -228,6 +228,14 @@ def form_of(path: str) -> str:
     return ".csv" if form in (".tsv", ".parquet") else form
 
 
+def reserved(name: str) -> str:
+    """What to say where one of `GIVEN` comes without the records."""
+    return (
+        f"data = {name!r} stands for records that a program gave to admmnet.run: it alone can give them again; name a "
+        "file or a data set"
+    )
+
+
 def path_for(pattern: str, agent: int) -> Path:
     """Path of an agent's own file."""
     return Path(pattern.replace(AGENT, str(agent)))

@@ -17,7 +17,7 @@ from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
 from admmnet.data.schema import Schema, Task, parse_schema, separator_of
 from admmnet.data.sets import find
-from admmnet.data.settings import GIVEN, DataSettings, check_settings, form_of
+from admmnet.data.settings import GIVEN, DataSettings, check_settings, form_of, reserved
 from admmnet.data.source import Source, source_of
 from admmnet.errors import RequestError
 
@@ -41,10 +41,7 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
         raise RequestError(f"data.schema.columns goes with csv files, not with {settings.data}")
     for path in (None if settings.per_agent else settings.data, settings.test):
         if path in GIVEN:
-            raise RequestError(
-                f"data = {path!r} stands for records that a program gave to admmnet.run: it alone can give them again; "
-                "name a file or a data set"
-            )
+            raise RequestError(reserved(path))
         if path is not None and not Path(path).is_file():
             raise RequestError(
                 f"{path} does not exist: correct the path (relative ones start at the working folder)"

@@ -44,13 +44,21 @@ def read_topology(path: Path) -> nx.Graph:
 
 def read_edges(text: str) -> nx.Graph:
     """Network that lists its edges, ``edges:0-1,1-2,2-0``: what a graph given in memory is called."""
-    collector = Collector("topology edges:")
+    collector = Collector("topology edges")
     for edge in text.removeprefix(EDGES).split(","):
         first, dash, second = edge.partition("-")
         if not dash:
             raise collector.fault(f"expected pairs of agents such as 0-1,1-2, got {short(edge)}")
         collector.edge(first.strip(), second.strip())
     return collector.graph()
+
+
+def named(topology: str) -> str:
+    """Name of a topology for people: the first edges of one that lists many."""
+    edges = topology.split(",")
+    if not topology.startswith(EDGES) or len(topology) <= 40:
+        return topology
+    return f"{','.join(edges[:3])},... ({len(edges)} edges)"
 
 
 def write_topology(graph: nx.Graph, path: str | os.PathLike[str]) -> None:

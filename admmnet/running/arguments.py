@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,13 +14,14 @@ import networkx as nx
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
+from admmnet.data.settings import GIVEN, reserved
 from admmnet.errors import RequestError, short
 from admmnet.graph.checks import check_topology
 from admmnet.graph.files import EDGES
 from admmnet.methods import METHODS
 from admmnet.methods.sums import SumMethod
 from admmnet.settings import settings_in
-from admmnet.transport import World
+from admmnet.transport import World, open_world
 
 if TYPE_CHECKING:
     from admmnet.data.given import Given
@@ -43,10 +45,20 @@ class Asked(NamedTuple):
     on_round: Any
 
 
-def transport_of(config: RunConfig | None, settings: Mapping[str, Any]) -> str:
-    """Transport that is asked for; ``auto`` where it is none, which is refused later."""
-    said = settings.get("transport", getattr(config, "transport", "auto"))
-    return said if said in ("local", "mpi", "zmq") else "auto"
+def world_of(world: World | None, config: RunConfig | None, settings: Mapping[str, Any]) -> World:
+    """Processes to run on: those given, else those of the transport that is asked for.
+
+    Raises
+    ------
+    RequestError
+        They are none. Of a transport that is none ``taken`` says so.
+    """
+    if world is None:
+        said = settings.get("transport", getattr(config, "transport", "auto"))
+        return open_world(said if said in ("local", "mpi", "zmq") else "auto")
+    if not hasattr(world, "gather"):
+        raise RequestError(f"world = {short(world)}: it must be a World, or left out")
+    return world
 
 
 def taken(
@@ -77,11 +89,16 @@ def taken(
         raise RequestError(f"scaled = {short(asked.scaled)}: it must be True or False")
     if asked.scaled:
         settings |= {"normalise": "none", "no_intercept": True}
+    for name in ("label", "positive", "centre"):  # numbers are texts there, as in a file
+        if isinstance(settings.get(name), Real) and not isinstance(settings[name], bool):
+            settings[name] = f"{settings[name]:.17g}"
     given = _records(asked, settings)
     if given is not None and given.kind == "frame":
         settings |= _truths(given, settings if config is None else {**vars(config), **settings})
     config = RunConfig(**settings) if config is None else config.changed(**settings)
     if given is None:
+        if config.data in GIVEN and asked.loader is None:
+            raise RequestError(reserved(config.data))
         return config, None
     if asked.loader is not None:
         raise RequestError("a loader and records in memory exclude each other: give one of them")
@@ -93,7 +110,7 @@ def taken(
             "test is made of the run's own records: a private run tests on records of others, or no_test=True"
         )
     sparse = method.verb == "none" or issubclass(method, SumMethod)
-    return config, replace(given, simulation=config.simulation, sparse=sparse)
+    return config, replace(given, sparse=sparse)
 
 
 def _declared(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -317,8 +334,5 @@ def in_python(text: str) -> str:
         return f"{name}={found[2].strip()}" if found[2] else name
 
     text = re.sub(r"--([a-z][a-z0-9-]*)( [A-Z]{2,}\b)?", word, text)
-    return (
-        text.replace("test=FILE", "test=(X, y)")
-        .replace("[data.schema]", "schema")
-        .replace("data.schema.", "schema.")
-    )
+    text = text.replace("test=FILE", "test=(X, y)").replace("[data.schema]", "schema")
+    return re.sub(r"\bdata\.schema\b", "schema", text)

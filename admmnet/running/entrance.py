@@ -10,7 +10,7 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
-from admmnet.running.arguments import Asked, agreed, in_python, taken, transport_of
+from admmnet.running.arguments import Asked, agreed, in_python, taken, world_of
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.ends import terminating
 from admmnet.running.events import OnRound
@@ -18,7 +18,7 @@ from admmnet.running.loading import Loader
 from admmnet.running.loop import execute
 from admmnet.running.plan import Plan
 from admmnet.running.result import RunResult
-from admmnet.transport import World, open_world
+from admmnet.transport import World
 from admmnet.transport.collective import end_all_on_error, install_exception_hook, run_on_all
 
 
@@ -105,7 +105,7 @@ def run(
 
     asked = Asked(shards, X, y, data, test, schema, graph, scaled, loader, on_start, on_round)
     # the processes first: where one of them alone is given something wrong, all say so
-    world = world or open_world(transport_of(config, settings))
+    world = world_of(world, config, settings)
     install_exception_hook(world)
     config, given = run_on_all(world, lambda: taken(config, settings, asked), quoting=True)
     raise_descriptors()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from admmnet.errors import CheckFailed, RequestError
+from admmnet.errors import CheckFailed, RequestError, short
 from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
@@ -55,6 +55,8 @@ def read_run(path: str | Path, *, ledgers_alone: bool = False) -> RunFolder:
     CheckFailed
         Naming file, line and fault, if anything does not hold.
     """
+    if not isinstance(path, str | Path):
+        raise RequestError(f"{short(path)} is no run folder: give its path")
     path = Path(path)
     files = sorted((path / "ledger").glob("agent-*.jsonl"))
     if not files:

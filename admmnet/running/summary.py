@@ -18,6 +18,7 @@ import numpy as np
 from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.data.figures import further_figures, only_class, scores
+from admmnet.graph.files import named
 from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.budget import Totals
@@ -112,7 +113,7 @@ def summarise(
         "rounds": rounds,
         **({"stopped": True} if stopped else {}),
         "aggregate": method.aggregate,
-        "topology": config.topology or config.topology_schedule,
+        "topology": named(config.topology) if config.topology else config.topology_schedule,
         "transport": transport.world.name,
         "mode": config.mode,
         "seeded": config.seeded,

@@ -156,8 +156,8 @@ def test_sparse_rows_give_what_dense_ones_give(algorithm: str, tmp_path: Path) -
 def test_a_simulation_reads_the_frame_and_says_so(tmp_path: Path) -> None:
     result = run(data=FRAME.assign(id=range(240)), label="won", out=tmp_path / "run", **PLAIN)
     notes = " ".join(result.summary["notes"])
-    assert "read from the rows, not declared: columns, categories, bounds and labels of the frame" in notes
-    assert "left out: 'id' (identifiers" in notes
+    assert "read from the rows, not declared: the encoding of 2 columns, the labels 'no', 'yes'" in notes
+    assert "left out of the encoding: 'id' (identifiers)" in notes
     assert "data-dependent" in (result.folder / "ledger" / "agent-000.jsonl").read_text()
     kept = json.loads((result.folder / "encoding.json").read_text())
     assert kept["labels"] == ["no", "yes"]

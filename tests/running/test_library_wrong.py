@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from admmnet import RequestError, run
+from admmnet import RequestError, read_run, run
 from admmnet.errors import AdmmnetError
 
 rng = np.random.default_rng(1)
@@ -49,7 +49,7 @@ def frame(**columns: Any) -> pd.DataFrame:
     return FRAME.assign(**columns)
 
 
-POOL = {"X": X, "y": y}
+POOL: dict[str, Any] = {"X": X, "y": y}
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     # rows
     "three dimensions": ({"X": X[None], "y": y}, r"X has shape \(1, 60, 3\): .*X.reshape\(len\(X\), -1\)"),
@@ -181,6 +181,18 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a schema nowhere": ({**POOL, "schema": "nowhere.toml"}, "cannot read the config file nowhere.toml|cannot read"),
     "a number for on_round": ({**POOL, "on_round": 3}, "on_round = 3 cannot be called: give a function"),
     "zmq": ({**POOL, "transport": "zmq"}, "starts other processes, which cannot see"),
+    "a world that is none": ({**POOL, "world": 3}, "world = 3: it must be a World, or left out"),
+    "a number for features": ({**POOL, "features": 4}, "features = 4, and X has 3 columns: leave it out"),
+    "an array of no dimension": ({"X": np.array(3.0), "y": y}, r"X has shape \(\)"),
+    "y as a frame": ({"X": X, "y": FRAME[["won"]]}, r"y is a frame: give one column, such as y.iloc\[:, 0\]"),
+    "bytes for labels": ({"X": X, "y": [b"a"] * 60}, "y holds bytes: give numbers or texts"),
+    "two ways of labels": ({**POOL, "schema": {"labels": [0, 1], "targets": [0, 1]}}, "schema gives labels and"),
+    "a test without a label": ({"data": FRAME, "label": "won", "test": FRAME[["a", "b", "c"]]}, "no column 'won'"),
+    "other labels in the test": ({"data": FRAME, "label": "won", "test": frame(won="perhaps")}, "label 'perhaps'"),
+    "three in a pair": ({**POOL, "test": (X, y, y)}, "test is a tuple of length 3: it must be"),
+    "no edges": ({**POOL, "topology": "edges:"}, "topology edges: expected pairs of agents such as 0-1,1-2, got ''"),
+    "a multigraph": ({**POOL, "graph": nx.MultiGraph([(0, 1), (0, 1)])}, "parallel edges 0-1"),
+    "private with a seed": ({**POOL, "private": True}, "private and seed exclude each other"),
     "a frame for config": ({"config": FRAME}, "run was given a DataFrame without a name: it takes a RunConfig there"),
     "a number for account": ({**POOL, "account": 3}, "account = 3 is not allowed: it must be text"),
 }  # fmt: skip
@@ -198,6 +210,17 @@ def test_it_ends_in_words(case: str, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
     assert "--" not in str(caught.value).replace("run --help", "")  # no flags, in a program
     assert not (tmp_path / "run").exists()
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"agents": np.int64(4), "epsilon": np.float32(2.0), "positive": 1, "rounds": 2}
+    result = run(seed=np.int8(0), algorithm="pp-admm", out=tmp_path / "run", **POOL, **how)
+    assert (result.summary["agents"], result.summary["privacy"]["epsilon_target"]) == (4, 2.0)
+
+
+def test_read_run_of_no_path() -> None:
+    with pytest.raises(RequestError, match="3 is no run folder: give its path"):
+        read_run(3)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

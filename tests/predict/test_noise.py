@@ -12,15 +12,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
 from admmnet import RunConfig, run
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DualSteps
+from admmnet.methods.base import AgentPlan, Facts
+from admmnet.methods.ssp import SSP
 from admmnet.predict.model import Model, read_model
 from admmnet.predict.noise import descent_response, noise_of
-from admmnet.types import Matrix
+from admmnet.types import Integers, Matrix, Total, Vector
 
 WIDTH, SEEDS, MARGIN = 24, 30, 0.3
 HALF = WIDTH // 2
@@ -195,3 +198,28 @@ def test_the_response_of_the_descent_is_that_of_its_steps() -> None:
         np.testing.assert_allclose(
             descent_response(steps, contraction)[kicked], theta, rtol=1e-12, atol=1e-14
         )
+
+
+def test_the_first_order_of_a_ridge_solution_is_its_jacobian() -> None:
+    """Eq. (105) against differences of the solution itself, one released number at a time."""
+    width, classes = 4, 3
+    graph = nx.cycle_graph(3)
+    facts = Facts(graph, dict.fromkeys(graph, 50), width, dict.fromkeys(graph, 0.5), "classes", classes)
+    method = SSP(SSP.fixed(SSP.Settings(algorithm="ssp")), facts)
+    stream = np.random.default_rng(4)
+    size = classes * width + width * (width + 1) // 2
+    value = np.rint(20.0 * stream.standard_normal(size) / method.grid).astype(np.int64)
+    agent = method.agent(0, AgentPlan())
+
+    def solved(numbers: Integers) -> Vector:
+        method.receive(agent, None, Total(numbers, tuple(sorted(graph))))
+        return method.model(agent)
+
+    move = 2.0**-12
+    steps = np.eye(size, dtype=np.int64) * round(move / method.grid)
+    slopes = [(solved(value + step) - solved(value - step)) / (2.0 * move) for step in steps]
+    sigma = 2.0 * np.sqrt(sum(1.0 / (2.0 * rho) for rho in facts.nominal.values()))
+    solved(value)
+    found = method.deviation()
+    assert found is not None
+    np.testing.assert_allclose(found, sigma * np.linalg.norm(slopes, axis=0), rtol=1e-5)

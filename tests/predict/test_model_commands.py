@@ -283,3 +283,9 @@ def test_what_cannot_be_exported(people_run: Path, tmp_path: Path, refused: Refu
     assert "--project 5" in said
     assert "admmnet predict" in said
     assert not (tmp_path / "m.json").exists()
+
+
+def test_the_page_s_numpy_refuses_undeclared_categories(people_run: Path, tmp_path: Path) -> None:
+    assert run_command_line(["model", "export", str(people_run), "-o", str(tmp_path / "model.json")]) == 0
+    with pytest.raises(ValueError, match="undeclared category 'z'"):
+        by_the_page(tmp_path / "model.json")["features"]({"age": "40", "ward": "z"})

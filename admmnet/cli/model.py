@@ -92,7 +92,8 @@ def _beyond_words(facts: dict[str, Any], count: int) -> str:
 
 
 def _unit_words(facts: dict[str, Any]) -> str:
-    head = "what the score gains per unit of a feature in a row that is scaled to norm 1"
+    row = "as it is" if facts["rows"] == "as they are" else "that is scaled to norm 1"
+    head = f"what the score gains per unit of a feature in a row {row}"
     labels, target = facts["labels"], facts["target"]
     if facts["task"] == "classes":
         return f"{head}; the class of the largest score is predicted"

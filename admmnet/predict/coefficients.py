@@ -74,6 +74,7 @@ def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
         "labels": list(labels),
         "target": None if target is None else {"centre": target.centre, "reach": target.reach},
         "intercept": not model.config.no_intercept,
+        "rows": "as they are" if model.config.normalise == "none" else "norm 1",
         "noise": {"known": _kind(noise), "equation": noise.equation or None, "reason": noise.reason},
         "beyond": beyond,
         "beyond_of_noise": BY_CHANCE * len(rows),

@@ -289,3 +289,17 @@ def test_the_page_s_numpy_refuses_undeclared_categories(people_run: Path, tmp_pa
     assert run_command_line(["model", "export", str(people_run), "-o", str(tmp_path / "model.json")]) == 0
     with pytest.raises(ValueError, match="undeclared category 'z'"):
         by_the_page(tmp_path / "model.json")["features"]({"age": "40", "ward": "z"})
+
+
+def test_rows_that_are_taken_as_they_are(tmp_path: Path, capsys: CAPTURE) -> None:
+    stream = np.random.default_rng(5)
+    X = stream.standard_normal((200, 3)) / 10.0
+    data = tmp_path / "data.npz"
+    np.savez(data, X=X, y=np.where(X[:, 0] > 0.0, 1, -1))
+    given: dict[str, Any] = {"schema": {"features": 3}, "no_intercept": True, "normalise": "none"}
+    folder = trained(tmp_path / "run", data=str(data), **given)
+    assert run_command_line(["model", "show", str(folder)]) == 0
+    assert "in a row as it is;" in capsys.readouterr().out
+    assert run_command_line(["model", "export", str(folder), "-o", str(tmp_path / "model.json")]) == 0
+    told = [float(row["score"]) for row in predicted(folder, data, capsys)]
+    np.testing.assert_allclose(by_the_page(tmp_path / "model.json")["scores"](X)[:, 0], told, rtol=1e-12)

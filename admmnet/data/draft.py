@@ -13,7 +13,7 @@ import numpy as np
 from admmnet.data.columns import Column, Table, listed
 from admmnet.data.labels import canonical
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
-from admmnet.data.values import DATE, PLAIN, Spelling, is_missing, numbers_of
+from admmnet.data.values import DATE, PLAIN, UNIT, Spelling, is_missing, numbers_of
 from admmnet.errors import DataError
 from admmnet.types import Vector
 
@@ -147,33 +147,40 @@ def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, 
     missing = "" if there.all() else f"{1 - there.mean():.1%} are missing; "
     if len(levels) == 0 or (len(levels) == 1 and not missing):
         return Doubt(name, "constant", f"every record has {(*levels, 'no value')[0]!r}"), ""
-    rows, such = int(there.sum()), f"such as {levels[0][:40]!r}"
-    distinct = len(levels) == rows >= _FEW
     if all(DATE.fullmatch(level) for level in levels):
-        return Doubt(name, "dates", f"{such}: make an age, a year or a duration of it"), ""
-    values = (
-        None
-        if any(re.fullmatch(r"0\d+", level) for level in levels)
-        else numbers_of(levels, spelling, missing=False)
-    )
-    if values is None or len(levels) == 1:
-        if distinct:
-            return Doubt(name, "identifiers or free text", f"all {rows:,} differ, {such}"), ""
-        if len(levels) > CATEGORIES or len(levels) > rows / 2 > _FEW / 2 or max(map(len, levels)) > _LONG:
-            return Doubt(
-                name, "free text or codes", f"{len(levels):,} values in {rows:,} records, {such}"
-            ), ""
-        return _categorical(
-            name, levels, bool(missing)
-        ), missing + "values that are not named here share one feature"
-    every = numbers_of(column.levels, spelling, missing=True)
-    assert every is not None  # so are the levels without the missing ones
+        return Doubt(name, "dates", f"such as {levels[0]!r}: make an age, a year or a duration of it"), ""
+    codes = any(re.fullmatch(r"0\d+", level) for level in levels)  # numbers do not begin so
+    every = None if codes or len(levels) == 1 else numbers_of(column.levels, spelling, missing=True)
+    rows = int(there.sum())
+    if every is None:
+        doubt = _no_categories(name, levels, rows, spelling)
+        known = f"{missing}values that are not named here share one feature"
+        return doubt or _categorical(name, levels, bool(missing)), known
     sample = every[column.codes][there]
-    if distinct and (values == np.rint(values)).all() and (_IDENTIFIER.search(name) or _ordered(sample)):
-        return Doubt(name, "identifiers", f"all {rows:,} differ, {such}"), ""
+    whole = len(levels) == rows >= _FEW and (sample == np.rint(sample)).all()
+    if whole and (_IDENTIFIER.search(name) or _ordered(sample)):
+        return Doubt(name, "identifiers", f"all {rows:,} differ, such as {levels[0]!r}"), ""
     low, high = _bounds(sample)
-    note = f"{missing}the sample has {sample.min():g} to {sample.max():g}; values outside low and high count as these"
+    note = f"{missing}about {TAIL:.0%} of the sample lies beyond either bound and counts as it"
     return Numeric(name, name, low, high, "centred", missing="indicator" if missing else None), note
+
+
+def _no_categories(name: str, levels: tuple[str, ...], rows: int, spelling: Spelling) -> Doubt | None:
+    """Why words of so many records are left out; None if they are categories."""
+    odd = [level for level in levels if spelling.finite(level) is None]
+    if len(levels) > CLASSES and odd and all(UNIT.fullmatch(level) for level in odd):
+        return Doubt(name, "numbers with a unit", f"such as {odd[0]!r}: write them without")
+    distinct = len(levels) == rows >= _FEW
+    many = len(levels) > CATEGORIES or len(levels) > rows / 2 > _FEW / 2
+    if not (distinct or many or max(map(len, levels)) > _LONG):
+        return None
+    such = f"such as {levels[0][:40]!r}"
+    if 0 < len(odd) <= len(levels) / 2:
+        words = f"{len(odd):,} of {len(levels):,} values are no numbers, {listed(odd, 3)}: mend these"
+        return Doubt(name, "numbers and words", words)
+    if distinct:
+        return Doubt(name, "identifiers or free text", f"all {rows:,} differ, {such}")
+    return Doubt(name, "free text or codes", f"{len(levels):,} values in {rows:,} records, {such}")
 
 
 def _categorical(name: str, levels: tuple[str, ...], missing: bool) -> Categorical:

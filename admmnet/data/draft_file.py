@@ -18,8 +18,8 @@ def write_draft(draft: Draft) -> str:
     label = table.pop("label", None)
     lines = _comment(
         f"Drafted from {draft.looked_at}.",
-        "The bounds, categories and label values below are those of these records: whoever uses this schema on private",
-        "records publishes them. Draft from a public sample, or write here what a code book says.",
+        "Bounds, categories, label values and shares below are those of these records: whoever uses this schema on",
+        "private records publishes them. Draft from a public sample, or write here what a code book says.",
     )
     if label is None:
         lines += ["", "# No label column is named: label = ..., and labels = [negative, positive], go here."]
@@ -27,7 +27,9 @@ def write_draft(draft: Draft) -> str:
         lines += ["", _line("label", label), *_comment(draft.notes.get(label, ""))]
     drop = table.pop("drop", [])
     lines += [_line(key, value) for key, value in table.items()]
-    why = {doubt.column: f"{doubt.reason}: {doubt.example}".rstrip(": ") for doubt in draft.doubts}
+    why = {
+        doubt.column: doubt.reason for doubt in draft.doubts
+    }  # the screen quotes values, the file does not
     if drop:
         lines += ["drop = ["]
         lines += [f"    {_inline(name)},{_remark(why.get(name, ''))}" for name in drop]

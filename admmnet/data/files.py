@@ -129,7 +129,7 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
         except UnicodeDecodeError as error:
             line = number + data.count(b"\n", 0, error.start) + 1
             raise DataError(
-                f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8, such as by iconv -f latin1"
+                f"{path}, line {line}: not UTF-8 text; convert the file to UTF-8, such as by iconv -f cp1252 -t utf-8"
             ) from None
         lines = held + text.replace("\r\n", "\n").removesuffix("\n").split("\n")
         number += len(lines) - len(held)

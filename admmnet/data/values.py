@@ -18,7 +18,8 @@ DATE = re.compile(
 )
 """A date by numbers, with or without a time."""
 _COMMA = re.compile(r"[-+]?[\d.,' ]*\d,\d[\d.,]*")
-_UNIT = re.compile(r"[$€£¥]\s?[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s?([%$€£¥]|[A-Za-zµ]{1,3})")
+UNIT = re.compile(r"[$€£¥]\s?[-+]?\d[\d.,' ]*|[-+]?\d[\d.,' ]*\s?([%$€£¥]|[A-Za-zµ]{1,3})")
+"""A number with a currency, a percent sign or a short unit."""
 
 
 class Spelling(NamedTuple):
@@ -93,7 +94,7 @@ def no_number(text: str, spelling: Spelling) -> str | None:
         if "." in text:
             return f"{text!r} is no number where decimal = {spelling.decimal!r}; mend it, or the schema"
         return f"{text!r} is not finite; remove the row or fill the value in"
-    if _UNIT.fullmatch(text):
+    if UNIT.fullmatch(text):
         return f"{text!r} is no number; write it without its unit"
     return (
         f"{text!r} is no number; give a number, or declare the column in [data.schema] as categories, or drop it"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import numpy as np
 import pytest
 
+from admmnet.data.columns import Column, Table
 from admmnet.data.draft import Draft, draft
+from admmnet.data.draft_file import write_draft
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Categorical, Numeric, parse_schema, to_table
 from admmnet.data.source import source_of
@@ -92,3 +96,66 @@ def test_no_label(write: Write, values: list[str], words: str) -> None:
     with pytest.raises(DataError, match="column 'y'") as caught:
         _drafted(write, text, "y")
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason", "example"),
+    [
+        ([f"{k}.5 %" for k in range(60)], "numbers with a unit", "such as '0.5 %': write them without"),
+        (
+            [f"{k}.5" for k in range(60)] + ["<5", "high"],
+            "numbers and words",
+            "2 of 62 values are no numbers, '<5', 'high'",
+        ),
+        ([f"{k:05}" for k in range(60)], "identifiers or free text", "all 60 differ, such as '00000'"),
+        ([f"{k % 55:05}" for k in range(120)], "free text or codes", "55 values in 120 records"),
+        (["a long remark " * 5, "another"] * 30, "free text or codes", "2 values in 60 records"),
+        ([f"{k}" for k in range(100, 160)], "identifiers", "all 60 differ, such as '100'"),
+        (["2024-01-01 10:00:00", "01.02.2024"] * 5, "dates", "make an age"),
+        (["x"] * 30, "constant", "every record has 'x'"),
+        (["", "NA"] * 30, "constant", "every record has 'no value'"),
+    ],
+)
+def test_what_is_left_out_is_said_without_a_value_in_the_file(
+    write: Write, values: list[str], reason: str, example: str
+) -> None:
+    text = "v,x,y\n" + "".join(f"{value},{k % 7},{k % 2}\n" for k, value in enumerate(values))
+    found = _drafted(write, text, "y")
+    (doubt,) = found.doubts
+    assert (doubt.column, doubt.reason) == ("v", reason)
+    assert example in doubt.example
+    written = write_draft(found)
+    assert f'"v",  # {reason}\n' in written
+    assert parse_schema(tomllib.loads(written)) == found.schema
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([f"{1000 - 3 * k + k % 2}.25" for k in range(60)], Numeric),  # all differ, but are no whole numbers
+        ([str((k * 37) % 101) for k in range(60)], Numeric),  # all differ, in no order, under no telling name
+        (["1"] * 30 + [""] * 30, Categorical),
+        ([f"{k % 5:03}" for k in range(60)], Categorical),
+    ],
+)
+def test_what_is_kept(write: Write, values: list[str], kind: type) -> None:
+    text = "v,x,y\n" + "".join(f"{value},{k % 7},{k % 2}\n" for k, value in enumerate(values))
+    found = _drafted(write, text, "y")
+    assert not found.doubts
+    assert isinstance(found.schema.rules[0], kind)
+
+
+def test_a_few_large_values_do_not_stretch_the_bounds(write: Write) -> None:
+    values = [*(str(k % 90) for k in range(300)), "1000000"]
+    text = "v,y\n" + "".join(f"{value},{k % 2}\n" for k, value in enumerate(values))
+    (rule,) = _drafted(write, text, "y").schema.rules
+    assert isinstance(rule, Numeric)
+    assert (rule.low, rule.high) == (0.0, 89.0)
+
+
+def test_every_text_survives_the_file(write: Write) -> None:
+    odd = ['a "quoted" \\ word', "tab\tinside", "\u00e4\u4e16\U0001f600", "x = [1]", "# no comment", "\x7f"]
+    column = Column(tuple(odd), np.arange(6, dtype=np.int32))
+    table = Table(("col umn.with [dots]",), 6, lambda name: column, lambda row: "", "t\nwith a line")
+    found = draft(table, None)
+    assert parse_schema(tomllib.loads(write_draft(found))) == found.schema

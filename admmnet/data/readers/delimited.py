@@ -254,6 +254,8 @@ def _header(path: Path, records: list[list[str]], starts: list[int], form: Form)
     for k, name in enumerate(names):
         if not name or name in names[:k]:
             fault = f"{name!r} twice" if name else f"no name for column {k + 1}"
+            if not name and k == 0:
+                fault += " (row numbers of pandas? write the file with index=False)"
             raise DataError(f"{path}, line 1: the header holds {fault}; every column needs a name of its own")
     return names
 

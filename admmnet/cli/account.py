@@ -51,6 +51,6 @@ def show(folder: Path, more: tuple[Path, ...], against: tuple[Path, ...], as_jso
         entries = [{**entry(value, None, events=False), "runs": value.runs} for value in accounts.values()]
         print(json.dumps(entries, indent=2))
         return
-    from admmnet.cli.tables import print_accounts
+    from admmnet.cli.ledger_tables import print_accounts
 
     print_accounts(accounts, None, runs=True)

@@ -61,7 +61,7 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, json_:
     if json_:
         print(json.dumps([as_json(account, delta, events=events) for account in accounts.values()], indent=2))
         return
-    from admmnet.cli.tables import print_accounts, print_events
+    from admmnet.cli.ledger_tables import print_accounts, print_events
 
     if events:
         for account in accounts.values():

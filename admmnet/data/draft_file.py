@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from admmnet.data.draft import Draft
-from admmnet.data.schema import to_table
+from admmnet.data.readers.delimited import SEPARATORS
+from admmnet.data.schema import Schema, to_table
+from admmnet.data.values import PLAIN
 
 
 def write_draft(draft: Draft) -> str:
@@ -101,10 +103,21 @@ def _inline(value: Any) -> str:
     )
 
 
+def _written(schema: Schema) -> Iterable[str]:
+    """How the file is written, where that is not usual."""
+    if schema.separator is not None:
+        yield f"its cells are divided by {SEPARATORS.get(schema.separator, repr(schema.separator))}"
+    if schema.header is False:
+        yield "its first line is taken for a record: the columns are called x1, x2, ..."
+    if schema.spelling != PLAIN:
+        yield f"its numbers are read as 1{schema.thousands}234{schema.decimal}5"
+
+
 def words_of(draft: Draft) -> Iterable[str]:
     """Lines for the screen."""
     kinds = [type(rule).__name__ for rule in draft.schema.rules]
     yield f"looked at {draft.looked_at}"
+    yield from _written(draft.schema)
     counts = f"{kinds.count('Numeric')} of numbers, {kinds.count('Categorical')} of categories"
     yield f"{len(kinds)} columns are declared: {counts}"
     if draft.schema.label is not None:

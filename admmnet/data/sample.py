@@ -28,6 +28,11 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
     _check(file)
     with about(file):
         table, read_by = _read(file, separator)
+        if label is not None and label not in table.names and read_by.header is False:
+            raise DataError(
+                f"{file}, line 1 is taken for a record, so that the columns are {table.names[0]} to {table.names[-1]}:"
+                " name one of them with --label, or write a line with the columns' names above it"
+            )
         if label is not None:
             table.column(label)
         found = draft(table, label, read_by)

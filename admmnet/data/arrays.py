@@ -45,7 +45,7 @@ def table_of(X: Any, y: Any, prefix: str, origin: str) -> Table:
     DataError
         A number is not finite; it says in which row.
     """
-    names, rows = _rows(X, prefix)
+    names, rows = rows_of(X, prefix)
     n, d = rows.shape
     if 0 in rows.shape:
         raise RequestError(
@@ -109,8 +109,14 @@ def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _rows(X: Any, prefix: str) -> tuple[tuple[str, ...], Any]:
-    """Names, where there are any, and rows as float64: dense or CSR."""
+def rows_of(X: Any, prefix: str = "") -> tuple[tuple[str, ...], Any]:
+    """Names, where there are any, and rows (n, d) as float64, a copy: dense or CSR; numbers may be not finite.
+
+    Raises
+    ------
+    RequestError
+        It is no table of numbers.
+    """
     if X is None:
         raise RequestError(f"{prefix}X is missing: labels y go with rows X")
     if hasattr(X, "tocsr"):
@@ -131,7 +137,9 @@ def _rows(X: Any, prefix: str) -> tuple[tuple[str, ...], Any]:
 def _check_kind(kind: str, shape: tuple[int, ...], prefix: str) -> None:
     if len(shape) != 2:
         remedy = "X.reshape(-1, 1) if there is one feature" if len(shape) == 1 else "X.reshape(len(X), -1)"
-        raise RequestError(f"{prefix}X has shape {shape}: a row a record, shape (n, d), is needed; {remedy}")
+        raise RequestError(
+            f"{prefix}X has shape {shape}: a table (n, d), a row a record, is needed; {remedy}"
+        )
     if kind not in NUMBERS:
         raise RequestError(f"{prefix}X holds {_KINDS.get(kind, 'no numbers')}")
 

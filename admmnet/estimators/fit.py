@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig, config_of, own_settings
 from admmnet.config.toml import common_settings
+from admmnet.data.arrays import rows_of
 from admmnet.errors import BudgetError, RequestError
 from admmnet.holder import Door, Holder, SimulatedHolder
 from admmnet.holder.known import LabelKind
@@ -175,11 +176,15 @@ def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
     RequestError
         X is no finite table.
     """
-    if is_sparse(cast("Any", X)):
+    _, rows = rows_of(X)
+    if 0 in rows.shape:
+        raise RequestError(
+            f"X has shape {rows.shape}: a table with at least one row and one column is needed"
+        )
+    if is_sparse(rows):
         from scipy import sparse
 
-        table = sparse.csr_array(X, dtype=np.float64, copy=True)
-        table.sum_duplicates()
+        table = sparse.csr_array(rows, copy=True)
         if fit_intercept:
             table = sparse.hstack([table, np.ones((table.shape[0], 1))], format="csr")
         if not np.isfinite(table.data).all():
@@ -189,11 +194,7 @@ def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:
             sizes = abs(table).max(axis=1).toarray().ravel() if first else np.sqrt(squared_norms(table))
             table.data = table.data / np.repeat(np.where(sizes > 0.0, sizes, 1.0), entries)
         return cast("Features", table)
-    dense: Matrix = np.array(X, dtype=np.float64, ndmin=1)
-    if dense.ndim != 2 or not dense.size:
-        raise RequestError(
-            f"X has shape {dense.shape}: a table with at least one row and one column is needed"
-        )
+    dense: Matrix = rows
     if not np.isfinite(dense).all():
         raise RequestError("X holds a number that is not finite: clean the records")
     if fit_intercept:

@@ -48,11 +48,11 @@ class NewData:
 
     Attributes
     ----------
-    data : str
+    data : str or path
         Name of a built-in set, or the path of one file.
     data_dir, label, positive, features, no_intercept
         As in `DataSettings`; the last three must not contradict the model.
-    config : Path or None
+    config : path or None
         File as of ``read_schema``, which takes the place of the run's label, positive, features and schema.
     """
 
@@ -63,6 +63,13 @@ class NewData:
     features: int | None = None
     no_intercept: bool = False
     config: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Paths may be ``str`` or ``Path``."""
+        for name, kind in (("data", str), ("data_dir", str), ("config", Path)):
+            value = getattr(self, name)
+            if isinstance(value, str | Path):
+                object.__setattr__(self, name, kind(value))
 
 
 def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:

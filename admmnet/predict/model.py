@@ -86,12 +86,12 @@ class Model:
         return np.ascontiguousarray(self.theta[agent])
 
 
-def read_model(folder: Path) -> Model:
+def read_model(folder: str | Path) -> Model:
     """Read the model of a finished run.
 
     Parameters
     ----------
-    folder : Path
+    folder : path
         The run folder.
 
     Returns
@@ -104,6 +104,7 @@ def read_model(folder: Path) -> Model:
     RequestError
         If a file is missing, as in an unfinished run, or damaged.
     """
+    folder = Path(folder)
     theta, consensus, names, classes, deviation = _arrays(folder)
     config = load_saved(folder)
     return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING), classes, deviation)

@@ -147,3 +147,20 @@ def test_columns_scaled_by_private_records_must_be_accepted() -> None:
     with pytest.raises(RequestError, match="which no ledger covers"):
         fit(X, y, **words)
     assert fit(X, y, data_dependent=True, **words).theta.shape == (X.shape[1] + 1,)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        ([["a", "b"]] * 4, [1, -1, 1, -1], "X holds text"),
+        (np.ones((4, 2, 2)), [1, -1, 1, -1], r"X has shape \(4, 2, 2\)"),
+        ([[1.0], [2.0, 3.0]], [1, -1], "rows of different lengths"),
+        ({1.0, 2.0}, [1, -1], "X is a set: give an array"),
+        (np.ones((4, 2)) + 1j, [1, -1, 1, -1], "X holds complex numbers"),
+        (np.ones((4, 2)), ["yes", "no", "yes", "no"], "labels are not all numbers"),
+        (np.ones((4, 2)), [1, -1], "records need shapes"),
+    ],
+)
+def test_wrong_types_end_in_our_words(X: Any, y: Any, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        fit(X, y, algorithm="dp-scd", seed=0)

@@ -91,6 +91,10 @@ class Given:
         if self.own is None:
             parts = dict(enumerate(dealt(source, train, settings, agents)))
         else:
+            if sum(table.parts) != len(source.y):
+                raise DataError(
+                    "shards have records without a label: drop them, frame.dropna(subset=[LABEL])"
+                )
             ends = np.cumsum(table.parts)
             parts = {
                 i: every(source)[end - n : end] for i, n, end in zip(order, table.parts, ends, strict=True)

@@ -134,6 +134,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "shards without a test": ({"shards": HALVES}, r"records besides, test=\(X, y\), or do without, no_test=True"),
     "a key that is no agent": ({"shards": {"a": HALVES[0]}}, "shards has the key 'a': agents are numbered 0, 1"),
     "an agent left out": ({"shards": {0: HALVES[0], 2: HALVES[1]}, "no_test": True}, "has a shard of agent 1"),
+    "shards without some labels": (
+        {"shards": [FRAME[:30], frame(won=FRAME["won"].where(y == 1))[30:]], "label": "won", "no_test": True},
+        "shards have records without a label: drop them",
+    ),
     "one agent more": ({"shards": dict(enumerate([*HALVES, HALVES[0]])), "agents": 2, "no_test": True}, "has agent 2"),
     "an agent less": ({"shards": {0: HALVES[0], 1: HALVES[1]}, "agents": 3, "no_test": True}, "has a shard of agent 2"),
     "other agents": ({"shards": HALVES, "agents": 3}, "shards has 2 entries, and agents = 3"),

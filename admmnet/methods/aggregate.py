@@ -50,6 +50,11 @@ def _middle(rows: Matrix, trimmed: int | None) -> Vector:
     return np.asarray(k * np.sort(rows, axis=0)[out : k - out].mean(axis=0))
 
 
+def _median(rows: Matrix) -> Vector:
+    """Median of each coordinate; numpy's own would import numpy.ma."""
+    return _middle(rows, None) / len(rows)
+
+
 def mean_of(rows: Matrix, aggregate: str = "mean") -> Vector:
     """Mean of the rows by a rule, shape (d,); of equal ones bit for bit what they are."""
     first: Vector = rows[0]
@@ -68,8 +73,8 @@ def standing(rows: Matrix) -> Vector:
     found, speak = np.zeros(len(rows)), rows.any(axis=1)
     if speak.sum() < JUDGED:
         return found
-    away = rows[speak] - np.median(rows[speak], axis=0)
-    usual = 1.4826 * float(np.linalg.norm(np.median(np.abs(away), axis=0)))
+    away = rows[speak] - _median(rows[speak])
+    usual = 1.4826 * float(np.linalg.norm(_median(np.abs(away))))
     distance = np.linalg.norm(away, axis=1)
     found[speak] = np.divide(distance, usual, out=np.where(distance > 0.0, np.inf, 0.0), where=usual > 0.0)
     return found

@@ -284,5 +284,4 @@ def _up(value: float) -> float:
 
 
 def _norm(v: Vector) -> float:
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        return math.sqrt(float(v @ v))
+    return math.sqrt(float(np.vdot(v, v)))  # unlike @ it warns of nothing

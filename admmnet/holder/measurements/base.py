@@ -6,6 +6,7 @@ others: a foreign class could state a cost of nothing and read the records all t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
@@ -64,11 +65,10 @@ class Plain:
 
     def in_range(self, name: str, value: Any) -> bool:
         """Whether a plain value may stand in a field."""
-        if not np.isfinite(value).all():
-            return False
-        if isinstance(value, np.ndarray) or name in _SIGNED:
-            return True
-        return bool(value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0)
+        if isinstance(value, np.ndarray):
+            return bool(np.isfinite(value).all())
+        above = value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0
+        return math.isfinite(value) and (above or name in _SIGNED)
 
 
 @cache

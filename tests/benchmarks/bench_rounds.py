@@ -1,0 +1,193 @@
+"""Where the time of a run goes: a pass over the records, rounds, and the whole command, each over a yardstick.
+
+Five agents with 7,000 unit rows in 104 dimensions each, 30 rounds. Passes go through the agents' records in turn, which
+together are larger than most caches: their yardstick is reading them once. That of rounds is warm-started L-BFGS on
+the same local problems (`bench_solve`), that of the command an interpreter that imports numpy and networkx.
+
+With numba there are kernels that read a row once for its score and its share of the sum, over records of 8 and of 4
+bytes a number. They are what ``gradient`` is held against: docs/benchmarks.md says why there is none.
+
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_rounds [--repeats 9]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from admmnet.data import Records
+from admmnet.solvers.certificate import gradient
+from admmnet.solvers.losses import LOSSES
+from admmnet.solvers.newton import LocalSolver
+from admmnet.types import Matrix, Vector
+
+from .bench_solve import AGENTS, DIMENSION, ETA, REGULARISATION, gaussian_records, graph, yardstick
+from .common import ROUNDS, consensus, least, row, summary_of
+
+LOSS = LOSSES["logistic"]
+TEST = 3500
+
+
+def fused() -> Callable[..., float] | None:
+    """Kernel for the gradient's sum and the sum of squared slopes in one pass; None without numba."""
+    try:
+        numba: Any = import_module("numba")
+    except ImportError:
+        return None
+
+    def one_pass(X: Matrix, y: Vector, theta: Vector, total: Vector) -> float:
+        squares = 0.0
+        total[:] = 0.0
+        for k in range(len(y)):
+            score = 0.0
+            for j in range(len(theta)):
+                score += X[k, j] * theta[j]
+            slope = -y[k] / (1.0 + math.exp(min(y[k] * score, 709.0)))
+            squares += slope * slope
+            for j in range(len(theta)):
+                total[j] += slope * X[k, j]
+        return squares
+
+    kernel: Callable[..., float] = numba.njit(fastmath={"reassoc", "contract"})(one_pass)
+    return kernel
+
+
+def passes(repeats: int) -> None:
+    """Time passes, interleaved; all over the time of reading the records."""
+    records = gaussian_records()
+    theta = 3.0 * np.random.default_rng(5).standard_normal(DIMENSION)
+
+    def timed(work: Callable[[Any, Vector], Any], shards: list[tuple[Any, Vector]]) -> Callable[[], float]:
+        def once() -> float:
+            begin = time.perf_counter()
+            for X, y in shards:
+                work(X, y)
+            return (time.perf_counter() - begin) / len(shards)
+
+        return once
+
+    solvers = [LocalSolver(X, y, LOSS) for X, y in records]
+    for solver in solvers:
+        solver.solve(np.zeros(DIMENSION), 1.0, 1e-6)
+    known = {id(solver.X): solver for solver in solvers}
+    runs = {
+        "read once": timed(lambda X, y: X.max(), records),
+        "gradient": timed(lambda X, y: gradient(X, y, theta, LOSS), records),
+        "losses, anywhere": timed(lambda X, y: known[id(X)].mean_loss(theta), records),
+        "losses, at the answer": timed(
+            lambda X, y: known[id(X)].mean_loss(known[id(X)].state.theta), records
+        ),
+    }
+    kernel = fused()
+    if kernel is not None:
+        narrow: list[tuple[Any, Vector]] = [(X.astype(np.float32), y) for X, y in records]
+        for name, shards in (("float64", records), ("float32", narrow)):
+            work = partial(lambda X, y, total: kernel(X, y, theta, total), total=np.empty(DIMENSION))
+            work(*shards[0])  # compiled
+            runs[f"numba, one pass, {name}"] = timed(work, shards)
+        runs["numba, float32 read"] = timed(lambda X, y: X.max(), narrow)
+    found = least(runs, repeats * 5)
+    print(row("pass", "ms", "over reading"), row("---", "---", "---"), sep="\n")
+    for name, seconds in found.items():
+        print(row(name, f"{1e3 * seconds:.3f}", f"{seconds / found['read once']:.2f}"))
+
+
+def made() -> Records:
+    """Records of `bench_solve`, with test rows."""
+    shards = dict(enumerate(gaussian_records()))
+    X, y = gaussian_records(TEST)[0]
+    names = tuple(f"x{k}" for k in range(DIMENSION))
+    return Records("made", shards, dict.fromkeys(shards, 7000), X, y, names, "public-bounds")
+
+
+def rounds(repeats: int) -> None:
+    """Time whole rounds, solves, losses, errors and ledgers included, against L-BFGS's solves alone."""
+    data, records = made(), gaussian_records()
+
+    def ours(**settings: Any) -> float:
+        ends: list[float] = []
+        summary_of(
+            lambda *_: replace(data, shards=dict(data.shards)),
+            lambda *_: ends.append(time.process_time()),
+            lambda *_: ends.append(time.process_time()),
+            seed=0,
+            rounds=ROUNDS,
+            topology=f"erdos-renyi:{AGENTS}:0.5",
+            topology_seed=1,
+            **settings,
+        )
+        return ends[-1] - ends[0]
+
+    def theirs() -> float:
+        return consensus(yardstick(records), graph(), DIMENSION, ETA, REGULARISATION)[0].seconds
+
+    private = {"algorithm": "pp-admm", "epsilon": 5.0}
+    found = least(
+        {
+            "L-BFGS": theirs,
+            "admm": partial(ours, algorithm="admm"),
+            "admm, measured every 10": partial(ours, algorithm="admm", measure_every=10),
+            "pp-admm": partial(ours, **private),
+            "pp-admm, measured every 10": partial(ours, **private, measure_every=10),
+        },
+        repeats,
+    )
+    print(row("30 rounds", "s", "L-BFGS over it"), row("---", "---", "---"), sep="\n")
+    for name, seconds in found.items():
+        print(row(name, f"{seconds:.3f}", f"{found['L-BFGS'] / seconds:.2f}"))
+
+
+def commands(repeats: int) -> None:
+    """Processor time of whole commands on the census set, over an interpreter's that imports what they cannot avoid."""
+
+    def used(*words: str) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *words], check=True, capture_output=True, timeout=120)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def command() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            asked = ("--algorithm", "admm", "--seed", "0", "--rounds", "30", "--quiet")
+            return used(
+                "-m", "admmnet", "run", "--data", "census", *asked, "--out", os.path.join(folder, "run")
+            )
+
+    runs = {
+        "imports": lambda: used("-c", "import numpy, networkx"),
+        "admmnet --help": lambda: used("-m", "admmnet", "--help"),
+        "admmnet run": command,
+    }
+    found = least(runs, repeats)
+    print(row("command", "s", "over the imports"), row("---", "---", "---"), sep="\n")
+    for name, seconds in found.items():
+        print(row(name, f"{seconds:.2f}", f"{seconds / found['imports']:.2f}"))
+
+
+def main() -> None:
+    """Print three tables."""
+    parser = argparse.ArgumentParser(description="Passes, rounds and commands, each over a yardstick.")
+    parser.add_argument("--repeats", type=int, default=9)
+    repeats = parser.parse_args().repeats
+    with threadpool_limits(1):
+        for part in (passes, rounds, commands):
+            part(repeats)
+            print()
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from admmnet.cli.progress import duration
-from admmnet.cli.tables import epsilon, number, percent
+from admmnet.cli.tables import FEW, epsilon, number, percent
 from admmnet.errors import RequestError
 from admmnet.running.values import at, real
 from admmnet.running.watching import Seen, Sight
@@ -43,7 +43,7 @@ class Frame:
         self._seen: deque[tuple[float, int]] = deque()
 
     def of(self, sight: Sight, out: Console, *, whole: bool = False) -> RenderableType:
-        """Return the picture of a sight; unless ``whole``, as many agents as the console has lines for."""
+        """Return the picture of a sight, with ``FEW`` agents if ``whole``, else as many as the console has room for."""
         plain = not out.encoding.lower().startswith("utf")
         words, style = PHASES[sight.phase]
         head = Text.assemble(
@@ -60,7 +60,7 @@ class Frame:
             facts.add_row("lost", Text(lost_words(sight.lost), style="bold red"))
         if sight.trouble is not None:
             facts.add_row("trouble", Text(sight.trouble, style="bold red"))
-        return Group(head, facts, _agents(sight, len(sight.agents) if whole else max(1, out.height - ABOVE)))
+        return Group(head, facts, _agents(sight, FEW if whole else max(1, out.height - ABOVE)))
 
     def _rounds(self, sight: Sight, width: int, *, plain: bool) -> str:
         if sight.rounds is None:

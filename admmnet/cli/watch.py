@@ -51,7 +51,7 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
             raise RequestError(_absent(watcher.folder, wait))
         time.sleep(min(POLL, every))
     if once:
-        _print(watcher, watcher.look())
+        _print(watcher)
         return
     try:
         sight = _follow(watcher, every)
@@ -59,9 +59,7 @@ def watch(run: Path | None, *, once: bool, wait: float, every: float) -> None:
         error.args = ("the run itself goes on",)
         raise
     if sight.phase == "broken":
-        from admmnet.running.ends import last_words
-
-        raise RunError(f"the run in {watcher.folder} ended without a summary; {last_words(watcher.folder)}")
+        raise RunError(f"the run in {watcher.folder} ended without a summary; {_words(watcher)}")
 
 
 def _newest() -> Path:
@@ -113,9 +111,18 @@ def _tell(watcher: Watcher, every: float) -> Sight:
         time.sleep(every)
 
 
-def _print(watcher: Watcher, sight: Sight) -> None:
+def _print(watcher: Watcher) -> None:
     from admmnet.cli.frame import Frame
     from admmnet.cli.tables import console
 
-    out = console()
+    out, sight = console(), watcher.look()
     out.print(Frame(watcher.folder).of(sight, out, whole=True))
+    if sight.phase == "broken":
+        print(_words(watcher))
+
+
+def _words(watcher: Watcher) -> str:
+    """What a run that ended without a summary has spent, and how it goes on."""
+    from admmnet.running.ends import last_words
+
+    return last_words(watcher.folder, alone=watcher.alone)

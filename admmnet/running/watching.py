@@ -16,7 +16,7 @@ from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.files import load_json, load_toml
 from admmnet.running.agree import entries_of
 from admmnet.running.evidence import read_evidence
-from admmnet.running.folder import LOST, is_held
+from admmnet.running.folder import LOST, PART, is_held
 from admmnet.running.tails import ledger_tail
 from admmnet.running.values import at, real, whole
 
@@ -188,6 +188,11 @@ class Watcher:
     def there(self) -> bool:
         """Whether there is a run: its settings are the first file of it."""
         return (self.folder / "config.toml").exists()
+
+    @property
+    def alone(self) -> bool:
+        """Whether the folder is one host's of several."""
+        return (self.folder / PART).exists()
 
     def look(self) -> Sight:
         """Return what the folder says now.

@@ -125,7 +125,9 @@ def test_a_stopped_and_a_broken_run(people: str, tmp_path: Path, capsys: pytest.
     config = small(people, tmp_path / "broken", seed=0, checkpoint_every=1)
     with pytest.raises(ZeroDivisionError):
         run(config, on_round=end(ZeroDivisionError))
-    assert watched(capsys, str(tmp_path / "broken"), "--once")[0] == 0
+    code, out, _ = watched(capsys, str(tmp_path / "broken"), "--once")
+    assert code == 0
+    assert out.endswith(f"go on with `admmnet run --resume {tmp_path / 'broken'}`\n")
     code, out, err = watched(capsys, str(tmp_path / "broken"))
     assert code == 3
     assert out.startswith("ended without a summary, round 2 of 3, ")
@@ -186,7 +188,12 @@ def test_a_folder_of_one_host_has_one_ledger(
             path.unlink()
     spent = {seen.agent: seen.spent for seen in Watcher(tmp_path / "part").look().agents}
     assert [agent for agent, value in spent.items() if value is not None] == [2]
-    assert watched(capsys, str(tmp_path / "part"), "--once")[0] == 0
+    (tmp_path / "part/summary.json").unlink()
+    (tmp_path / "part/part.json").write_text('{"agent": 2, "agents": 4}')
+    (tmp_path / "part/checkpoint/000001").mkdir(parents=True)
+    code, out, _ = watched(capsys, str(tmp_path / "part"), "--once")
+    assert code == 0
+    assert out.endswith(f"go on with `--resume {tmp_path / 'part'}` at every agent\n")
 
 
 def test_receipts_that_do_not_hold_are_trouble(

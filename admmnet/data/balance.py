@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.data.records import Records
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.schema import Numeric
 from admmnet.data.source import Source
@@ -37,6 +38,11 @@ def swallowing(X: Any, names: Sequence[str]) -> str | None:
         return None
     what = "the constant column" if names[j] == INTERCEPT else f"feature {names[j]!r}"
     return f"{what} makes up {share[j]:.1%} of the rows' squared length, so that the others hardly count: {REMEDY}"
+
+
+def swallowed(records: Records) -> str | None:
+    """As ``swallowing`` of the rows of the first agent there is: a figure of records, for simulations alone."""
+    return next((swallowing(X, records.feature_names) for _, (X, _) in sorted(records.shards.items())), None)
 
 
 def unfilled(source: Source) -> Iterator[str]:

@@ -10,7 +10,7 @@ import networkx as nx
 from admmnet.config.modes import check_loaded
 from admmnet.config.run_config import RunConfig, check_task
 from admmnet.data import DataSettings, Records, load, load_sparse
-from admmnet.data.balance import swallowing
+from admmnet.data.balance import swallowed
 from admmnet.data.records import in_words
 from admmnet.data.settings import form_of
 from admmnet.errors import RequestError, UnfitRecords
@@ -99,7 +99,7 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
     usual = load_whole if kind.verb == "none" else load
     data = (loader or usual)(config.request, count, mine)
     check_loaded(config, data.name)
-    if config.simulation and not config.named and (said := _swallowing(data)) is not None:
+    if config.simulation and not config.named and (said := swallowed(data)) is not None:
         data = replace(data, notes=(*data.notes, said))
     accepted = config.simulation or config.data_dependent
     if data.preprocessing != "public-bounds" and not accepted:
@@ -110,11 +110,6 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
     kind.require_covered(accepted=accepted)
     require_task(config, data.task, in_words(data.task, data.labels), data.name)
     return config, graph, data
-
-
-def _swallowing(data: Records) -> str | None:
-    """Note on one feature that makes up most of the rows, as the first agent here has them."""
-    return next((swallowing(X, data.feature_names) for _, (X, _) in sorted(data.shards.items())), None)
 
 
 def _check_checkpoints(config: RunConfig) -> None:

@@ -21,7 +21,9 @@ from admmnet.files import load_json
 from admmnet.types import Matrix, Vector
 
 KEYS = ("theta", "consensus", "feature_names")
-CLASSES, DEVIATION = "classes", "deviation"
+CLASSES = "classes"
+NOISE = "noise.npy"
+"""File of the run folder with the standard deviation of the noise in each number, where the method knows it."""
 """Further keys: of a model of three classes or more; of one whose noise the released vectors tell."""
 
 
@@ -105,12 +107,13 @@ def read_model(folder: str | Path) -> Model:
         If a file is missing, as in an unfinished run, or damaged.
     """
     folder = Path(folder)
-    theta, consensus, names, classes, deviation = _arrays(folder)
+    theta, consensus, names, classes = _arrays(folder)
+    deviation = _deviation(folder / NOISE, consensus)
     config = load_saved(folder)
     return Model(folder, theta, consensus, names, config, _encoding(folder / ENCODING), classes, deviation)
 
 
-def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...], Vector | None]:
+def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...]]:
     path = folder / "model.npz"
     if not path.is_file():
         raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
@@ -118,7 +121,6 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             theta, consensus, names = (archive[key] for key in KEYS)
             classes = archive[CLASSES] if CLASSES in archive.files else np.zeros(0, np.str_)
-            deviation = archive[DEVIATION] if DEVIATION in archive.files else None
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise RequestError(f"{path} is no sound model ({error}): take the original run folder") from None
     sound = (
@@ -131,21 +133,32 @@ def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, .
         and theta.shape[-1:] == names.shape
         and 0 not in theta.shape
         and bool(np.isfinite(theta).all() and np.isfinite(consensus).all())
-        and (deviation is None or _is_spread(deviation, consensus))
     )
     if not sound:
         raise RequestError(
             f"{path} is no sound model (theta {theta.shape}, consensus {consensus.shape}, feature_names"
-            f" {names.shape} must be finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d);"
-            f" a deviation as consensus, not negative): take"
+            f" {names.shape} must be finite (N, d), (d,), and d texts, or with K classes (N, K, d), (K, d)): take"
             " the original run folder"
         )
-    return theta, consensus, tuple(map(str, names)), tuple(map(str, classes)), deviation
+    return theta, consensus, tuple(map(str, names)), tuple(map(str, classes))
 
 
-def _is_spread(deviation: Vector, consensus: Vector) -> bool:
-    whole = deviation.dtype == np.float64 and deviation.shape == consensus.shape
-    return whole and bool((deviation >= 0.0).all() and np.isfinite(deviation).all())
+def _deviation(path: Path, consensus: Vector) -> Vector | None:
+    """Standard deviation of the noise in each number of the consensus; None where the run wrote none."""
+    if not path.exists():
+        return None
+    try:
+        with path.open("rb") as file:
+            found: Vector = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise RequestError(f"{path} is no sound array ({error}): take the original run folder") from None
+    whole = found.dtype == np.float64 and found.shape == consensus.shape
+    if not (whole and bool((found >= 0.0).all() and np.isfinite(found).all())):
+        raise RequestError(
+            f"{path}: {found.dtype} {found.shape}, where {consensus.shape} finite numbers, none negative, are expected:"
+            " take the original run folder"
+        )
+    return found
 
 
 def _encoding(path: Path) -> dict[str, Any] | None:

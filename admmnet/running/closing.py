@@ -51,10 +51,12 @@ def write_end(
     """Write the model, the encoding, the manifest and the summary."""
     observer.close()
     names = plan.data.labels if plan.data.task == "classes" else ()
-    model = run_folder.model_bytes(
-        theta, plan.data.feature_names, names, plan.method.aggregate, plan.method.deviation()
-    )
-    files = {"model.npz": model}
+    files = {
+        "model.npz": run_folder.model_bytes(theta, plan.data.feature_names, names, plan.method.aggregate)
+    }
+    deviation = plan.method.deviation()
+    if deviation is not None:
+        files["noise.npy"] = run_folder.noise_bytes(deviation, names)
     if plan.data.encoding is not None:
         files[ENCODING] = run_folder.as_json(plan.data.encoding)
     run_folder.finish(folder, files, summary, lost_of(summary))

@@ -227,12 +227,10 @@ def model_bytes(
     feature_names: Sequence[str],
     classes: Sequence[str] = (),
     aggregate: str = "mean",
-    deviation: Vector | None = None,
 ) -> bytes:
     """model.npz: theta (N, d) of released vectors, their mean by ``aggregate``, the d features' names; no pickle.
 
-    Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides; ``deviation`` of the
-    noise in the shape of the mean, where the method knows it.
+    Of three ``classes`` or more theta (N, K d) is written as (N, K, d), and their names besides.
     """
     from admmnet.methods.aggregate import mean_of  # here: the command line starts faster
 
@@ -241,10 +239,15 @@ def model_bytes(
         arrays["classes"] = np.array(classes, dtype=np.str_)
         theta = theta.reshape(len(theta), len(classes), -1)
     consensus = mean_of(theta, aggregate)
-    if deviation is not None:
-        arrays["deviation"] = deviation.reshape(consensus.shape)
     content = io.BytesIO()
     np.savez(content, theta=theta, consensus=consensus, **arrays)
+    return content.getvalue()
+
+
+def noise_bytes(deviation: Vector, classes: Sequence[str] = ()) -> bytes:
+    """noise.npy: standard deviation of the noise in each number of the consensus, in its shape; no pickle."""
+    content = io.BytesIO()
+    np.save(content, deviation.reshape(len(classes), -1) if classes else deviation, allow_pickle=False)
     return content.getvalue()
 
 

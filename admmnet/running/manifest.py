@@ -14,7 +14,16 @@ from admmnet.files import load_json
 MANIFEST = "manifest.json"
 SCHEMA = 1
 FILES = (
-    *("config.toml", "encoding.json", "lost.json", "metrics.csv", "model.npz", "part.json", "summary.json"),
+    *(
+        "config.toml",
+        "encoding.json",
+        "lost.json",
+        "metrics.csv",
+        "model.npz",
+        "noise.npy",
+        "part.json",
+        "summary.json",
+    ),
     *("ledger", "receipts", "checkpoint"),
 )
 """What a manifest covers, folders with all that is in them; anything else in a run folder was put there by somebody."""

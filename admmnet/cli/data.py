@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.data.settings import TASKS
-from admmnet.errors import CheckFailed, RequestError
+from admmnet.errors import CheckFailed, RequestError, printable
 
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
@@ -186,7 +186,7 @@ def _print_columns(columns: Sequence[dict[str, Any]]) -> None:
     for entry in columns[:SHOWN]:
         own = "" if entry["feature"] == entry["column"] else entry["feature"]
         width = "?" if entry["features"] is None else str(entry["features"])
-        table.add_row(escape(entry["column"]), escape(own), escape(entry["encoding"]), width)
+        table.add_row(*(escape(printable(text)) for text in (entry["column"], own, entry["encoding"])), width)
     if len(columns) > SHOWN:
         table.add_row(f"... {len(columns) - SHOWN} more", "", "", "")
     console().print(table)

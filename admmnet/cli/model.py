@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from admmnet.errors import printable
+
 _PATH = click.Path(path_type=Path)
 _AGENT = click.option(
     "--agent", type=int, metavar="I", help="this agent's vector, not the consensus of all agents"
@@ -44,6 +46,8 @@ def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
 
 
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
+
     from admmnet.cli.tables import console, number, table
 
     known, of_classes = facts["noise"]["known"], facts["task"] == "classes"
@@ -59,8 +63,8 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     for row in rows:
         value, deviation = row["coefficient"], row["deviation"]
         grid.add_row(
-            row["feature"],
-            *([row["class"]] if of_classes else []),
+            escape(printable(row["feature"])),
+            *([escape(printable(row["class"]))] if of_classes else []),
             number(value),
             number(deviation),
             f"{abs(value) / deviation:.1f}" if deviation else "-",
@@ -70,6 +74,10 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     print("noise:      " + _noise_words(facts["noise"]))
     if known in ("at most", "about"):
         print(f"            {_beyond_words(facts, count)}")
+    if facts["noise"]["batches"]:
+        print(
+            "batches:    drawn at random: a repeated run scatters by them as well, often more than by the noise"
+        )
     print("unit:       " + _unit_words(facts))
 
 

@@ -12,7 +12,7 @@ from admmnet.data.records import Target
 from admmnet.data.schema import parse_schema
 from admmnet.data.settings import parse_centre
 from admmnet.predict.model import Model
-from admmnet.predict.noise import Noise, noise_of
+from admmnet.predict.noise import BATCHES, Noise, noise_of
 
 BEYOND = 2.0
 """Standard deviations from which a coefficient counts as more than noise."""
@@ -75,7 +75,12 @@ def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
         "target": None if target is None else {"centre": target.centre, "reach": target.reach},
         "intercept": not model.config.no_intercept,
         "rows": "as they are" if model.config.normalise == "none" else "norm 1",
-        "noise": {"known": _kind(noise), "equation": noise.equation or None, "reason": noise.reason},
+        "noise": {
+            "known": _kind(noise),
+            "equation": noise.equation or None,
+            "reason": noise.reason,
+            "batches": noise.equation == BATCHES,
+        },
         "beyond": beyond,
         "beyond_of_noise": BY_CHANCE * len(rows),
         "coefficients": rows,

@@ -329,15 +329,17 @@ def _disjoint_steps(run: _Run) -> float:
     return total
 
 
+BATCHES = "(106)"
+"""Bound of methods whose batches are drawn at random, which a repeated run scatters by as well."""
 Bound = Callable[[_Run], "float | Vector"]
 DUALS = "noise on the dual variables comes back through the records: no bound is known for that"
 BOUNDS: dict[str, tuple[Bound, str]] = {
     **dict.fromkeys(("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"), (_consensus, "(102)")),
     "noisy-gd": (_descent, "(104)"),
     "ssp": (_moments, "(105)"),
-    "dp-sgd": (_gradient_steps, "(106)"),
-    "dp-scd": (_dual_steps, "(106)"),
-    "song-sgd": (_disjoint_steps, "(106)"),
+    "dp-sgd": (_gradient_steps, BATCHES),
+    "dp-scd": (_dual_steps, BATCHES),
+    "song-sgd": (_disjoint_steps, BATCHES),
 }
 """Bounds on the variance, and their numbers on docs/algorithms.md."""
 WITHOUT = {

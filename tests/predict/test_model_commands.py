@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from admmnet import RunConfig, run
@@ -136,6 +137,25 @@ def test_ledgers_that_are_elsewhere_or_do_not_hold(people_run: Path, tmp_path: P
         "no figure: the noise follows from all agents' ledgers, and those of 1 are not in this folder" in said
     )
     assert "beyond" not in said
+
+
+def test_names_of_features_neither_fail_nor_steer_the_terminal(tmp_path: Path, capsys: CAPTURE) -> None:
+    names = ("dose [/mg]", "[bold]b[/bold]", "c\x1b[31m\u202e")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list(names)).assign(y=rng.integers(0, 2, 60))
+    run(data=frame, label="y", algorithm="noisy-gd", rounds=2, seed=0, out=tmp_path / "run")
+    assert run_command_line(["model", "show", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().out
+    assert "dose [/mg]" in said
+    assert "[bold]b[/bold]" in said
+    assert "c?[31m?" in said
+
+
+def test_batches_that_scatter_are_named(tmp_path: Path, capsys: CAPTURE) -> None:
+    result = run(algorithm="dp-sgd", data="census", epochs=2, seed=0, out=tmp_path / "run")
+    assert coefficients(read_model(result.folder))["noise"]["batches"] is True
+    assert run_command_line(["model", "show", str(tmp_path / "run")]) == 0
+    assert "batches:    drawn at random" in capsys.readouterr().out
 
 
 def test_what_cannot_be_shown(people_run: Path, tmp_path: Path, refused: Refused) -> None:

@@ -22,6 +22,7 @@ from admmnet.data.columns import (
     Where,
     column_of,
     column_of_numbers,
+    listed,
     numbered,
     refuse,
 )
@@ -70,7 +71,7 @@ def read_csv(path: Path, refuse: Refuse = refuse, form: Form = COMMAS) -> Table:
     if not cells:
         raise RequestError(f"{path} has a header and no records: give a file with at least one record")
     if form.header is None and _recurs(names, cells):
-        raise _no_header(path, "nothing that does not occur again below")
+        raise _no_header(path, names, "nothing that does not occur again below")
     place = {name: k for k, name in enumerate(names)}
 
     @cache
@@ -248,7 +249,7 @@ def _header(path: Path, records: list[list[str]], starts: list[int], form: Form)
     if form.header is False:
         return numbered(len(records[0]))
     if form.header is None and (fault := _looks_like_record(*records[:2])) is not None:
-        raise _no_header(path, fault)
+        raise _no_header(path, records[0], fault)
     starts.pop(0)
     names = tuple(field.strip() for field in records.pop(0))
     for k, name in enumerate(names):
@@ -260,10 +261,11 @@ def _header(path: Path, records: list[list[str]], starts: list[int], form: Form)
     return names
 
 
-def _no_header(path: Path, what: str) -> DataError:
+def _no_header(path: Path, first: Sequence[str], what: str) -> DataError:
     return DataError(
         f"{path}, line 1 looks like a record, for it holds {what}: write a line with the columns' names above it, or"
-        " declare header = false in [data.schema] (columns x1, x2, ...; `admmnet data draft` does)",
+        " declare header = false in [data.schema] (columns x1, x2, ...; `admmnet data draft` does); the line has"
+        f" {listed(first, 6)}",
         reason="has a first line that names no columns",
     )
 

@@ -81,7 +81,14 @@ def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
     X, _ = finished(source, rows, settings, fit(source, rows, settings, discover=True).transform)
     said = swallowing(X, names_of(source, settings))
-    return (*(() if said is None else (said,)), *(() if settings.named else unfilled(source)))
+    gone = (
+        f"{source.left_out} records are left out by leave_out: private runs refuse the file while it has them"
+    )
+    return (
+        *((gone,) if source.left_out else ()),
+        *(() if said is None else (said,)),
+        *(() if settings.named else unfilled(source)),
+    )
 
 
 def _check_table(found: _Found, table: Table, schema: Schema, positive: str | None) -> None:

@@ -68,6 +68,7 @@ class Table:
     dependent: tuple[str, ...] = ()  # what was read from the rows to tell the features
     parts: tuple[int, ...] = ()  # records of each file, in order; empty for one file
     spelling: Spelling = PLAIN  # of its numbers
+    left_out: int = 0  # records that `leave_out` names, which are not among the rows any more
 
     def column(self, name: str) -> Column:
         """Return the raw column of that name; a DataError lists the names there are."""

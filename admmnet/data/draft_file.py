@@ -12,6 +12,10 @@ from admmnet.data.readers.delimited import SEPARATORS
 from admmnet.data.schema import Schema, to_table
 from admmnet.data.values import PLAIN
 
+LEFT_OUT = (
+    "simulations leave these records out; a private run counts every record: free its files of them before"
+)
+
 
 def write_draft(draft: Draft) -> str:
     """TOML of a draft with comments: a bare schema, as ``read_schema`` reads it."""
@@ -28,7 +32,9 @@ def write_draft(draft: Draft) -> str:
     else:
         lines += ["", _line("label", label), *_comment(draft.notes.get(label, ""))]
     drop = table.pop("drop", [])
-    lines += [_line(key, value) for key, value in table.items()]
+    for key, value in table.items():
+        lines += _comment(LEFT_OUT) if key == "leave_out" else []
+        lines += [_line(key, value)]
     why = {
         doubt.column: doubt.reason for doubt in draft.doubts
     }  # the screen quotes values, the file does not

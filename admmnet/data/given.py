@@ -218,7 +218,10 @@ def stacked(tables: Sequence[Table]) -> Table:
                 features,
                 sparse=lambda which: vstack([own[k].sparse(part) for k, part in split(which)], format="csr"),  # type: ignore[misc]
             )
-    return replace(first, rows=sum(parts), read=read, where=where, features=features, parts=parts)
+    left_out = sum(table.left_out for table in tables)
+    return replace(
+        first, rows=sum(parts), read=read, where=where, features=features, parts=parts, left_out=left_out
+    )
 
 
 def _check_names(found: Sequence[str], wanted: Sequence[str], prefix: str) -> None:

@@ -93,10 +93,13 @@ def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
     public = _public(settings)
     fitted = fit(public, every(public), settings, discover=False)
     shards: dict[int, Encoded] = {}
+    left_out = 0  # those of the test file are public
     for agent in mine:
         own = read_file(path_for(settings.data, agent), public.schema, settings.positive)
+        left_out += own.left_out
         shards[agent] = finished(own, every(own), settings, fitted.transform)
     tests = finished(public, every(public), settings, fitted.transform)
+    public = replace(public, left_out=left_out)
     return replace(records_of(public, fitted, settings, shards, tests), name=Path(settings.data).name)
 
 
@@ -139,6 +142,11 @@ def records_of(
             f"read from the rows, not declared: {', '.join(read)}; no budget covers what was read,"
             f" and the run folder holds it ({ENCODING}): declare it in [data.schema]",
         )
+    if source.left_out:
+        notes += (
+            "records were left out because leave_out names their labels: which records count was read from the rows, "
+            "and no budget covers that",
+        )
     if parse_split(settings.split).kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)
     # names of projected features do not say which columns of a file they were made of
@@ -150,11 +158,12 @@ def records_of(
         X_test=test[0],
         y_test=test[1],
         feature_names=names_of(source, settings),
-        preprocessing="data-dependent" if read else "public-bounds",
+        preprocessing="data-dependent" if read or source.left_out else "public-bounds",
         notes=notes if settings.no_test else (*notes, TEST_NOTE),
         encoding=to_table(fitted.schema) if read or hidden else None,
         target=fitted.transform.target,
         labels=source.schema.classes,
+        left_out=bool(source.left_out),
     )
 
 

@@ -76,6 +76,9 @@ class Records:
         further rows are encoded alike. The run folder keeps it as encoding.json.
     target : Target or None
         For real targets: what -1 and 1 stand for.
+    left_out : bool
+        Whether training records were left out because their labels say so (``leave_out``): which records count was then
+        read from the rows, and ``preprocessing`` is "data-dependent".
     labels : tuple of str
         For classes: what the labels stand for, those of -1 and +1, or of 0..K-1.
     """
@@ -91,6 +94,7 @@ class Records:
     encoding: dict[str, Any] | None = None
     target: Target | None = None
     labels: tuple[str, ...] = SIGNS
+    left_out: bool = False
 
     @property
     def task(self) -> Task:

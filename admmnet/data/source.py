@@ -35,6 +35,7 @@ class Source:
     dependent: tuple[str, ...] = ()  # what was read from the rows instead of being declared
     file: str | None = None  # file, or name of the set, that faults are found in
     notes: tuple[str, ...] = ()  # warnings to show once
+    left_out: int = 0  # records that are not counted, by `leave_out`
     official: int | None = None  # first row of the official test part
     test_share: float | None = (
         0.25  # drawn for testing unless another is asked for; None for the official part
@@ -95,6 +96,7 @@ def source_of(
         schema=replace(schema, labels=labels.values, targets=labels.targets, wanted=None),
         dependent=(*drafted, *labels.dependent, *dependent),
         notes=notes,
+        left_out=table.left_out,
     )
 
 
@@ -118,8 +120,11 @@ def with_columns(schema: Schema, table: Table) -> Schema:
 
 
 def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
-    """Table without the records whose label is one of `values`; each record decides for itself."""
-    if not values:
+    """Table without the records whose label is one of `values`, which counts them.
+
+    How many records there are, and how they are dealt, is then read from the labels.
+    """
+    if not values or not table.rows:
         return table
     column = table.column(label)
     out = {canonical(value) for value in values}
@@ -135,4 +140,7 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
         levels, codes = np.unique(whole.codes[kept], return_inverse=True)
         return Column(tuple(whole.levels[level] for level in levels), codes.astype(np.int32))
 
-    return replace(table, rows=len(kept), read=read, where=lambda row: table.where(int(kept[row])))
+    gone = table.left_out + table.rows - len(kept)
+    return replace(
+        table, rows=len(kept), read=read, where=lambda row: table.where(int(kept[row])), left_out=gone
+    )

@@ -102,6 +102,12 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
     if config.simulation and not config.named and (said := swallowed(data)) is not None:
         data = replace(data, notes=(*data.notes, said))
     accepted = config.simulation or config.data_dependent
+    if data.left_out and not accepted:
+        raise RequestError(
+            f"{data.name}: records have labels that leave_out names, and a private run counts every record, for which "
+            "records count would be told by n_i and by how they are dealt: free the file of them before, or accept it "
+            "with --data-dependent"
+        )
     if data.preprocessing != "public-bounds" and not accepted:
         raise RequestError(
             f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "

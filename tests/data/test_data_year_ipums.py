@@ -133,7 +133,8 @@ def test_ipums_usa(write: Write) -> None:
     records = load(settings, 1, [0])
     assert records.name == "ipums:usa_00001.csv.gz"
     assert len(records.y_test) + records.counts[0] == 3  # the child has no income
-    assert records.preprocessing == "public-bounds"
+    assert records.left_out
+    assert records.preprocessing == "data-dependent"  # the codes are public, but who has them is not
     new = load_new(settings, records.feature_names)
     np.testing.assert_array_equal(new.y, [1, -1, 1])
     assert new.labels == ("at most 25000", "above 25000")

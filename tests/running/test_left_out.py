@@ -1,0 +1,82 @@
+"""Which records count is public: records that leave_out names make a private run read it from labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from admmnet import RequestError, run
+from admmnet.config.toml import read_schema
+from admmnet.data.draft import draft
+from admmnet.data.draft_file import write_draft
+from admmnet.data.schema import parse_schema
+from admmnet.data.sources import read_table
+
+SCHEMA: dict[str, Any] = {
+    "label": "won",
+    "labels": ["no", "yes"],
+    "leave_out": [""],
+    "columns": {"a": {"kind": "numeric", "low": -3, "high": 3}},
+}
+RUN: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 2, "no_test": True, "delta": 1e-5}
+PRIVATE: dict[str, Any] = {"private": True, "no_account": True}
+REFUSED = "records have labels that leave_out names, and a private run counts every record"
+
+
+def frame(missing: int) -> pd.DataFrame:
+    a = np.random.default_rng(0).standard_normal(90)
+    won = np.where(a > 0, "yes", "no").astype(object)
+    won[:missing] = None
+    return pd.DataFrame({"a": a, "won": won})
+
+
+def given(way: str, missing: int, folder: Path) -> dict[str, Any]:
+    rows = frame(missing)
+    if way == "frame":
+        return {"data": rows, "agents": 3}
+    if way == "shards":
+        return {"shards": [rows[:30], rows[30:60], rows[60:]]}
+    if way == "file":
+        rows.to_csv(folder / "all.csv", index=False)
+        return {"data": folder / "all.csv", "agents": 3}
+    for i in range(3):
+        rows[30 * i : 30 * (i + 1)].to_csv(folder / f"{i}.csv", index=False)
+    return {"data": str(folder / "{agent}.csv"), "agents": 3}
+
+
+@pytest.mark.parametrize("way", ["frame", "shards", "file", "files"])
+def test_a_private_run_counts_every_record(way: str, tmp_path: Path) -> None:
+    asked = given(way, 4, tmp_path) | {"schema": SCHEMA, **RUN}
+    with pytest.raises(RequestError, match=REFUSED):
+        run(**asked, **PRIVATE, out=tmp_path / "refused")
+    accepted = run(**asked, **PRIVATE, data_dependent=True, out=tmp_path / "accepted")
+    simulated = run(**asked, seed=0, out=tmp_path / "simulated")
+    for result in (accepted, simulated):
+        assert sum(entry["records"] for entry in result.summary["per_agent"]) == 86
+        header = result.ledgers[0].header
+        assert header["preprocessing"] == "data-dependent"
+        assert any("which records count was read from the rows" in note for note in result.summary["notes"])
+
+
+def test_without_such_records_nothing_is_refused(tmp_path: Path) -> None:
+    result = run(data=frame(0), agents=3, schema=SCHEMA, **RUN, **PRIVATE, out=tmp_path / "run")
+    assert result.ledgers[0].header["preprocessing"] == "public-bounds"
+    left = frame(30)
+    with pytest.raises(RequestError, match=REFUSED):  # none is left of agent 0's, or few: the same words
+        run(data=left, agents=3, schema=SCHEMA, **RUN, **PRIVATE, out=tmp_path / "other")
+
+
+def test_a_draft_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "sample.csv"
+    frame(4).to_csv(path, index=False)
+    table = read_table(path, parse_schema({}))
+    text = write_draft(draft(table, "won"))
+    assert 'leave_out = [""]' in text
+    assert "a private run counts every record" in text
+    schema = tmp_path / "schema.toml"
+    schema.write_text(text)
+    assert read_schema(schema)["schema"]["leave_out"] == [""]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 
 import numpy as np
 
@@ -18,9 +17,10 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import measurement
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse
-from admmnet.holder.series.base import Rngs, Series, pure_event
+from admmnet.holder.series.base import Rngs, Series, noisy_kernels, pure_event
 from admmnet.holder.series.batches import RecordIndices, SeriesProgress
 from admmnet.holder.series.checks import check_choice, check_positive
+from admmnet.holder.series.magnitude import magnitude
 from admmnet.holder.series.song_sgd import check_gradients
 from admmnet.privacy.events import Event, Gaussian, Unprotected
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
@@ -29,9 +29,7 @@ from admmnet.types import Vector
 
 K1 = 0.6838
 """k_1 of the paper: ln(1 + x) >= x - x^2 for x >= -0.6838, and no further down."""
-_FLAT = 30.0  # a^2 y up to which (57) is integrated: beyond, its closed form loses less than two digits
-_NODES = 128  # integrate (57) to full precision wherever it is within float64 and a^2 y <= 30
-_EXP_MAX = 709.7
+_LEFT = "banco's magnitude left the range of floating point at step {}: add noise"
 _BLOCK = 2**20  # numbers of X that are made dense at a time
 
 
@@ -61,55 +59,6 @@ def sub_exponential(epsilon: float, d: int, constant: str = "tight") -> float:
     if constant == "poster":
         return 18.0 * d * d / epsilon**2
     return 16.0 * math.log(4.0 / 3.0) * (d + 1) / epsilon**2
-
-
-@cache
-def _rule() -> tuple[Vector, Vector]:
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return (nodes + 1.0) / 2.0, weights / 2.0
-
-
-def magnitude(x: float, y: float, a: float) -> float:
-    """Magnitude m = (1/2a) int_{-a}^{a} beta exp(beta x - beta^2 y) d beta, docs/baselines.md (57).
-
-    Odd in x, positive for x > 0, with a relative error of about 1e-12. With A = a |x| and B = a^2 y it is
-    a int_0^1 s sinh(A s) exp(-B s^2) ds. The closed form of the paper cancels where B is small and overflows where
-    A or A^2 / B is large. So up to B = 30 the integral is a sum of positive terms, by Gauss' rule; beyond, it is
-    the closed form with its largest exponential taken out, in terms of erfcx(z) = exp(z^2) erfc(z).
-
-    x is the sum of g_s . q_s, y = t (sigma^2 / 2 + G^2) > 0, a half the width of the interval. Beyond float64 the
-    answer is inf with the sign of x.
-    """
-    A, B = a * abs(x), a * a * y
-    if A == 0.0:
-        return 0.0
-    if B <= _FLAT:
-        s, weights = _rule()
-        terms = s * np.exp(-A * (1.0 - s) - B * s * s) * -np.expm1(-2.0 * A * s)
-        exponent, rest = A, 0.5 * float(weights @ terms)
-    else:
-        exponent, rest = _closed(A, B)
-    logarithm = exponent + math.log(rest) + math.log(a) if rest > 0.0 else -math.inf
-    return math.copysign(math.exp(logarithm) if logarithm < _EXP_MAX else math.inf, x)
-
-
-def _closed(A: float, B: float) -> tuple[float, float]:
-    """(E, r) with int_0^1 s sinh(A s) exp(-B s^2) ds = exp(E) r, for B > 30.
-
-    The integral is (1/4B) [exp(-B - A) - exp(-B + A) + (A/2) sqrt(pi/B) exp(A^2/4B) (erf(u) + erf(l))] with
-    u, l = sqrt B +- A / (2 sqrt B), and exp(A^2/4B - u^2) = exp(-B - A), exp(A^2/4B - l^2) = exp(-B + A).
-    """
-    from scipy.special import erfcx  # scipy takes its time to import
-
-    root = math.sqrt(B)
-    u, low = root + A / (2.0 * root), root - A / (2.0 * root)
-    height = A / 2.0 * math.sqrt(math.pi) / root
-    if low < 0.0:  # the integrand grows up to s = 1
-        bracket = math.expm1(-2.0 * A) + height * (erfcx(-low) - math.exp(-2.0 * A) * erfcx(u))
-        return A - B, bracket / (4.0 * B)
-    top, side = A * A / (4.0 * B), math.exp(-low * low)  # it peaks within
-    ends = side * math.expm1(-2.0 * A) - height * (side * erfcx(low) + math.exp(-u * u) * erfcx(u))
-    return top, (ends + 2.0 * height) / (4.0 * B)
 
 
 @measurement
@@ -185,6 +134,17 @@ class OnlineSteps(Series):
             progress.order = rngs.batches.permutation(n)
         w, q = progress.w, progress.q
         left = progress.order[progress.step :]
+        if (kernels := noisy_kernels(2e-5 * n)) is not None:
+            sums = np.array([progress.reward, progress.squares])
+            own = variance, a, (epsilon or 0.0) / 2.0, self.sigma or 0.0
+            part = kernels.store(problem.X), left, problem.y, kernels.CODES[problem.loss.name]
+            state = w, q, progress.total, sums
+            progress.step = kernels.online_pass(*part, *state, progress.step, own, rngs.noise)
+            progress.reward, progress.squares = sums.tolist()
+            if progress.step < n:
+                raise RunError(_LEFT.format(progress.step + 1))
+            yield
+            return
         for t, (row, label) in enumerate(_records(problem, left, max(1, _BLOCK // d)), progress.step + 1):
             progress.total += w
             score = np.array([row @ w])
@@ -193,7 +153,7 @@ class OnlineSteps(Series):
             progress.squares += float(g @ g)
             m = magnitude(progress.reward, t * (variance / 2.0 + 1.0), a)
             if not math.isfinite(m):
-                raise RunError(f"banco's magnitude left the range of floating point at step {t}: add noise")
+                raise RunError(_LEFT.format(t))
             if progress.squares > 0.0:
                 q = q + g / math.sqrt(progress.squares)
                 q /= max(1.0, math.sqrt(float(q @ q)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +28,9 @@ from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.losses import Loss
 from admmnet.types import Vector
+
+WORTH = 0.4
+"""Seconds of a plain loop from which compiled ones are taken."""
 
 
 class Rngs(NamedTuple):
@@ -188,6 +193,16 @@ class Sampled(Series):
 def pure_event(epsilon: float, width: int) -> Event:
     """Event of a sum of gradients of norm at most 1 with noise of density ~ exp(-(epsilon/2) ||z||): Theorem 13."""
     return GammaNormVector(2.0, 0.5 * epsilon, width) if epsilon < math.inf else Unprotected()
+
+
+def noisy_kernels(seconds: float) -> Any:
+    """Compiled loops in place of plain ones that take so long; None without numba, or where importing it takes longer.
+
+    Both draw the same, so which of them serves shows in the last digits alone.
+    """
+    if seconds < WORTH or find_spec("numba") is None:
+        return None
+    return import_module("admmnet.holder.series.noisy_kernels")
 
 
 def with_noise(x: Vector, sigma: float, rng: np.random.Generator) -> Vector:

@@ -10,7 +10,8 @@ import pytest
 from scipy.integrate import quad
 
 from admmnet.errors import RunError
-from admmnet.holder.series.banco import K1, magnitude, sub_exponential
+from admmnet.holder.series.banco import K1, sub_exponential
+from admmnet.holder.series.magnitude import magnitude
 
 from .records import problem
 from .runs import run_banco

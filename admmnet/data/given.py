@@ -16,7 +16,7 @@ from admmnet.data.frames import frame_table
 from admmnet.data.loading import Encoded, dealt, records_of
 from admmnet.data.records import Records
 from admmnet.data.rows import drawn, every, finished, finished_sparse
-from admmnet.data.settings import DataSettings, check_settings
+from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
 from admmnet.data.sources import declared, read_file
 from admmnet.data.transform import fit
@@ -76,6 +76,11 @@ class Given:
             return self._load(settings, agents, mine)
 
     def _load(self, settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
+        if (settings.split == SHARDS) != (self.own is not None):
+            begun, now = ("shards=", "X= or data=") if self.own is None else ("X= or data=", "shards=")
+            raise RequestError(
+                f"the settings are those of a run on {begun}, and the records came as {now}: give them as before"
+            )
         order = self._order(agents, mine)
         if self.own is None:
             table = self._table(self.pool, "", settings)

@@ -165,7 +165,7 @@ class Split:
         S of ``zipf:S``: agent i has a share proportional to 1/(i + 1)^S.
     """
 
-    kind: Literal["iid", "dirichlet", "by-column", "sizes", "zipf"]
+    kind: Literal["iid", "dirichlet", "by-column", "sizes", "zipf", "shards", "groups"]
     concentration: float = 0.0
     column: str = ""
     shares: tuple[float, ...] = ()
@@ -177,11 +177,17 @@ class Split:
         return self.kind in ("dirichlet", "by-column")
 
 
+SHARDS, GROUPS = "shards", "groups"
+"""What ``split`` says where a program dealt the records itself: every agent's own, or by a digest of the owners."""
+
+
 def parse_split(text: str) -> Split:
     """Parse the forms of `--split`: docs/data.md, "Shards"."""
     kind, _, rest = text.partition(":")
-    if text == "iid":
-        return Split("iid")
+    if text in ("iid", SHARDS):
+        return Split("shards" if text == SHARDS else "iid")
+    if kind == GROUPS and rest:
+        return Split("groups")
     if kind == "dirichlet" and rest:
         return Split("dirichlet", concentration=_positive(rest, text, "A", "dirichlet:0.5"))
     if kind == "by-column" and rest:

@@ -17,7 +17,16 @@ from admmnet.data.readers.parquet import read_parquet
 from admmnet.data.records import in_words
 from admmnet.data.schema import Schema, Task, parse_schema, separator_of
 from admmnet.data.sets import find
-from admmnet.data.settings import GIVEN, DataSettings, check_settings, form_of, reserved
+from admmnet.data.settings import (
+    GIVEN,
+    GROUPS,
+    SHARDS,
+    DataSettings,
+    check_settings,
+    form_of,
+    parse_split,
+    reserved,
+)
 from admmnet.data.source import Source, source_of
 from admmnet.errors import RequestError
 
@@ -31,6 +40,10 @@ def validate(settings: DataSettings, agents: int | None = None) -> None:
     check_settings(settings)
     if agents is not None and agents < 1:
         raise RequestError(f"--agents must be 1 or more, got {agents}")
+    if parse_split(settings.split).kind in (SHARDS, GROUPS) and settings.data not in GIVEN:
+        raise RequestError(
+            f"--split {settings.split} stands for records that a program dealt: with a file or a data set take iid"
+        )
     schema = declared(settings)
     known = find(settings.data)
     if known is not None:

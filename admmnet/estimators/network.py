@@ -6,6 +6,7 @@ The rows go to agents of one process, which learn as those of a run do; nothing 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,7 @@ from admmnet.config.toml import load_saved
 from admmnet.data.columns import numbered
 from admmnet.data.given import SPARSE
 from admmnet.data.records import SIGNS, Records, Target
+from admmnet.data.settings import GROUPS
 from admmnet.data.shards import Stream, shuffled, stream
 from admmnet.estimators.base import Estimator, Probability, Regressor, grouped
 from admmnet.estimators.fit import prepare_rows
@@ -83,6 +85,8 @@ class Network(Estimator):
         with TemporaryDirectory() as folder:
             config = RunConfig(
                 algorithm=self.algorithm,
+                data="arrays",
+                split="iid" if groups is None else f"{GROUPS}:{_digest(parts)}",
                 agents=self.agents if groups is None else len(parts),
                 topology=self.topology,
                 epsilon=self.epsilon,
@@ -133,6 +137,14 @@ class Network(Estimator):
             )
         order = shuffled(n, stream(0, Stream.SHARDS))
         return [np.sort(part) for part in np.array_split(order, self.agents)]
+
+
+def _digest(parts: list[Any]) -> str:
+    """Of the owner of every row, which is public."""
+    owners = np.empty(sum(map(len, parts)), dtype="<u4")
+    for i, part in enumerate(parts):
+        owners[part] = i
+    return sha256(owners.tobytes()).hexdigest()[:32]
 
 
 def _few(rows: Any) -> bool:

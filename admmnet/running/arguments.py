@@ -14,7 +14,7 @@ import networkx as nx
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
-from admmnet.data.settings import GIVEN, reserved
+from admmnet.data.settings import GIVEN, SHARDS, reserved
 from admmnet.errors import RequestError, short
 from admmnet.graph.checks import check_topology
 from admmnet.graph.files import EDGES
@@ -257,10 +257,11 @@ def _for_shards(config: RunConfig, shards: Mapping[int, Any], graph: Any, whole:
         raise RequestError(
             f"algorithm = {config.algorithm!r} has one holder of all records: give them as X=X, y=y, not as shards"
         )
-    if config.split != "iid":
+    if config.split not in ("iid", SHARDS):
         raise RequestError(
             f"split = {config.split!r} deals records to agents, and shards are dealt already: drop it"
         )
+    config = config.changed(split=SHARDS)  # accounts and resumed runs know by it how records were dealt
     if not whole:
         return config
     for name, count in (("a graph of", None if graph is None else len(graph)), ("agents =", config.agents)):

@@ -273,12 +273,14 @@ def _for_shards(config: RunConfig, shards: Mapping[int, Any], graph: Any, whole:
 
 
 def _is_its_own(given: Given) -> bool:
-    """Whether test records are the very objects that are trained on."""
+    """Whether test records are rows of the memory that is trained on, or all of a pool or shard once more."""
     if given.test is None:
         return False
+    from admmnet.data.memory import overlap
+
     own = [given.pool] if given.own is None else list(given.own.values())
-    first = given.test[0] if given.kind == "arrays" else given.test
-    return any(first is (piece[0] if given.kind == "arrays" else piece) for piece in own)
+    test, *rows = (piece[0] if given.kind == "arrays" else piece for piece in (given.test, *own))
+    return any(overlap(test, other) for other in rows)
 
 
 def agreed(given: Given, config: RunConfig, world: World) -> RunConfig:

@@ -12,7 +12,7 @@ from admmnet.errors import AdmmnetError, RequestError
 from admmnet.registry import meant
 from admmnet.running.ends import terminating
 from admmnet.transport import World, open_world
-from admmnet.transport.collective import install_exception_hook, report_error
+from admmnet.transport.collective import install_exception_hook, report_error, run_on_all
 from admmnet.version import __version__
 
 COMMANDS = {
@@ -101,15 +101,16 @@ def _run(args: list[str]) -> int:
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
-        return _tell(RequestError(_usage(error)), world, debug)
+        return _tell(RequestError(_usage(error)), world, debug, args[0])
     except click.Abort as abort:
         cause = abort.__cause__
-        return _tell(cause if isinstance(cause, KeyboardInterrupt) else KeyboardInterrupt(), world, debug)
+        end = cause if isinstance(cause, KeyboardInterrupt) else KeyboardInterrupt()
+        return _tell(end, world, debug, args[0])
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left; say no more
         return 0
     except (Exception, KeyboardInterrupt) as error:
-        return _tell(error, world, debug)
+        return _tell(error, world, debug, args[0])
     return 0
 
 
@@ -121,10 +122,27 @@ def _usage(error: click.ClickException) -> str:
     return f"{message}; `{hint}` lists what there is"
 
 
-def _tell(error: BaseException, world: World | None, debug: bool) -> int:
+def _tell(error: BaseException, world: World | None, debug: bool, command: str) -> int:
     if world is None:
         print(f"admmnet: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, AdmmnetError) else 3
-    if isinstance(error, RequestError):
-        error.shared = True  # about the command's own words: the same on every rank
+    if isinstance(error, RequestError) and not error.shared:
+        if (
+            command == "run"
+        ):  # all ranks read its words, and the others may have found nothing wrong with theirs
+            error = _of_all(error, world)
+        error.shared = True
     return report_error(error, world, debug=debug)
+
+
+def _of_all(error: RequestError, world: World) -> AdmmnetError:
+    """The first rank's error, once every rank has been told of its own."""
+
+    def refuse() -> None:
+        raise error
+
+    try:
+        run_on_all(world, refuse)
+    except AdmmnetError as first:
+        return first
+    return error

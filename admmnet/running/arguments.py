@@ -21,7 +21,6 @@ from admmnet.graph.files import EDGES
 from admmnet.methods import METHODS
 from admmnet.methods.sums import SumMethod
 from admmnet.settings import settings_in
-from admmnet.transport import World, open_world
 
 if TYPE_CHECKING:
     from admmnet.data.given import Given
@@ -43,22 +42,6 @@ class Asked(NamedTuple):
     loader: Any
     on_start: Any
     on_round: Any
-
-
-def world_of(world: World | None, config: RunConfig | None, settings: Mapping[str, Any]) -> World:
-    """Processes to run on: those given, else those of the transport that is asked for.
-
-    Raises
-    ------
-    RequestError
-        They are none. Of a transport that is none ``taken`` says so.
-    """
-    if world is None:
-        said = settings.get("transport", getattr(config, "transport", "auto"))
-        return open_world(said if said in ("local", "mpi", "zmq") else "auto")
-    if not hasattr(world, "gather"):
-        raise RequestError(f"world = {short(world)}: it must be a World, or left out")
-    return world
 
 
 def taken(
@@ -281,48 +264,6 @@ def _is_its_own(given: Given) -> bool:
     own = [given.pool] if given.own is None else list(given.own.values())
     test, *rows = (piece[0] if given.kind == "arrays" else piece for piece in (given.test, *own))
     return any(overlap(test, other) for other in rows)
-
-
-def agreed(given: Given, config: RunConfig, world: World) -> RunConfig:
-    """Hold what the processes were given against each other; the number of agents that shards by agent make.
-
-    Raises
-    ------
-    RequestError
-        On every process, if they differ or leave an agent out.
-    """
-    facts = {
-        "kind": given.kind,
-        "records": given.sizes() if given.whole else None,
-        "topology": config.topology,
-    }
-    answers = world.gather([facts, sorted(given.own or ())])
-    for rank, (said, _) in enumerate(answers):
-        other = [name for name, value in answers[0][0].items() if said[name] != value]
-        if other:
-            raise _shared(
-                f"process {rank} was given other {other[0]} than the first: give every process the same, or shards of "
-                "its own agents, {agent: (X, y)}"
-            )
-    if given.whole:
-        return config
-    known = {agent for _, own in answers for agent in own}
-    open_ = config.agents is None and config.topology is None and config.topology_schedule is None
-    count = max(known) + 1 if open_ else config.agents
-    missing = [i for i in range(count or max(known) + 1) if i not in known]
-    if missing:
-        raise _shared(
-            f"no process has a shard of agent {missing[0]}: give one an agent, 0 to {(count or max(known) + 1) - 1}"
-        )
-    if count is not None and max(known) >= count:
-        raise _shared(f"shards has agent {max(known)}, and the agents are 0 to {count - 1}: leave it out")
-    return config.changed(agents=count) if open_ else config
-
-
-def _shared(text: str) -> RequestError:
-    error = RequestError(text)
-    error.shared = True
-    return error
 
 
 def in_python(text: str) -> str:

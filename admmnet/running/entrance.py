@@ -10,7 +10,8 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
-from admmnet.running.arguments import Asked, agreed, in_python, taken, world_of
+from admmnet.running.agreement import agreed, world_of
+from admmnet.running.arguments import Asked, in_python, taken
 from admmnet.running.checkpoint.resume import resuming
 from admmnet.running.ends import terminating
 from admmnet.running.events import OnRound
@@ -107,14 +108,13 @@ def run(
     # the processes first: where one of them alone is given something wrong, all say so
     world = world_of(world, config, settings)
     install_exception_hook(world)
-    config, given = run_on_all(world, lambda: taken(config, settings, asked), quoting=True)
+    config, given = agreed(world, lambda: taken(config, settings, asked), loader, stoppable=stoppable)
     raise_descriptors()
     ending = end_all_on_error(world, debug=debug, withhold=not config.simulation)
     # more threads a process than one are slower on few cores, and change the last bits
     with terminating(), ending, threadpool_limits(limits=1):
         try:
-            if given is not None:
-                loader, config = given.load, agreed(given, config, world)
+            loader = loader if given is None else given.load
             if config.resume is not None:
                 config = run_on_all(world, partial(resuming, config))
             run_on_all(world, partial(check_mode, config))

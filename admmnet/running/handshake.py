@@ -7,28 +7,29 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.config.run_config import RunConfig
-from admmnet.data.settings import DataSettings
+from admmnet.data.settings import GIVEN, DataSettings
 from admmnet.settings import settings_in
 from admmnet.version import __version__
 
 
 def public_settings(
-    config: RunConfig, *, schedule: str | None = None, digests: bool = True
+    config: RunConfig, *, schedule: str | None = None, digests: bool = True, records: bool = True
 ) -> dict[str, Any]:
     """Return what must be the same at every agent, as JSON values; nothing in it is secret.
 
     Of a file with every agent's records, and of the test file, the content is compared: all must deal the same
     rows. A file of an agent's own (``{agent}`` in its path) is not looked into. Where all agents read the same disk
-    (``digests`` false) files need not be compared. ``schedule`` is the digest of the graphs that take turns.
+    (``digests`` false) files need not be compared, and without ``records`` the file of records is compared by its path.
+    ``schedule`` is the digest of the graphs that take turns.
     """
     known = settings_in(type(config)).values()
     values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
     data, test = config.data, config.test
-    if digests and "{agent}" in data:
+    if digests and records and "{agent}" in data:
         data = "a file of each agent's own"
-    elif digests and not DataSettings(data=data).named:
+    elif digests and records and data not in GIVEN and not DataSettings(data=data).named:
         data = _digest(data)
-    if digests and test not in (None, "official"):
+    if digests and test not in (None, "official", *GIVEN):
         test = _digest(str(test))
     if digests and schedule is not None:
         values["topology_schedule"] = f"graphs with sha256 {schedule[:16]}"

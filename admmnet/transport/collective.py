@@ -40,15 +40,28 @@ def run_on_all(world: World, step: Callable[[], T], *, quoting: bool = False) ->
     The error is marked ``shared``: every process raises it, so that one of them reports it. With ``quoting``, in
     simulations, it may quote records; else ``AdmmnetError.public`` is all that is told, here too.
     """
-    failure: tuple[int, str] | None = None
+    return told_by_all(world, step, lambda result: None, quoting=quoting)[0]
+
+
+def told_by_all(
+    world: World,
+    step: Callable[[], T],
+    say: Callable[[T], Mapping[str, Any] | None],
+    *,
+    quoting: bool = False,
+) -> tuple[T, list[Any]]:
+    """As ``run_on_all``, and what every process says of its result, in the same exchange."""
+    told: Mapping[str, Any] | tuple[int, str] | None = None
     try:
         result = step()
+        told = say(result)
     except AdmmnetError as error:
-        failure = (error.exit_code, str(error) if quoting else error.public)
-    for rank, answer in enumerate(world.gather(failure)):
-        if answer is not None:
+        told = (error.exit_code, str(error) if quoting else error.public)
+    answers = world.gather(told)
+    for rank, answer in enumerate(answers):
+        if answer is not None and not isinstance(answer, Mapping):
             raise _shared(world, rank, answer)
-    return result
+    return result, answers
 
 
 def _shared(world: World, rank: int, answer: Any) -> AdmmnetError:

@@ -1,0 +1,131 @@
+"""What processes tell each other of their arguments: shapes and public digests, of private records no digest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from admmnet.config.run_config import RunConfig
+from admmnet.data.given import Given
+from admmnet.errors import RequestError
+from admmnet.running.agreement import agreed
+from admmnet.transport.local import LocalWorld
+
+X = np.random.default_rng(0).standard_normal((20, 3))
+y = np.where(X[:, 0] > 0.0, 1, 0)
+
+
+class Pair(LocalWorld):
+    """The first of two processes; the second says what ``other`` says, by default the same."""
+
+    name, size = "mpi", 2
+
+    def __init__(self, other: Any = None) -> None:
+        super().__init__()
+        self.told: Any = None
+        self._other = other
+
+    def gather(self, value: Any) -> list[Any]:
+        self.told = json.loads(json.dumps(value))
+        return [self.told, self.told if self._other is None else self._other]
+
+
+def told(given: Given | None, **settings: Any) -> dict[str, Any]:
+    """What a process tells of its arguments."""
+    world, config = Pair(), RunConfig(**({"data": given.kind} if given else {}) | settings)
+    assert agreed(world, lambda: (config, given), None, stoppable=True) == (config, given)
+    found: dict[str, Any] = world.told["told"]
+    return found
+
+
+def disagree(one: Given, other: Given, **settings: Any) -> str:
+    """What is said of two processes that were given these."""
+    config = RunConfig(data=one.kind, **settings)
+    second = {"own": [], "told": told(other, **settings)}
+    with pytest.raises(RequestError) as caught:
+        agreed(Pair(second), lambda: (config, one), None, stoppable=True)
+    assert caught.value.shared
+    return str(caught.value)
+
+
+def test_nothing_of_private_records_is_told_but_their_shapes() -> None:
+    private = told(Given("arrays", (X, y)), no_test=True, no_account=True)
+    assert private["records"] == {"X of shape": [20, 3], "y of shape": [20]}
+    assert "sha256" not in json.dumps(private)
+    simulated = told(Given("arrays", (X, y)), seed=0)
+    assert set(simulated["records"]) == {"X of shape", "y of shape", "contents with sha256"}
+
+
+def test_test_records_are_public() -> None:
+    tests = Given("arrays", (X, y), test=(X[:5], y[:5]))
+    private = told(tests, test="arrays", no_account=True)
+    assert "contents with sha256" in private["test records"]
+    assert "contents with sha256" not in private["records"]
+
+
+def test_a_file_of_private_records_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("a,y\n1,0\n2,1\n")
+    assert told(None, data=str(path), no_test=True, no_account=True)["data"] == str(path)
+    assert told(None, data=str(path), seed=0)["data"].startswith("a file with sha256 ")
+    private = told(None, data="{agent}.csv", test=str(path), no_account=True)
+    assert private["test"].startswith("a file with sha256 ")
+
+
+FRAME = pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 10, "y": y})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Given("arrays", (X, y)), Given("arrays", (X + 1e-12, y))),
+        (Given("arrays", (X, y)), Given("arrays", (X, 1 - y))),
+        (Given("arrays", (X, list("ab" * 10))), Given("arrays", (X, list("ba" * 10)))),
+        (Given("arrays", (csr_array(X), y)), Given("arrays", (csr_array(2 * X), y))),
+        (Given("frame", FRAME), Given("frame", FRAME[::-1])),
+        (Given("frame", FRAME), Given("frame", FRAME.replace("u", "w"))),
+        (Given("frame", FRAME), Given("frame", FRAME.rename(columns={"a": "c"}))),
+        (
+            Given("arrays", own={0: (X, y), 1: (X, y)}),
+            Given("arrays", own={0: (X, y), 1: (X, 1 - y)}),
+        ),
+    ],
+)
+def test_other_records_are_found(one: Given, other: Given) -> None:
+    assert "process 1 was given other records than the first" in disagree(one, other, seed=0, label="y")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((X, y), (np.asfortranarray(X), y)),
+        ((X, y), (X.tolist(), y.tolist())),
+        ((X, np.array(["a", "b"] * 10)), (X, np.array(["a", "b"] * 10, dtype=object))),
+        ((object(), y), (object(), y)),  # what is no array is refused when it is read
+        ((iter(X), y), (iter(X), y)),
+    ],
+)
+def test_the_same_records_held_otherwise_are_the_same(one: Any, other: Any) -> None:
+    digests = [
+        told(Given("arrays", pair), seed=0)["records"]["contents with sha256"] for pair in (one, other)
+    ]
+    assert digests[0] == digests[1]
+
+
+def test_long_values_are_shown_where_they_differ() -> None:
+    edges = ",".join(f"{i}-{i + 1}" for i in range(200))
+    config = RunConfig(topology=f"edges:{edges}", seed=0)
+    second = {"own": [], "told": told(None, topology=f"edges:{edges[:-3]}0", seed=0)}
+    with pytest.raises(RequestError) as caught:
+        agreed(Pair(second), lambda: (config, None), None, stoppable=True)
+    text = str(caught.value)
+    assert len(text) < 300
+    assert "199-200, process 0" not in text
+    assert "-200" in text
+    assert "process 1 was given topology = ..." in text

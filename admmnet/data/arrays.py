@@ -121,17 +121,32 @@ def rows_of(X: Any, prefix: str = "") -> tuple[tuple[str, ...], Any]:
         raise RequestError(f"{prefix}X is missing: labels y go with rows X")
     if hasattr(X, "tocsr"):
         _check_kind(X.dtype.kind, X.shape, prefix)
-        rows = X.tocsr().astype(np.float64)
-        if not rows.has_canonical_format:
-            rows = rows.copy()
-            rows.sum_duplicates()
-        return (), rows
+        return (), _csr(X, prefix)
     if (frame := to_pandas(X)) is not None:
         return numbers_of(frame, prefix)
     array = array_of(X, "X", prefix)
     _check_kind(array.dtype.kind, array.shape, prefix)
     rows = array.astype(np.float64)
     return (), rows
+
+
+def _csr(X: Any, prefix: str) -> Any:
+    """A CSR copy of a sparse table; entries that it has twice are added up as float64."""
+    from scipy.sparse import csr_array
+
+    try:
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)
+        found = X.astype(np.float64).tocsr()
+        # a new one: what X says of its own order may have become untrue
+        rows = csr_array((found.data, found.indices, found.indptr), shape=X.shape, copy=True)
+        rows.check_format(full_check=True)
+        rows.sum_duplicates()
+    except (ValueError, IndexError):
+        raise RequestError(
+            f"{prefix}X is a damaged sparse matrix: its indices must be whole numbers inside its shape, {X.shape}"
+        ) from None
+    return rows
 
 
 def _check_kind(kind: str, shape: tuple[int, ...], prefix: str) -> None:

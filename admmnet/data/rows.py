@@ -12,7 +12,6 @@ from admmnet.data.settings import DataSettings
 from admmnet.data.shards import draw
 from admmnet.data.source import Source
 from admmnet.data.transform import Transform, steps
-from admmnet.errors import DataError
 from admmnet.types import Matrix, Vector
 
 INTERCEPT = "intercept"
@@ -24,6 +23,7 @@ ALL_ZERO = (
 )
 TOO_LARGE = "a feature is too large for a float64; clip the columns by low and high in [data.schema]"
 _TINY, _HUGE = 1e-140, 1e140  # beyond these the squares lose digits or overflow
+_ROUNDING = 1e-6  # above 1: norms of rows that were scaled in float32
 
 
 def every(source: Source) -> Rows:
@@ -90,14 +90,25 @@ def finished_sparse(
         X.data = X.data / transform.scales[X.indices]
     if not settings.no_intercept:
         X = csr_array(hstack([X, np.ones((len(which), 1))], format="csr"))
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
-    if settings.normalise == "none":
-        _check_length(norms, lambda row: source.where(int(which[row])))
-        return X, y
-    zero = np.flatnonzero(norms == 0)
-    if zero.size:
-        raise DataError((f"{source.where(int(which[row]))}: {ALL_ZERO}" for row in zero), source.file)
-    X.data = X.data / np.repeat(norms, np.diff(X.indptr))
+
+    def divide(by: Vector) -> None:
+        X.data = X.data / np.repeat(by, np.diff(X.indptr))
+
+    def where(row: int) -> str:
+        return source.where(int(which[row]))
+
+    norms = _sparse_norms(X)
+    with about(source.file):
+        if settings.normalise == "none":
+            divide(_as_they_are(norms, where))
+            return X, y
+        odd = ~((norms > _TINY) & (norms < _HUGE))
+        if odd.any():
+            largest = np.where(odd, abs(X).max(axis=1).toarray().ravel(), 1.0)
+            _check_largest(np.flatnonzero(odd), largest[odd], where)
+            divide(largest)
+            norms = np.where(odd, _sparse_norms(X), norms)
+    divide(norms)
     return X, y
 
 
@@ -115,27 +126,39 @@ def finish_rows(features: Matrix, intercept: bool, where: Where, *, scale: bool 
         X[:, d] = 1.0
     norms = _norms(X)
     if not scale:
-        _check_length(norms, where)
+        X /= _as_they_are(norms, where)[:, None]
         return X
     odd = np.flatnonzero(~((norms > _TINY) & (norms < _HUGE)))
     if odd.size:
         largest = np.abs(X[odd]).max(axis=1)
-        zero = np.flatnonzero(largest == 0)
-        if zero.size:
-            raise DataError(f"{where(int(odd[row]))}: {ALL_ZERO}" for row in zero)
-        endless = np.flatnonzero(~np.isfinite(largest))
-        if endless.size:
-            raise DataError(f"{where(int(odd[row]))}: {TOO_LARGE}" for row in endless)
+        _check_largest(odd, largest, where)
         X[odd] /= largest[:, None]
         norms[odd] = _norms(X[odd])
     X /= norms[:, None]
     return X
 
 
-def _check_length(norms: Vector, where: Where) -> None:
-    """Refuse rows whose norm is above 1 by more than rounding."""
-    long = np.flatnonzero(~(norms <= 1.0 + 1e-12))
+def _check_largest(rows: Rows, largest: Vector, where: Where) -> None:
+    """Refuse rows whose largest entry is 0, or has no bound."""
+    refuse(f"{where(int(row))}: {ALL_ZERO}" for row in rows[largest == 0])
+    refuse(f"{where(int(row))}: {TOO_LARGE}" for row in rows[~np.isfinite(largest)])
+
+
+def _as_they_are(norms: Vector, where: Where) -> Vector:
+    """What rows that are not scaled are divided by: 1, or a norm that is above 1 by no more than float32 rounds.
+
+    Longer rows are refused.
+    """
+    long = np.flatnonzero(~(norms <= 1.0 + _ROUNDING))
     refuse(f"{where(int(row))}: {TOO_LONG}" for row in long)
+    divisors: Vector = np.where(norms > 1.0 + 1e-12, norms, 1.0)
+    return divisors
+
+
+def _sparse_norms(X: Any) -> Vector:
+    with np.errstate(over="ignore"):
+        norms: Vector = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    return norms
 
 
 def _norms(X: Matrix) -> Vector:

@@ -125,6 +125,10 @@ def compare(
     Every run is an ordinary seeded run folder below DIR; the same call goes on where an earlier one stopped.
     The other flags are those of `run` and hold for all runs. Writes compare.csv, compare.png, compare.json.
     """
+    from admmnet.experiments.workers import processors, ready
+
+    if (jobs or processors()) > 1:
+        ready()  # its imports go on beside those of this process
     from admmnet.experiments import compare as run_grid
 
     wanted, picture = _comparison(config, flags), None if plot is None else Path(plot)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,8 @@ def compare(
     with Pool(jobs, watch) as pool:
         session = _Session(grid, folder, pool)
         session.earlier()
+        if able and pool.jobs > 1:  # imported while the processes work
+            threading.Thread(target=import_module, args=("matplotlib.figure",), daemon=True).start()
         session.check()
         with locked(folder):
             session.begin()

@@ -10,15 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any, Protocol
 
 from admmnet.errors import AdmmnetError, BudgetError, RequestError, RunError
 from admmnet.experiments.holdout import Shelf
 from admmnet.experiments.progress import Watch
+from admmnet.experiments.workers import processors, ready
 from admmnet.transport.collective import describe_error
 
 GRACE = 5.0
@@ -65,17 +66,10 @@ class Failure:
         return error
 
 
-def processors() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 class Pool:
     """Up to ``jobs`` processes, started when there is work; with one job the work is done in this process.
 
-    Processes are spawned, not forked: a thread of the numerical libraries may hold a lock at a fork. They
+    Processes are forked by a server (`ready`), not from here: a thread may hold a lock at a fork. They
     ignore the keyboard's interrupt, which their parent answers by ending them, and end with their parent.
     By default there are as many as this process may use processors; ``watch`` is told of progress.
     """
@@ -83,8 +77,8 @@ class Pool:
     def __init__(self, jobs: int | None = None, watch: Watch | None = None) -> None:
         if jobs is not None and jobs < 1:
             raise RequestError(f"--jobs {jobs} is not allowed: it must be a whole number, at least 1")
-        self._jobs, self._watch = jobs or processors(), watch or Watch()
-        self._workers: dict[Connection, SpawnProcess] = {}
+        self.jobs, self._watch = jobs or processors(), watch or Watch()
+        self._workers: dict[Connection, BaseProcess] = {}
         self._shelf = Shelf()
 
     def run(self, tasks: Sequence[Task], phase: str = "", done: int = 0) -> Iterator[tuple[int, Any]]:
@@ -95,7 +89,7 @@ class Pool:
         """
         self._watch.phase(phase, len(tasks) + done, done)
         here = ((number, _answer(task, self._shelf)) for number, task in enumerate(tasks))
-        for number, answer in here if self._jobs == 1 else self._spread(tasks):
+        for number, answer in here if self.jobs == 1 else self._spread(tasks):
             self._watch.step(tasks[number].words)
             yield number, answer
 
@@ -120,13 +114,12 @@ class Pool:
         for connection in self._workers:
             if connection not in busy:
                 return connection
-        return self._start() if len(self._workers) < self._jobs else None
+        return self._start() if len(self._workers) < self.jobs else None
 
     def _start(self) -> Connection:
-        context = get_context("spawn")
+        context = ready()
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, os.getcwd()), daemon=True)
-        resource_tracker.ensure_running()  # its own start would unblock the signal again
+        process = context.Process(target=_serve, args=(theirs, os.getcwd(), dict(os.environ)), daemon=True)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process.start()  # inherits the blocked signal
@@ -168,7 +161,7 @@ class Pool:
         self._workers.clear()
 
 
-def _serve(connection: Connection, folder: str) -> None:
+def _serve(connection: Connection, folder: str, environment: dict[str, str]) -> None:
     """Body of a process: tasks in, answers out, until the parent closes the line or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(
@@ -176,6 +169,8 @@ def _serve(connection: Connection, folder: str) -> None:
     )  # the parent says why; a run here keeps this handler
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.chdir(folder)
+    os.environ.clear()  # the server's may be an earlier one
+    os.environ.update(environment)
     shelf = Shelf()
     with suppress(EOFError, OSError):
         while True:

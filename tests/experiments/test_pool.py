@@ -48,6 +48,8 @@ class Work:
             raise ZeroDivisionError("oh")
         if self.does == "leave":
             os._exit(7)
+        if self.does == "tell":
+            return os.getppid(), os.environ.get("ADMMNET_TOLD")
         return (self.words, os.getpid(), os.getcwd())
 
 
@@ -213,3 +215,18 @@ def tell() -> int:
 
 if __name__ == "__main__":
     sys.exit(tell())
+
+
+@pytest.mark.skipif(
+    "forkserver" not in multiprocessing.get_all_start_methods(), reason="they are spawned here"
+)
+def test_processes_come_from_one_server_and_have_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = set()
+    for told in ("once", "twice"):  # the server started with the environment of before
+        monkeypatch.setenv("ADMMNET_TOLD", told)
+        with Pool(2) as pool:
+            for _, (parent, heard) in pool.run([Work(str(number), "tell") for number in range(4)]):
+                assert heard == told
+                parents.add(parent)
+    assert len(parents) == 1
+    assert parents != {os.getpid()}

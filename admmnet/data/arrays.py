@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.columns import Column, Features, Table, column_of, column_of_numbers, numbered, refuse
-from admmnet.data.frames import numbers_of, text_of, text_of_column, to_pandas
+from admmnet.data.frames import column_of_cells, numbers_of, text_of_column, to_pandas
 from admmnet.errors import RequestError, short
 
 NUMBERS = "fiub"
@@ -186,7 +186,7 @@ def _labels(y: Any, n: int, prefix: str) -> Column:
     array = array_of(y, "y", prefix)
     _check_length(array.shape, n, prefix)
     if array.dtype.kind == "O":
-        return column_of([text_of(value, f"{prefix}y") for value in array.tolist()])
+        return column_of_cells(array.tolist(), f"{prefix}y")
     if array.dtype.kind == "U":
         return column_of([text.strip() for text in array.tolist()])
     if array.dtype.kind not in NUMBERS:

@@ -11,7 +11,6 @@ from admmnet.data.records import Records
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.schema import Numeric
 from admmnet.data.source import Source
-from admmnet.data.values import numbers_of
 
 LARGEST = 0.9
 """Share of the rows' squared length above which one feature leaves little of the others."""
@@ -50,7 +49,7 @@ def unfilled(source: Source) -> Iterator[str]:
     for rule in source.schema.rules:
         if not isinstance(rule, Numeric) or rule.low is None or rule.high is None or rule.scale == "log":
             continue
-        values = numbers_of(source.column(rule.column).levels, source.schema.spelling, missing=True)
+        values = source.column(rule.column).values(source.schema.spelling, missing=True)
         if values is None or np.isnan(values).all():
             continue
         inside = np.clip(values, rule.low, rule.high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -30,6 +30,7 @@ class Column:
 
     levels: tuple[str, ...]  # the distinct texts
     codes: Codes  # for every row the place of its text in `levels`
+    typed: bool | None = False  # whether it holds numbers, whose texts are plain ones; None: some cells do
 
     def first(self, level: int) -> int:
         """Row (from 0) in which a level occurs first."""
@@ -37,7 +38,13 @@ class Column:
 
     def mapped(self, change: Callable[[str], str]) -> Column:
         """Copy with other texts."""
-        return Column(tuple(map(change, self.levels)), self.codes)
+        return replace(self, levels=tuple(map(change, self.levels)))
+
+    def values(self, spelling: Spelling, *, missing: bool) -> Vector | None:
+        """As `numbers_of` the levels; the spelling is that of texts."""
+        if self.typed is None and spelling != PLAIN:
+            return None
+        return numbers_of(self.levels, PLAIN if self.typed else spelling, missing=missing)
 
 
 @dataclass(frozen=True)
@@ -82,10 +89,17 @@ class Table:
 
         Missing values are refused unless they are allowed: then they are nan.
         """
-        values = numbers_of(self.column(name).levels, self.spelling, missing=missing)
+        column = self.column(name)
+        values = column.values(self.spelling, missing=missing)
+        if values is None and column.typed is None and self.spelling != PLAIN:
+            raise DataError(
+                f"{self.origin}, column {name!r} holds numbers beside texts of numbers, of which decimal ="
+                f" {self.spelling.decimal!r} speaks: make numbers of all cells, or texts"
+            )
         if values is None:
+            spelling = PLAIN if column.typed else self.spelling
             self.refuse(
-                name, lambda text: None if missing and is_missing(text) else no_number(text, self.spelling)
+                name, lambda text: None if missing and is_missing(text) else no_number(text, spelling)
             )
             raise AssertionError(f"{name}: no level was refused")
         return values
@@ -136,7 +150,7 @@ def column_of(values: Sequence[str]) -> Column:
 def column_of_numbers(values: Vector) -> Column:
     """Make a column of one number a row."""
     distinct, codes = np.unique(values, return_inverse=True)
-    return Column(tuple(f"{value:.17g}" for value in distinct), codes.astype(np.int32))
+    return Column(tuple(f"{value:.17g}" for value in distinct), codes.astype(np.int32), typed=True)
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -150,7 +150,7 @@ def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, 
     if all(DATE.fullmatch(level) for level in levels):
         return Doubt(name, "dates", f"such as {levels[0]!r}: make an age, a year or a duration of it"), ""
     codes = any(re.fullmatch(r"0\d+", level) for level in levels)  # numbers do not begin so
-    every = None if codes or len(levels) == 1 else numbers_of(column.levels, spelling, missing=True)
+    every = None if codes or len(levels) == 1 else column.values(spelling, missing=True)
     rows = int(there.sum())
     if every is None:
         doubt = _no_categories(name, levels, rows, spelling)
@@ -228,10 +228,12 @@ def _spelling(table: Table, names: list[str], separator: str | None) -> Spelling
 
 
 def _levels(table: Table, name: str) -> tuple[str, ...]:
+    """Texts of a column, unless they are of numbers, which every spelling writes alike."""
     try:
-        return table.column(name).levels
+        column = table.column(name)
     except DataError:
         return ()
+    return () if column.typed else column.levels
 
 
 def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
@@ -259,19 +261,21 @@ def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
         )
     schema = replace(schema, leave_out=tuple(gone))
     without = f"; records without a label ({column_share(column, gone):.1%}) are left out" if gone else ""
-    values = numbers_of(tuple(found), table.spelling, missing=False)
+    values = column.values(table.spelling, missing=True)
     if len(found) > CLASSES:
         if values is None:
             raise DataError(
                 f"{place} has {len(found)} values, {listed(list(found), 4)}: too many for classes; name another with"
                 " --label"
             )
-        low, high = _bounds(np.repeat(values, list(found.values())))
+        sample = values[column.codes]
+        low, high = _bounds(sample[~np.isnan(sample)])
         return replace(
             schema, targets=(low, high)
-        ), f"a real target, {values.min():g} to {values.max():g} in the sample{without}"
+        ), f"a real target, {np.nanmin(values):g} to {np.nanmax(values):g} in the sample{without}"
     if values is not None:
-        words = tuple(word for _, word in sorted(zip(values.tolist(), found, strict=True)))
+        numbers = dict(zip(map(canonical, column.levels), values.tolist(), strict=True))
+        words = tuple(sorted(found, key=lambda word: numbers[word]))
     elif len(found) == 2:
         words = tuple(sorted(found, key=lambda word: (word.casefold() not in _NEGATIVE, -found[word], word)))
     else:

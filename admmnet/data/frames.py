@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import math
 import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from numbers import Integral, Real
@@ -138,21 +140,30 @@ def text_of_column(series: Any, what: str) -> Column:
         raise RequestError(f"{what} holds complex numbers: make two columns of them, real and imaginary")
     if series.dtype == object:
         missing = series.isna().to_numpy()
-        return column_of(
-            ["" if gone else text_of(v, what) for v, gone in zip(series.tolist(), missing, strict=True)]
+        return column_of_cells(
+            [None if gone else v for v, gone in zip(series.tolist(), missing, strict=True)], what
         )
     codes, found = pd.factorize(series)
-    levels = column_of(
-        [*(text_of(value, what) for value in found.tolist()), ""]
-    )  # the last for missing cells
+    levels = column_of_cells([*found.tolist(), None], what)  # the last for missing cells
     column = levels.codes[codes]  # -1 is the last
-    return _present(Column(levels.levels, column.astype(np.int32)))
+    return _present(replace(levels, codes=column.astype(np.int32)))
+
+
+def column_of_cells(
+    values: Sequence[Any], what: str, text: Callable[[Any, str], str] | None = None
+) -> Column:
+    """Column of cells, by ``text_of`` unless told otherwise; it says whether they are numbers, or texts of such."""
+    texts = [(text or text_of)(value, what) for value in values]
+    words = any(isinstance(value, str) for value in values)
+    # the text of a whole number is the same in every spelling
+    mixed = words and any("." in t for v, t in zip(values, texts, strict=True) if not isinstance(v, str))
+    return replace(column_of(texts), typed=None if mixed else not words)
 
 
 def _present(column: Column) -> Column:
     """Drop texts that no row has."""
     present, codes = np.unique(column.codes, return_inverse=True)
-    return Column(tuple(column.levels[level] for level in present), codes.astype(np.int32))
+    return Column(tuple(column.levels[level] for level in present), codes.astype(np.int32), column.typed)
 
 
 def text_of(value: Any, what: str) -> str:

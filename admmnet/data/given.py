@@ -130,9 +130,9 @@ class Given:
     def _table(self, given: Any, prefix: str, settings: DataSettings) -> Table:
         if self.kind == "arrays":
             X, y = given
-            return table_of(X, y, prefix, "X")
-        table = frame_table(given, prefix, "the frame")
+            return replace(table_of(X, y, prefix, "X"), spelling=declared(settings).spelling)
         schema = declared(settings)
+        table = replace(frame_table(given, prefix, "the frame"), spelling=schema.spelling)
         return without(table, label_of(table, schema), schema.leave_out) if schema.leave_out else table
 
     def _source(self, table: Table, settings: DataSettings) -> Source:
@@ -204,7 +204,9 @@ def stacked(tables: Sequence[Table]) -> Table:
         levels = column_of([level for column in columns for level in column.levels])
         at = np.cumsum([0] + [len(column.levels) for column in columns])
         codes = [levels.codes[start + column.codes] for start, column in zip(at, columns, strict=False)]
-        return Column(levels.levels, np.concatenate(codes).astype(np.int32))
+        kinds = {column.typed for column in columns}
+        typed = None if len(kinds) > 1 else columns[0].typed
+        return Column(levels.levels, np.concatenate(codes).astype(np.int32), typed)
 
     def where(row: int) -> str:
         k = int(np.searchsorted(starts, row, side="right")) - 1

@@ -67,6 +67,7 @@ def source_of(
         label = label_of(table, schema)
         if drafts and table.features is None:
             schema, drafted, notes = completed(table, replace(schema, label=label), positive)
+            table = replace(table, spelling=schema.spelling)
         table = without(table, label, schema.leave_out)
         labels = read_labels(table, label, schema, positive, discover)
     else:
@@ -138,7 +139,7 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
     def read(name: str) -> Column:
         whole = table.read(name)
         levels, codes = np.unique(whole.codes[kept], return_inverse=True)
-        return Column(tuple(whole.levels[level] for level in levels), codes.astype(np.int32))
+        return Column(tuple(whole.levels[level] for level in levels), codes.astype(np.int32), whole.typed)
 
     gone = table.left_out + table.rows - len(kept)
     return replace(

@@ -178,7 +178,7 @@ def read_table(path: Path, schema: Schema, *, labelled: bool = True, refuse: Ref
     """Raw columns or numbers of a file; of the schema count the width, and how the file is written."""
     form = form_of(str(path))
     if path.suffix == ".parquet":
-        return read_parquet(path)
+        return replace(read_parquet(path), spelling=schema.spelling)
     if form == ".csv":
         return read_csv(path, refuse, written(path, schema))
     if form == ".npz":

@@ -10,9 +10,11 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
+from admmnet.config.toml import read_schema
 from admmnet.data import DataSettings, load
 from admmnet.data.columns import Column, Table
 from admmnet.data.draft import draft
+from admmnet.data.given import Given
 from admmnet.data.readers.delimited import Form, form_of_text, read_csv
 from admmnet.data.schema import parse_schema, to_table
 from admmnet.data.source import Source, source_of
@@ -321,6 +323,82 @@ def test_parquet(write: Write) -> None:
     assert '"l",  # no numbers or texts\n' in text
     Path("q.parquet").write_bytes(b"PAR1 no such thing")
     assert "q.parquet is not a sound parquet file" in refusal("q.parquet", label="y")
+
+
+def german(rows: int = 60) -> dict[str, list[Any]]:
+    """Columns of texts as German files have them, and of numbers."""
+    rng = np.random.default_rng(4)
+    pay, dose = rng.uniform(900, 9000, rows).round(1), rng.uniform(0, 90, rows).round(3)
+    texts = [f"{value:,.1f}".translate(str.maketrans(",.", ".,")) for value in pay]
+    return {"pay": texts, "dose": dose.tolist(), "sick": ["yes" if p > 4000 else "no" for p in pay]}
+
+
+def rows_in(data: str, schema: dict[str, Any]) -> np.ndarray[Any, Any]:
+    return np.asarray(load(DataSettings(data=data, no_test=True, schema=schema), 1, [0]).shards[0][0])
+
+
+def test_spellings_are_those_of_texts_in_parquet_files_and_frames(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(german())
+    frame.to_parquet("g.parquet")
+    plain = frame.assign(pay=[float(x.replace(".", "").replace(",", ".")) for x in frame.pay])
+    plain.to_csv("plain.csv", index=False)
+    for words in (
+        "data draft g.parquet --label sick -o s.toml",
+        "data check g.parquet --schema s.toml",
+    ):
+        assert run_command_line(words.split()) == 0, capsys.readouterr().err
+    assert "its numbers are read as 1.234,5" in capsys.readouterr().out
+    schema = read_schema(Path("s.toml"))["schema"]
+    assert (schema["decimal"], schema["thousands"]) == (",", ".")
+    bare = {key: value for key, value in schema.items() if key not in ("decimal", "thousands")}
+    X = rows_in("plain.csv", bare)
+    np.testing.assert_array_equal(rows_in("g.parquet", schema), X)
+    for given in (frame, frame.convert_dtypes(), frame.astype({"sick": "category"}), frame.astype(object)):
+        for declared in (schema, None):
+            own = Given("frame", given)
+            settings = DataSettings(
+                data="frame", label="sick", no_test=True, schema=declared or {}, data_dependent=not declared
+            )
+            np.testing.assert_array_equal(own.load(settings, 1, [0]).shards[0][0], X)
+    frame.assign(dose=[str(x).replace(".", ",") for x in frame.dose]).to_csv("g.csv", sep=";", index=False)
+    for data in ("g.parquet", "g.csv"):
+        drafted = DataSettings(data=data, label="sick", no_test=True, data_dependent=True, separator=";")
+        np.testing.assert_array_equal(load(drafted, 1, [0]).shards[0][0], X)
+    halves = Given("frame", own={0: frame[:30], 1: frame[30:]})
+    settings = DataSettings(data="frame", no_test=True, schema=schema)
+    found = halves.load(settings, 2, [0, 1])
+    np.testing.assert_array_equal(np.concatenate([found.shards[i][0] for i in (0, 1)]), X)
+
+
+@pytest.mark.parametrize("shards", [False, True])
+def test_numbers_beside_texts_of_numbers_are_not_guessed(shards: bool) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": ["1.234", 2, "5,5"] if shards else ["1.234", 1.234, "5,5"], "y": [0, 1, 1]})
+    columns = {"a": {"kind": "numeric", "low": 0, "high": 9000}}
+    schema = {"label": "y", "columns": columns, "decimal": ",", "thousands": "."}
+    settings = DataSettings(data="frame", no_test=True, schema=schema)
+    given = Given("frame", frame)
+    if shards:
+        given = Given("frame", own={0: frame, 1: pd.DataFrame({"a": [1.234, 7.0], "y": [0, 1]})})
+    with pytest.raises(RequestError, match="holds numbers beside texts of numbers") as caught:
+        given.load(settings, 2 if shards else 1, [0])
+    assert "decimal = ','" in str(caught.value)
+
+
+def test_real_targets_in_another_spelling_are_drafted() -> None:
+    texts = (*(f"{k},25" for k in range(30)), "1.500")
+    codes = np.arange(31, dtype=np.int32)
+    table = Table(("v", "y"), 31, lambda name: Column(texts, codes), lambda row: "", "t")
+    assert draft(table, "y").schema.targets == (0.0, 1100.0)
+    typed = Column(tuple(f"{k}.5" for k in range(31)), codes, typed=True)
+    mixed = Table(
+        ("v", "y"), 31, lambda name: Column(texts, codes) if name == "v" else typed, lambda row: "", "t"
+    )
+    assert draft(mixed, "y").schema.targets == (0.0, 31.0)
 
 
 def test_pyarrow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from admmnet.data.columns import Column, Table, column_of
+from admmnet.data.columns import Column, Table
 from admmnet.data.files import grows, most_unpacked
-from admmnet.data.frames import text_of
+from admmnet.data.frames import column_of_cells, text_of
 from admmnet.errors import DataError, RequestError
 
 _WORD = 8  # bytes a cell, at least, once it is unpacked
@@ -49,7 +49,7 @@ def read_parquet(path: Path) -> Table:
             raise DataError(
                 f"{path}, column {name!r} holds {kind}: one number or text a record is wanted; drop the column"
             )
-        return column_of([_text(value, f"{path}, column {name!r}") for value in column.to_pylist()])
+        return column_of_cells(column.to_pylist(), f"{path}, column {name!r}", _text)
 
     return Table(names, whole.num_rows, read, lambda row: f"{path}, row {row + 1}", str(path))
 

@@ -369,7 +369,7 @@ def test_spellings_are_those_of_texts_in_parquet_files_and_frames(
         drafted = DataSettings(data=data, label="sick", no_test=True, data_dependent=True, separator=";")
         np.testing.assert_array_equal(load(drafted, 1, [0]).shards[0][0], X)
     halves = Given("frame", own={0: frame[:30], 1: frame[30:]})
-    settings = DataSettings(data="frame", no_test=True, schema=schema)
+    settings = DataSettings(data="frame", no_test=True, schema=schema, split="shards")
     found = halves.load(settings, 2, [0, 1])
     np.testing.assert_array_equal(np.concatenate([found.shards[i][0] for i in (0, 1)]), X)
 
@@ -380,7 +380,8 @@ def test_numbers_beside_texts_of_numbers_are_not_guessed(shards: bool) -> None:
     frame = pd.DataFrame({"a": ["1.234", 2, "5,5"] if shards else ["1.234", 1.234, "5,5"], "y": [0, 1, 1]})
     columns = {"a": {"kind": "numeric", "low": 0, "high": 9000}}
     schema = {"label": "y", "columns": columns, "decimal": ",", "thousands": "."}
-    settings = DataSettings(data="frame", no_test=True, schema=schema)
+    split = "shards" if shards else "iid"
+    settings = DataSettings(data="frame", no_test=True, schema=schema, split=split)
     given = Given("frame", frame)
     if shards:
         given = Given("frame", own={0: frame, 1: pd.DataFrame({"a": [1.234, 7.0], "y": [0, 1]})})

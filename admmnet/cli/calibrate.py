@@ -212,7 +212,8 @@ def _if_all_collude(entry: Mapping[str, Any]) -> str:
 
 
 def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
-    from admmnet.cli.tables import console, epsilon, number, table
+    from admmnet.cli.fitted import show, table
+    from admmnet.cli.tables import console, epsilon, number
     from admmnet.privacy.conversion import group_epsilon
 
     answer, config = _as_json(method, plans), method.settings
@@ -261,4 +262,4 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
                 f"{charge['rho'] / total:.1%}",
                 epsilon(charge["epsilon_alone"]),
             )
-        console().print(grid)
+        show(console(), grid)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from admmnet.cli.tables import console, epsilon, number, percent, table
+from admmnet.cli.fitted import show, table
+from admmnet.cli.tables import console, epsilon, number, percent
 from admmnet.experiments.figures import CompareResult, Line
 from admmnet.experiments.parsing import said, short
 from admmnet.experiments.tuning import UNCOVERED
@@ -20,8 +21,6 @@ COLUMNS = (
     "MB",
     "seconds",
 )
-WIDE = 110
-"""Characters from which a terminal shows all columns; a narrower one shows the first five."""
 
 
 def print_comparison(result: CompareResult) -> None:
@@ -35,18 +34,17 @@ def print_comparison(result: CompareResult) -> None:
         f"{survey.name}: {survey.train:,} training and {survey.test:,} test records{splits}, {whose}"
         f"delta {result.delta:g}; means over {seeds} seeds"
     )
-    narrow, real = console().width < WIDE, result.real
+    real = result.real
     columns = tuple("test MSE" if real and name == "error in %" else name for name in COLUMNS)
-    grid = table(title, *(columns[:-4] if narrow else columns))
+    grid = table(title, *columns)
     grid.columns[0].justify = "left"
     before = None
     for line in result.lines:
         if before not in (None, line.entry):
             grid.add_section()
         before = line.entry
-        cells = _cells(line, real=real)
-        grid.add_row(*(cells[:-4] if narrow else cells))
-    console().print(grid)
+        grid.add_row(*_cells(line, real=real))
+    show(console(), grid)
     for line in result.lines:
         if line.epsilon_if_all_collude is not None:
             target = "-" if line.epsilon is None else short(line.epsilon)
@@ -108,13 +106,11 @@ def _print_tuning(result: CompareResult) -> None:
                 "eps publ.": epsilon(choice.cost_published),
             }
         )
-    left_out = set() if console().width >= WIDE else {"of", "trials", "validation error", "eps publ."}
-    left_out |= set() if len(result.surveys) > 1 else {"split"}
-    columns = [name for name in rows[0] if name not in left_out]
+    columns = [name for name in rows[0] if name != "split" or len(result.surveys) > 1]
     grid = table("tuned on a validation part of the training records", *columns)
     grid.columns[0].justify = "left"
     for row in rows:
         grid.add_row(*(row[name] for name in columns))
-    console().print(grid)
+    show(console(), grid)
     print(f"tuning: the epsilons here are those of all trials and one final run, at delta {result.delta:g}")
     print(f"        {UNCOVERED}")

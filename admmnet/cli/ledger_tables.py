@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from admmnet.cli import columns
-from admmnet.cli.tables import console, epsilon, headers, number, short, table
+from admmnet.cli.fitted import show, table
+from admmnet.cli.tables import console, epsilon, headers, number, short
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import parameters
 from admmnet.privacy.ledger.audit import VerifiedLedger
@@ -56,7 +57,7 @@ def print_accounts(
             if account.finished
             else "unfinished",
         )
-    console().print(grid)
+    show(console(), grid)
     if masked:
         print(B_IS)
     if columns.asked():
@@ -100,4 +101,4 @@ def print_events(account: VerifiedLedger) -> None:
             epsilon(total["epsilon_published"]),
             shown,
         )
-    console().print(grid)
+    show(console(), grid)

@@ -48,7 +48,8 @@ def show(run: Path, top: int | None, agent: int | None, as_json: bool) -> None:
 def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     from rich.markup import escape
 
-    from admmnet.cli.tables import console, number, table
+    from admmnet.cli.fitted import show, table
+    from admmnet.cli.tables import console, number
 
     known, of_classes = facts["noise"]["known"], facts["task"] == "classes"
     count = len(facts["coefficients"])
@@ -70,7 +71,7 @@ def _print(facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
             f"{abs(value) / deviation:.1f}" if deviation else "-",
             "beyond noise" if row["beyond"] and deviation else "",
         )
-    console().print(grid)
+    show(console(), grid)
     print("noise:      " + _noise_words(facts["noise"]))
     if known in ("at most", "about"):
         print(f"            {_beyond_words(facts, count)}")

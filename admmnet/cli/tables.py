@@ -9,11 +9,11 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from admmnet.cli import columns
+from admmnet.cli.fitted import show, table
 from admmnet.config.modes import mode_words
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 
@@ -52,14 +52,6 @@ def percent(value: float | None) -> str:
 def figure(summary: Mapping[str, Any], value: float | None) -> str:
     """Return a test figure of a run: a percentage of errors, or a mean square."""
     return percent(value) if summary["metric"] == "error" else number(value)
-
-
-def table(title: str, *columns: str) -> Table:
-    """Return an empty table with right-aligned columns but the first."""
-    grid = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for column in columns:
-        grid.add_column(column, justify="right", no_wrap=True)
-    return grid
 
 
 def print_run(summary: Mapping[str, Any], folder: Path, told: Collection[str] = ()) -> None:
@@ -151,7 +143,7 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> Table:
     )
     for words, value in yardsticks(summary):
         grid.add_row(words, *[""] * 6, figure(summary, value))
-    out.print(grid)
+    show(out, grid)
     error = summary["test_error"]
     own = f"{figure(summary, error['mean'])} +- {figure(summary, error['std'])} over agents"
     how = summary.get("aggregate", "mean")
@@ -285,7 +277,7 @@ def _tell_baseline(out: Console, summary: Mapping[str, Any]) -> Table:
         epsilon(privacy["epsilon_published"]),
         figure(summary, error["consensus"]),
     )
-    out.print(grid)
+    show(out, grid)
     _tell_error(out, summary, f" of {summary['data']['test']:,} test records")
     if held := yardsticks(summary):
         _say(out, "compare:    " + "; ".join(f"{words} {figure(summary, value)}" for words, value in held))
@@ -316,7 +308,7 @@ def print_plan(facts: Mapping[str, Any]) -> None:
             epsilon(charge["epsilon_alone"]),
             number(charge["rho_published"]),
         )
-    console().print(grid)
+    show(console(), grid)
     print(
         f"budget ({facts['epsilon_target']:g}, {facts['delta']:g}) by the {facts['accountant']} accountant; "
         f"worst case: epsilon {epsilon(facts['epsilon_proven'], 6)} proven, "

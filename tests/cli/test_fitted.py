@@ -1,0 +1,59 @@
+"""Tables at the width of the terminal."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from admmnet.cli.fitted import SPARE, show, table
+
+HEADS = ("agent", "records", "degree", "eps proven", "eps published", "parameters")
+CELLS = ("12", "70001", "87", "0.031451", "0.99995", "sensitivity 3.863e-06, sigma 0.0008643")
+
+
+class Screen(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def example() -> Table:
+    grid = table("a title [of] words", *HEADS)
+    grid.columns[-1].no_wrap = False
+    grid.add_row(*CELLS)
+    return grid
+
+
+def shown(file: StringIO, width: int) -> str:
+    show(Console(file=file, width=width, highlight=False, color_system=None), example())
+    return file.getvalue()
+
+
+def test_no_terminal_has_all_in_one_line_without_trailing_spaces() -> None:
+    lines = shown(StringIO(), 20).splitlines()
+    assert lines[0] == "a title [of] words"
+    assert all(line == line.rstrip() for line in lines)
+    assert lines[2].split("  ")[-1].strip() == "parameters"
+    assert [cell.strip() for cell in lines[4].split("   ") if cell.strip()] == list(CELLS)
+
+
+@pytest.mark.parametrize("width", [55, 60, 70, 80, 100, 140])
+def test_a_terminal_gets_whole_figures(width: int) -> None:
+    said = shown(Screen(), width)
+    assert max(map(len, said.splitlines())) <= width
+    assert "…" not in said
+    *above, last = said.splitlines()
+    left_out = last.removeprefix(f"not shown on {width} columns: ").split(", ") if last[:3] == "not" else []
+    assert left_out == [name for name in SPARE if name in HEADS][: len(left_out)]
+    words = " ".join(above).split()
+    for head, cell in zip(HEADS, CELLS, strict=True):
+        assert (cell.split()[-1] in words) == (head not in left_out)
+    assert bool(left_out) == (width < 80)
+
+
+def test_what_fits_nowhere_is_printed_whole() -> None:
+    said = shown(Screen(), 30)
+    assert {"12", "70001", "0.031451", "3.863e-06,", "0.0008643"} <= set(said.split())
+    assert "…" not in said

@@ -68,7 +68,7 @@ def execute(
         on_start(plan)
         transport = world.connect(plan.graph, block_of(plan.config))
         opened.callback(transport.close)
-        keeper = Keeper(plan.config, plan.method, plan.holders, transport, folder)
+        keeper = Keeper(plan.config, plan.method, plan.holders, plan.data, transport, folder)
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))

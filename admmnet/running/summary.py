@@ -34,6 +34,7 @@ from admmnet.version import __version__
 
 USED = {"networkx": "networkx", "dp_accounting": "dp-accounting", "numba": "numba"}
 """Libraries that a result may depend on, by their modules."""
+PAID_AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
 TEST_RECORDS = "public by assumption: nobody is charged for these figures"
 
 
@@ -154,6 +155,11 @@ def summarise(
         "notes": [
             *notes,
             *((f"on_round stopped the run after {rounds} of {method.rounds} rounds",) if stopped else ()),
+            *(
+                (f"{method.name} {PAID_AHEAD}",)
+                if stopped and method.private and method.verb == "none"
+                else ()
+            ),
             *remarks,
             *_lost_notes(transport, silent),
             *(f"{said}; most neighbours of that agent do not say so" for said in transport.accusations()),

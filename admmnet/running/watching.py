@@ -271,8 +271,11 @@ class Watcher:
 
     def _header(self, path: Path) -> Mapping[str, Any]:
         if path not in self._headers:
-            with path.open("rb") as file:
-                line = file.readline(1 << 20)
+            try:
+                with path.open("rb") as file:
+                    line = file.readline(1 << 20)
+            except OSError:  # another user's, or no file
+                return {}
             if not line.endswith(b"\n"):
                 return {}
             self._headers[path] = _mapping(line, load_json) or {}

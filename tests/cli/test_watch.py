@@ -261,3 +261,17 @@ def test_a_sparkline_has_the_mean_of_each_stretch() -> None:
     assert sparkline([0.0, 1.0, 0.5], 10, "abc") == "acb"
     assert sparkline([0.3, 0.3], 10, "abc") == "aa"
     assert sparkline([0.0, 0.0, 1.0, 1.0], 2, "abc") == "ac"
+
+
+def test_a_ledger_that_cannot_be_opened_is_left_out(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(finished, tmp_path / "run")
+    (ledger, *others) = sorted((folder / "ledger").iterdir())
+    ledger.unlink()
+    ledger.mkdir()
+    code, _, err = watched(capsys, str(folder), "--once")
+    assert code == 0, err
+    sight = Watcher(folder).look()
+    assert [agent.target for agent in sight.agents].count(None) == 1
+    assert len(sight.agents) == len(others) + 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError, RoundEvent, RunConfig, RunError, StopRun, read_run, run
+from admmnet.methods import METHODS
 from admmnet.transport.local import LocalWorld
 from tests.folder_forms import check_folder
 from tests.people_runs import write_people
@@ -110,6 +111,22 @@ def test_stop_run_ends_cleanly(kind: str, people: str, tmp_path: Path) -> None:
     check_folder(result.folder)
     with pytest.raises(RequestError, match="finished: there is nothing to resume"):
         run(resume=str(result.folder))
+
+
+AHEAD = "pays for all rounds before its first step: stopping it saved no epsilon"
+
+
+@pytest.mark.parametrize("algorithm", ["dp-sgd", "dp-scd", "seq-dp-scd", "noisy-gd", "pp-admm"])
+def test_what_stopping_saves_is_as_the_page_says(algorithm: str, people: str, tmp_path: Path) -> None:
+    alone = {"topology": None, "rounds": None, "epochs": 6} if METHODS[algorithm].verb == "none" else {}
+    _, hear = stop_after(1)
+    result = run(config(people, tmp_path / "run", algorithm=algorithm, seed=0, **alone), on_round=hear)
+    figures = result.summary["privacy"]
+    saved = figures["epsilon_spent"] < 0.9 * figures["epsilon_proven"]
+    page = (Path(__file__).parents[2] / "docs" / "track.md").read_text()
+    sentence = page.partition("A private method in one place pays")[2].partition("no epsilon.")[0]
+    assert saved is (f"`{algorithm}`" not in sentence)
+    assert saved is (f"{algorithm} {AHEAD}" not in result.summary["notes"])
 
 
 def test_a_stopped_run_is_the_beginning_of_the_whole_one(people: str, tmp_path: Path) -> None:

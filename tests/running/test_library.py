@@ -303,6 +303,10 @@ def test_a_run_on_arrays_goes_on(tmp_path: Path) -> None:
             "topology = 'edges:0-1,0-2,1-2' differs",
         ),
         ({"data": FRAME, "label": "won"}, "differs from the interrupted"),
+        (
+            {"shards": SHARDS, "test": (TEST[0] + 1.0, TEST[1])},
+            "the test records are not those that the interrupted run had",
+        ),
     ):
         with pytest.raises(RequestError, match=words):
             run(resume=tmp_path / "cut", **wrong)

@@ -21,9 +21,11 @@ import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import to_toml
+from admmnet.data.records import Records
 from admmnet.errors import RequestError
 from admmnet.faults.clock import VirtualClock
 from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.holder.rows import is_sparse
 from admmnet.methods.base import Method
 from admmnet.privacy.ledger.file import Place
 from admmnet.running.checkpoint.packing import (
@@ -84,6 +86,7 @@ class Keeper:
         config: RunConfig,
         method: Method,
         holders: Mapping[int, tuple[Holder, int]],
+        data: Records,
         transport: Transport,
         folder: Path,
     ) -> None:
@@ -101,6 +104,7 @@ class Keeper:
             return
         if self._seeded:
             self._prints = {str(i): _fingerprint(*holders[i]) for i in transport.agents}
+            self._prints["test"] = _test_print(data)
         # parts that different starts of a run have written never make one checkpoint
         self._token = _token(transport.world.gather(secrets.token_hex(8))[0])
         if config.resume is not None:
@@ -284,9 +288,9 @@ class Keeper:
             self._places |= {i: place for i, place in places.items() if i in wanted}
             for i, found in records.items():
                 if self._prints.get(i, found) != found:
+                    whose = "test records" if i == "test" else f"records of agent {i}"
                     raise RequestError(
-                        f"the records of agent {i} are not those that the interrupted run had: give it the same data, "
-                        "or run anew"
+                        f"the {whose} are not those that the interrupted run had: give it the same data, or run anew"
                     )
 
     def _check(self, path: Path, meta: Mapping[str, Any]) -> None:
@@ -334,6 +338,15 @@ def _fingerprint(holder: Holder, member: int) -> str:
     """sha256 of an agent's records: in seeded runs only, a private run's checkpoint holds nothing of the records."""
     assert isinstance(holder, SimulatedHolder)
     return holder.fingerprint(member)
+
+
+def _test_print(data: Records) -> str:
+    """sha256 of the test records: all errors in metrics.csv are of the same ones."""
+    X: Any = data.X_test
+    found = hashlib.sha256(repr(X.shape).encode())
+    for part in (*((X.data, X.indices, X.indptr) if is_sparse(X) else (X,)), data.y_test):
+        found.update(np.ascontiguousarray(part).data)
+    return found.hexdigest()
 
 
 def _sync(*paths: Path) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.data.columns import Column, Table, listed
-from admmnet.data.labels import canonical
+from admmnet.data.labels import FEW_CLASSES, canonical
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.values import DATE, PLAIN, UNIT, Spelling, is_missing, numbers_of
 from admmnet.errors import DataError
@@ -19,8 +19,6 @@ from admmnet.types import Vector
 
 CATEGORIES = 50
 """Most values that a column of categories has; a column of words with more is free text."""
-CLASSES = 20
-"""Most label values that are classes; numbers with more are real targets."""
 TAIL = 0.01
 """Share of the values below and above the bounds: a few very large ones would leave all others in a corner."""
 _FEW = 20  # values of which nothing is concluded where they all differ
@@ -131,12 +129,15 @@ def completed(
             words = ", ".join(f"{doubt.column!r} ({doubt.reason})" for doubt in own.doubts)
             notes = (f"columns left out of the encoding: {words}; declare those you want in [data.schema]",)
     if schema.task is None and positive is None:
-        values = {canonical(level) for level in table.column(label).levels if not is_missing(level)}
-        if len(values) == 2 and not values <= {"-1", "0", "1"}:
+        column = table.column(label)
+        values = {canonical(level) for level in column.levels if not is_missing(level)}
+        gone = [level for level in column.levels if is_missing(level)]
+        if len(values) == 2 and (gone or not values <= {"-1", "0", "1"}):
             schema = labelled(table, label, schema)[0]
             read = (*read, f"the labels {listed(schema.classes)}")
-            if schema.leave_out:
-                notes = (*notes, "records without a label are left out")
+            if gone:
+                count = round(column_share(column, gone) * table.rows)
+                notes = (*notes, f"{count} of {table.rows} records have no label and are left out")
     return schema, read, notes
 
 
@@ -168,7 +169,7 @@ def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, 
 def _no_categories(name: str, levels: tuple[str, ...], rows: int, spelling: Spelling) -> Doubt | None:
     """Why words of so many records are left out; None if they are categories."""
     odd = [level for level in levels if spelling.finite(level) is None]
-    if len(levels) > CLASSES and odd and all(UNIT.fullmatch(level) for level in odd):
+    if len(levels) > FEW_CLASSES and odd and all(UNIT.fullmatch(level) for level in odd):
         return Doubt(name, "numbers with a unit", f"such as {odd[0]!r}: write them without")
     distinct = len(levels) == rows >= _FEW
     many = len(levels) > CATEGORIES or len(levels) > rows / 2 > _FEW / 2
@@ -262,7 +263,7 @@ def labelled(table: Table, label: str, schema: Schema) -> tuple[Schema, str]:
     schema = replace(schema, leave_out=tuple(gone))
     without = f"; records without a label ({column_share(column, gone):.1%}) are left out" if gone else ""
     values = column.values(table.spelling, missing=True)
-    if len(found) > CLASSES:
+    if len(found) > FEW_CLASSES:
         if values is None:
             raise DataError(
                 f"{place} has {len(found)} values, {listed(list(found), 4)}: too many for classes; name another with"

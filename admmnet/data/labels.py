@@ -8,6 +8,7 @@ import numpy as np
 
 from admmnet.data.columns import Column, Table, listed
 from admmnet.data.schema import Range, Schema
+from admmnet.data.values import PLAIN, is_missing
 from admmnet.errors import DataError, RequestError
 from admmnet.types import Vector
 
@@ -15,6 +16,10 @@ Values = tuple[str, ...]
 
 MOST_CLASSES = 1000
 """Most classes whose values are read from rows: more are targets, or numbers of records."""
+
+
+FEW_CLASSES = 20
+"""Most label values that are taken for classes where nothing says so; numbers with more are real targets."""
 
 
 class Labels(NamedTuple):
@@ -127,8 +132,11 @@ def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
     """The one label value besides the positive one."""
     others = [level for level in column.levels if not same(level, positive)]
     if len(others) == len(column.levels):
-        fault, row = f"no row has the label {positive!r} of --positive", 0
-    elif not others:
+        raise DataError(
+            f"{table.origin}, column {name!r}: no row has the label {positive!r} of --positive; name one of"
+            f" {listed(column.levels, 5)}"
+        )
+    if not others:
         fault, row = f"every row has the label {positive!r}; two are needed", 0
     elif third := next((level for level in others if not same(level, others[0])), ""):
         row = column.first(column.levels.index(third))
@@ -153,6 +161,28 @@ def _by_value(table: Table, name: str, values: Values) -> Vector:
     return np.array([places[canonical(level)] for level in column.levels])[column.codes]
 
 
+def _otherwise(column: Column) -> str:
+    """How labels are declared that look like those of a column."""
+    there = [level for level in column.levels if not is_missing(level)]
+    values = sorted({canonical(level) for level in there}, key=_place)
+    numbers = column.values(PLAIN, missing=True)
+    if numbers is not None and (len(values) > FEW_CLASSES or bool(np.any(numbers % 1 > 0))):
+        return (
+            "take --task real for targets that are numbers, or targets = [lowest, highest] in [data.schema]"
+        )
+    if len(values) > FEW_CLASSES:
+        return f"name another column as the label: {len(values)} texts are too many for classes"
+    if len(values) > 2:
+        shown = listed(values, 5)
+        return (
+            f"of {len(values)} classes, {shown}, take --task classes or labels = [a, b, c] in [data.schema]"
+        )
+    known = listed(values)
+    return (
+        f"name them with --positive VALUE, one of {known}, or labels = [negative, positive] in [data.schema]"
+    )
+
+
 def _by_convention(table: Table, name: str) -> Vector:
     column = table.column(name)
     labels = ["0" if (label := canonical(level)) == "-0" else label for level in column.levels]
@@ -163,11 +193,9 @@ def _by_convention(table: Table, name: str) -> Vector:
     def odd(level: str) -> str | None:
         if spelt[level] in (negative, "1"):
             return None
-        return (
-            f"label {level!r}; labels must be -1/+1 or 0/1, else name them with --positive VALUE or labels ="
-            " [negative, positive] in [data.schema]; of three classes or more labels = [a, b, c], of real targets"
-            " targets = [lowest, highest], or --task classes or real"
-        )
+        if is_missing(level):
+            return f"label {level!r}; every record needs one: fill it in, or drop the record"
+        return f"label {level!r}; labels must be -1/+1 or 0/1, else {_otherwise(column)}"
 
     table.refuse(name, odd)
     return np.array([1.0 if label == "1" else -1.0 for label in labels])[column.codes]

@@ -319,7 +319,8 @@ def _check_file_settings(settings: DataSettings, split: Split) -> None:
         if AGENT in settings.test:
             raise RequestError(f"--test {settings.test}: the test set is one public file, without {AGENT}")
         if form_of(settings.test) != form:
-            raise RequestError(f"--test {settings.test} must have the form of the data, {form}")
+            remedy = "" if settings.data not in GIVEN else "; give test=(X, y) or a frame, as the records are"
+            raise RequestError(f"--test {settings.test} must have the form of the data, {form}{remedy}")
     if form == ".csv" and settings.features is not None:
         raise RequestError("--features goes with libsvm and npz files; a csv file's width is its header's")
     if form != ".csv" and settings.label is not None:

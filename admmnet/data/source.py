@@ -86,7 +86,8 @@ def source_of(
                 f"{table.origin}: {key} must be declared, for nothing is read from the rows of this file"
             )
         if not schema.rules:
-            raise RequestError(f"{table.origin}: no column is left besides the label {schema.label!r}")
+            why = "".join(f"; {note}" for note in notes)
+            raise RequestError(f"{table.origin}: no column is left besides the label {schema.label!r}{why}")
         features = encode(schema, table)
     return Source(
         name=Path(table.origin).name,

@@ -34,7 +34,7 @@ def read_topology(path: Path) -> nx.Graph:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise RequestError(f"{path}: no such file") from None
+        raise RequestError(f"{path}: no such file: correct the path") from None
     except OSError as error:
         raise RequestError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -128,7 +128,7 @@ def _adapted(found: Any) -> Family:
 def _plan(spec: str) -> _Plan:
     name, values = _parts(spec)
     if name not in TOPOLOGIES:
-        raise _Bad(_unknown(name))
+        raise _Bad(_unknown(name, spec.split(":")[1:]))
     family = TOPOLOGIES[name]
     _, *letters = family.form.split(":")
     if len(values) != len(letters):
@@ -146,11 +146,15 @@ def _plan(spec: str) -> _Plan:
     return plan
 
 
-def _unknown(name: str) -> str:
+def _unknown(name: str, numbers: list[str]) -> str:
     if re.search(r"[/\\]|\.\w+$", name):
-        return "no such file"
+        return "no such file: correct the path"
     close = difflib.get_close_matches(name, TOPOLOGIES, n=1)
-    hint = f"; did you mean {TOPOLOGIES[close[0]].example}?" if close else ""
+    hint = ""
+    if close:
+        example = TOPOLOGIES[close[0]].example
+        meant = ":".join([close[0], *numbers])
+        hint = f"; did you mean {meant if meant.count(':') == example.count(':') else example}?"
     return (
         f"unknown{hint}\nGive a file (.edges, .json, .graphml, .gml, .adjlist) or one of {', '.join(SPECS)}"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -400,6 +401,32 @@ def test_real_targets_in_another_spelling_are_drafted() -> None:
         ("v", "y"), 31, lambda name: Column(texts, codes) if name == "v" else typed, lambda row: "", "t"
     )
     assert draft(mixed, "y").schema.targets == (0.0, 31.0)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["no", None, "yes"], [0.0, math.nan, 1.0], [1.0, -1.0, None], ["0", "1", ""]],
+    ids=["words", "numbers", "signs", "texts"],
+)
+def test_records_without_a_label_are_counted(labels: list[Any]) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": np.arange(60) ** 2 / 7, "y": labels * 20})
+    settings = DataSettings(data="frame", label="y", no_test=True, data_dependent=True)
+    records = Given("frame", frame).load(settings, 1, [0])
+    assert "20 of 60 records have no label and are left out" in records.notes
+    assert sorted(set(records.shards[0][1])) == [-1.0, 1.0]
+    frame.to_csv("f.csv", index=False)
+    again = load(DataSettings(data="f.csv", label="y", no_test=True, data_dependent=True), 1, [0])
+    assert again.notes == records.notes
+    np.testing.assert_array_equal(again.shards[0][1], records.shards[0][1])
+
+
+def test_columns_that_are_all_left_out_are_named() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"id": range(60), "c": 1, "y": [0, 1] * 30})
+    settings = DataSettings(data="frame", label="y", no_test=True, data_dependent=True)
+    with pytest.raises(RequestError, match=r"no column is left .*'id' \(identifiers\), 'c' \(constant\)"):
+        Given("frame", frame).load(settings, 1, [0])
 
 
 def test_pyarrow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,11 +110,13 @@ def test_dense_regular_graphs_are_regular_and_quick(spec: str) -> None:
         ("geometric:20:0", "geometric needs 0 < RADIUS <= 2"),
         ("geometric:200:0.01", "the radius 0.01 is too small for 200 agents, raise it"),
         ("rign:5", "did you mean ring:5?"),
+        ("rings:9", "did you mean ring:9?"),
+        ("rings", "did you mean ring:5?"),
         ("wheel:5", "barabasi-albert:20:2"),
         ("", "unknown"),
         ("x" * 5000, "unknown"),
         ("my/graph", "no such file"),
-        ("graph.txt", "no such file"),
+        ("graph.txt", "no such file: correct the path"),
     ],
 )
 def test_a_wrong_spec_is_refused_with_the_bound(spec: str, words: str) -> None:

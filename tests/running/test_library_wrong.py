@@ -80,14 +80,28 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "y as a column": ({"X": X, "y": y[:, None]}, r"y has shape \(60, 1\).*y.ravel\(\) has it"),
     "y one-hot": ({"X": X, "y": np.eye(2)[y]}, r"of one column a class y.argmax\(axis=1\) has it"),
     "one class": ({"X": X, "y": np.ones(60)}, "every record has the same label: two values are needed"),
-    "three classes": ({"X": X, "y": np.arange(60) % 3}, "labels must be -1/[+]1 or 0/1, else .*task classes or real"),
+    "three classes": (
+        {"X": X, "y": np.arange(60) % 3},
+        "labels must be -1/[+]1 or 0/1, else of 3 classes, '0', '1', '2', take task='classes' or",
+    ),
+    "classes in words": (
+        {"X": X, "y": np.array(["r", "g", "b"])[np.arange(60) % 3]},
+        "else of 3 classes, 'b', 'g', 'r', take task='classes' or labels = .a, b, c. in schema",
+    ),
+    "two words": ({"X": X, "y": FRAME["won"]}, "name them with positive=VALUE, one of 'no', 'yes', or labels ="),
+    "targets": ({"X": X, "y": X[:, 0]}, "0/1, else take task='real' for targets that are numbers, or targets ="),
+    "many counts": ({"X": X, "y": np.arange(60)}, "else take task='real' for targets that are numbers"),
+    "names as labels": (
+        {"X": X, "y": [f"w{i}" for i in range(60)]},
+        "name another column as the label: 60 texts are too many for classes",
+    ),
     "text labels": ({"X": X, "y": np.where(y, "yes", "no")}, "label '(yes|no)'; labels must be .*positive=VALUE"),
     "text for targets": ({"X": X, "y": np.where(y, "yes", "no"), "task": "real"}, "'(yes|no)' is no number"),
     "nan in y": ({"X": X, "y": np.where(y, np.nan, 1.0)}, r"y\[\d+\] is nan: every record needs a label"),
     "None in y": ({"X": X, "y": [None, *y[1:]]}, "row 0 .*label ''"),
     "lists in y": ({"X": X, "y": np.array([[1]] * 59 + [{}], dtype=object)}, "y holds a list: texts and numbers"),
     "complex y": ({"X": X, "y": y + 1j}, "y holds complex numbers: give numbers or texts"),
-    "positive is none": ({**POOL, "positive": "yes"}, "no row has the label 'yes' of positive"),
+    "positive is none": ({**POOL, "positive": "yes"}, "no row has the label 'yes' of positive; name one of '0', '1'"),
     "label of arrays": ({**POOL, "label": "won"}, "label won goes with a csv file"),
     # frames
     "no label": ({"data": FRAME}, "name the label column with label=NAME"),
@@ -147,7 +161,10 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a test of another width": ({**POOL, "test": (X[:, :2], y)}, "test: 2 features, .* records have 3"),
     "a test that is no pair": ({**POOL, "test": X}, r"test is a ndarray: it must be \(X, y\), rows and labels, or"),
     "a test of another kind": ({**POOL, "test": FRAME}, r"test must be \(X, y\), rows and labels, as the training"),
-    "a test file of another kind": ({**POOL, "test": Path("t.csv")}, "test t.csv must have the form of the data, .npz"),
+    "a test file of another kind": (
+        {**POOL, "test": Path("t.csv")},
+        "test t.csv must have the form of the data, .npz; give test=.X, y. or a frame",
+    ),
     "a test beside a set": ({"test": (X, y)}, "goes with records in memory, X=, shards= or data=frame"),
     "its own records": (
         {**POOL, "seed": None, "test": (X, y), "no_account": True},

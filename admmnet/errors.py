@@ -71,9 +71,18 @@ class DataError(RequestError):
     def public(self) -> str:
         """Name of the file and the remedy."""
         if self.file in ("arrays", "frame"):
-            return f"the records given ({self.file}): what was given {self.reason}; a simulation, seed=0, shows more"
+            saved = (
+                "numpy.savez(FILE, X=X, y=y)" if self.file == "arrays" else "frame.to_csv(FILE, index=False)"
+            )
+            return (
+                f"the records given ({self.file}): what was given {self.reason}; {saved} and `admmnet data check "
+                "FILE`, with the run's --label or --schema, show more on this machine"
+            )
         if self.file is None:
-            return f"a file of records {self.reason}; a simulation (--seed 0) shows more"
+            return (
+                f"a file of records {self.reason}; `admmnet data check FILE`, with the run's --label or --schema, "
+                "shows more on the machine that holds it"
+            )
         return (
             f"{self.file} {self.reason}: `admmnet data check {self.file}`, with the run's --label or --schema, shows "
             "more on the machine that holds the file"

@@ -180,15 +180,16 @@ def _labels(y: Any, n: int, prefix: str) -> Column:
         _check_length((len(series),), n, prefix)
         column = text_of_column(series, f"{prefix}y")
         truths = {"True": "1", "False": "0"}
-        return column.mapped(lambda text: truths.get(text, text)) if series.dtype == bool else column
+        column = column.mapped(lambda text: truths.get(text, text)) if series.dtype == bool else column
+        return _labelled(column, prefix)
     if series is not None:
         raise RequestError(f"{prefix}y is a frame: give one column, such as y.iloc[:, 0]")
     array = array_of(y, "y", prefix)
     _check_length(array.shape, n, prefix)
     if array.dtype.kind == "O":
-        return column_of_cells(array.tolist(), f"{prefix}y")
+        return _labelled(column_of_cells(array.tolist(), f"{prefix}y"), prefix)
     if array.dtype.kind == "U":
-        return column_of([text.strip() for text in array.tolist()])
+        return _labelled(column_of([text.strip() for text in array.tolist()]), prefix)
     if array.dtype.kind not in NUMBERS:
         raise RequestError(
             f"{prefix}y holds {_KINDS.get(array.dtype.kind, 'no labels').partition(':')[0]}: give numbers or texts"
@@ -199,6 +200,16 @@ def _labels(y: Any, n: int, prefix: str) -> Column:
         for row in np.flatnonzero(~np.isfinite(numbers)).tolist()
     )
     return column_of_numbers(numbers)
+
+
+def _labelled(column: Column, prefix: str) -> Column:
+    """Refuse records without a label: a missing one is no value."""
+    empty = [code for code, text in enumerate(column.levels) if not text]
+    refuse(
+        f"{prefix}row {row} (the first is 0): label '' of y is missing, every record needs one"
+        for row in np.flatnonzero(np.isin(column.codes, empty)).tolist()
+    )
+    return column
 
 
 def _check_length(shape: tuple[int, ...], n: int, prefix: str) -> None:

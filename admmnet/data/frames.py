@@ -75,10 +75,21 @@ def names_of_columns(frame: Any, prefix: str = "") -> tuple[str, ...]:
         )
     names = tuple(str(name).strip() for name in frame.columns)
     for k, name in enumerate(names):
+        if not _is_text(name):
+            raise RequestError(f"{prefix}the name of column {k}, {name!a}, is no Unicode text: rename it")
         if not name or name in names[:k]:
             fault = f"column {name!r} twice" if name else f"no name for column {k}"
             raise RequestError(f"{prefix}the frame has {fault}: every column needs a name of its own")
     return names
+
+
+def _is_text(name: str) -> bool:
+    """Whether a file can hold it: half of a surrogate pair cannot be written."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def frame_table(frame: Any, prefix: str, origin: str) -> Table:

@@ -141,6 +141,11 @@ def _other_than(positive: str, column: Column, table: Table, name: str) -> str:
     elif third := next((level for level in others if not same(level, others[0])), ""):
         row = column.first(column.levels.index(third))
         fault = f"third label value {third!r} besides {positive!r} and {others[0]!r}; two are needed"
+    elif is_missing(others[0]):
+        fault = (
+            "the label is missing, and two are needed; leave_out in [data.schema] names records to leave out"
+        )
+        row = column.first(column.levels.index(others[0]))
     else:
         return others[0]
     raise DataError(f"{table.where(row)}, column {name!r}: {fault}")

@@ -105,7 +105,12 @@ def grouped(groups: Any, n: int) -> tuple[Any, Any]:
     """
     found = column_or_1d(groups)
     check_consistent_length(found, np.empty(n))
-    values, owners = np.unique(found, return_inverse=True)
+    try:
+        values, owners = np.unique(found, return_inverse=True)
+    except TypeError:
+        raise ValueError(
+            "groups has values that cannot be put in order, such as None beside text: give a number or a text a row"
+        ) from None
     if len(values) < 2:
         raise ValueError(f"groups has one value, {values.tolist()[0]!r}: a network needs 2 agents or more")
     return values, owners

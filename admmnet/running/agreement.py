@@ -233,10 +233,10 @@ def _numbered(config: RunConfig, known: set[int]) -> RunConfig:
     """
     open_ = config.agents is None and config.topology is None and config.topology_schedule is None
     count = max(known) + 1 if open_ else config.agents
-    missing = [i for i in range(count or max(known) + 1) if i not in known]
-    if missing:
+    missing = next((i for i in range(count or max(known) + 1) if i not in known), None)
+    if missing is not None:
         raise _shared(
-            f"no process has a shard of agent {missing[0]}: give one an agent, 0 to {(count or max(known) + 1) - 1}"
+            f"no process has a shard of agent {missing}: give one an agent, 0 to {(count or max(known) + 1) - 1}"
         )
     if count is not None and max(known) >= count:
         raise _shared(f"shards has agent {max(known)}, and the agents are 0 to {count - 1}: leave it out")

@@ -106,7 +106,10 @@ def _declared(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
             f"schema is a {type(schema).__name__}: it must be a table such as {{'labels': ['no', 'yes']}}, or the path "
             "of a file"
         )
-    return {"schema": _plain(schema)}
+    try:
+        return {"schema": _plain(schema)}
+    except RecursionError:
+        raise RequestError("schema holds itself: give a table of texts, numbers, lists and tables") from None
 
 
 def _plain(value: Any) -> Any:
@@ -186,6 +189,8 @@ def _truths(given: Given, settings: Mapping[str, Any]) -> dict[str, Any]:
     schema = settings.get("schema") or {}
     open_ = settings.get("task", "auto") == "auto" and not {"labels", "targets", "threshold"} & set(schema)
     label = settings.get("label") or schema.get("label")
+    if label is not None and not isinstance(label, str):
+        raise RequestError(f"label = {short(label)}: it must be the name of a column")
     frames = [given.pool] if given.own is None else list(given.own.values())
     if not open_ or any(
         label not in frame.columns or getattr(frame.dtypes[label], "kind", "") != "b" for frame in frames

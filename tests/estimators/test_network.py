@@ -117,6 +117,8 @@ def test_sparse_rows(algorithm: str) -> None:
         ({}, np.zeros(600), r"groups has one value, 0.0: a network needs 2 agents or more"),
         ({}, np.arange(599) % 2, "inconsistent numbers of samples"),
         ({}, np.ones((600, 2)), "1d array"),
+        ({}, [None] * 600, "groups has (one value|values that cannot be put in order)"),
+        ({}, [None, "a"] * 300, "groups has values that cannot be put in order"),
         ({"graph": nx.path_graph(4)}, np.arange(600) % 3, "graph has 4 nodes, and agents = 3"),
         ({"graph": nx.path_graph(3, nx.DiGraph)}, np.arange(600) % 3, "directed graph"),
         ({"graph": "ring:5"}, None, "graph is a str"),

@@ -50,6 +50,12 @@ def frame(**columns: Any) -> pd.DataFrame:
 
 
 POOL: dict[str, Any] = {"X": X, "y": y}
+ROUND: dict[str, Any] = {}
+ROUND["again"] = ROUND
+DAMAGED = sparse.csr_array(X)
+DAMAGED.indices[3] = 400
+HALF = FRAME.set_axis(pd.Index(["\ud800", "b", "c", "won"], dtype=object), axis=1)
+GAPS = ["M", None] * 30
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     # rows
     "three dimensions": ({"X": X[None], "y": y}, r"X has shape \(1, 60, 3\): .*X.reshape\(len\(X\), -1\)"),
@@ -147,6 +153,20 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "frames and pairs": ({"shards": [HALVES[0], FRAME], "no_test": True}, "give all of one kind"),
     "shards without a test": ({"shards": HALVES}, r"records besides, test=\(X, y\), or do without, no_test=True"),
     "a key that is no agent": ({"shards": {"a": HALVES[0]}}, "shards has the key 'a': agents are numbered 0, 1"),
+    "a huge key": ({"shards": {0: HALVES[0], 10**12: HALVES[1]}, "no_test": True}, "has a shard of agent 1:"),
+    "a label in a list": ({"data": FRAME, "label": ["won"]}, r"label = \['won'\]: it must be the name of a column"),
+    "a schema that holds itself": ({**POOL, "schema": ROUND}, "schema holds itself"),
+    "half a character": ({"data": HALF, "label": "won"}, r"name of column 0, '.ud800', is no Unicode"),
+    "a loader of nothing": ({"loader": lambda *_: None}, "the loader returned a NoneType: it must return"),
+    "damaged indices": ({"X": DAMAGED, "y": y}, r"X is a damaged sparse matrix: .* its shape, \(60, 3\)"),
+    "a label is None": ({"X": X, "y": [None, *["M", "B"] * 29, "M"], "positive": "M"}, "row 0 .*of y is missing"),
+    "labels or None": ({"X": X, "y": GAPS, "positive": "M"}, "row 1 .*label '' of y is missing"),
+    "an empty text": ({"X": X, "y": np.array(["M", ""] * 30), "positive": "M"}, "row 1 .*label '' of y is missing"),
+    "a series with gaps": ({"X": X, "y": pd.Series(GAPS), "positive": "M"}, "row 1 .*label '' of y is missing"),
+    "a frame of one label": (
+        {"data": frame(won=FRAME["won"].where(y == 1)), "label": "won", "positive": str(FRAME["won"][y == 1].iloc[0])},
+        "the label is missing, and two are needed; leave_out",
+    ),
     "an agent left out": ({"shards": {0: HALVES[0], 2: HALVES[1]}, "no_test": True}, "has a shard of agent 1"),
     "shards without some labels": (
         {"shards": [FRAME[:30], frame(won=FRAME["won"].where(y == 1))[30:]], "label": "won", "no_test": True},

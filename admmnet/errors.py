@@ -70,23 +70,14 @@ class DataError(RequestError):
     @property
     def public(self) -> str:
         """Name of the file and the remedy."""
-        if self.file in ("arrays", "frame"):
-            saved = (
-                "numpy.savez(FILE, X=X, y=y)" if self.file == "arrays" else "frame.to_csv(FILE, index=False)"
-            )
-            return (
-                f"the records given ({self.file}): what was given {self.reason}; {saved} and `admmnet data check "
-                "FILE`, with the run's --label or --schema, show more on this machine"
-            )
-        if self.file is None:
-            return (
-                f"a file of records {self.reason}; `admmnet data check FILE`, with the run's --label or --schema, "
-                "shows more on the machine that holds it"
-            )
-        return (
-            f"{self.file} {self.reason}: `admmnet data check {self.file}`, with the run's --label or --schema, shows "
-            "more on the machine that holds the file"
+        given = {"arrays": "numpy.savez(FILE, X=X, y=y)", "frame": "frame.to_csv(FILE, index=False)"}.get(
+            str(self.file)
         )
+        file = "FILE" if given or self.file is None else self.file
+        more = f"`admmnet data check {file}`, with the run's --label or --schema, shows more on"
+        if given:
+            return f"the records given ({self.file}): what was given {self.reason}; after {given} {more} this machine"
+        return f"{self.file or 'a file of records'} {self.reason}: {more} the machine that holds the file"
 
 
 class UnfitRecords(RequestError):

@@ -14,6 +14,12 @@ from admmnet.types import Matrix, Vector
 SIGNS = ("-1", "+1")
 """Words for the labels -1 and +1 where nothing else was declared."""
 
+LEFT_OUT = (
+    "records have labels that leave_out names, and a private run counts every record, for which records count would be "
+    "told by n_i and by how they are dealt: free the file of them before, or accept it with --data-dependent"
+)
+"""What is said where a private run would leave records out."""
+
 
 @dataclass(frozen=True)
 class Target:

@@ -11,7 +11,7 @@ from admmnet.config.modes import check_loaded
 from admmnet.config.run_config import RunConfig, check_task
 from admmnet.data import DataSettings, Records, load, load_sparse
 from admmnet.data.balance import swallowed
-from admmnet.data.records import in_words
+from admmnet.data.records import LEFT_OUT, in_words
 from admmnet.data.settings import form_of
 from admmnet.errors import RequestError, UnfitRecords
 from admmnet.graph import load_topology
@@ -107,11 +107,7 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
         data = replace(data, notes=(*data.notes, said))
     accepted = config.simulation or config.data_dependent
     if data.left_out and not accepted:
-        raise RequestError(
-            f"{data.name}: records have labels that leave_out names, and a private run counts every record, for which "
-            "records count would be told by n_i and by how they are dealt: free the file of them before, or accept it "
-            "with --data-dependent"
-        )
+        raise RequestError(f"{data.name}: {LEFT_OUT}")
     if data.preprocessing != "public-bounds" and not accepted:
         raise RequestError(
             f"{data.name}: the encoding (columns, categories, bounds or labels) would be discovered from the private "

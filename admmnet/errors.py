@@ -134,6 +134,16 @@ def short(value: object, limit: int = 40) -> str:
     return text if len(text) <= limit else text[: limit - 4] + "..." + text[-1]
 
 
+def article(noun: str) -> str:
+    """A noun with "a" or "an" before it."""
+    return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 round" or "2 rounds"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def printable(text: str, most: int = 2000) -> str:
     """Text of another process, at most so long, without what steers a terminal."""
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:most])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from admmnet.cli.settings import SettingsCommand, settings_of
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, counted
 
 if TYPE_CHECKING:
     from admmnet.methods.base import AgentPlan, Method
@@ -218,7 +218,7 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
 
     answer, config = _as_json(method, plans), method.settings
     print(
-        f"{config.algorithm} ({config.method}), {len(plans)} agents, {answer['rounds']} rounds"
+        f"{config.algorithm} ({config.method}), {counted(len(plans), 'agent')}, {counted(answer['rounds'], 'round')}"
         + "".join(
             f", {name} {number(answer[name])}"
             for name in ("eta", "regularisation", "beta")
@@ -263,3 +263,11 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
                 epsilon(charge["epsilon_alone"]),
             )
         show(console(), grid)
+    if any(
+        charge["mechanism"] == "discrete-gaussian"
+        for entry in answer["agents"]
+        for charge in entry["charges"]
+    ):
+        print(
+            "noise: of discrete-gaussian that of a sum over records; of others that of a mean over an agent's records"
+        )

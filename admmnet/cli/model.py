@@ -91,12 +91,16 @@ def _noise_words(noise: dict[str, Any]) -> str:
     )
 
 
+def _few(chance: float) -> str:
+    return f"{chance:.2g}" if chance < 10 else f"{chance:.0f}"
+
+
 def _beyond_words(facts: dict[str, Any], count: int) -> str:
     beyond, chance = facts["beyond"], facts["beyond_of_noise"]
     told = "none" if not beyond else "few" if beyond <= 2.0 * chance else ""
     return (
         f"{beyond} of {count} coefficients lie beyond 2 standard deviations; of {count} numbers of pure noise "
-        f"about {chance:.2g} would{f': {told} of them can be told from noise' if told else ''}"
+        f"about {_few(chance)} would{f': {told} of them can be told from noise' if told else ''}"
     )
 
 

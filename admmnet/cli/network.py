@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, counted
 
 if TYPE_CHECKING:
     from admmnet.transport.hosts.keys import Secrets
@@ -178,7 +178,9 @@ def addresses_of(hosts: Path, agents: int, port: int) -> list[str]:
     if len(lines) != agents:
         few = "repeat the line of a host that runs several agents"
         remedy = few if len(lines) < agents else "leave out the hosts without one"
-        raise RequestError(f"{hosts} has {len(lines)} hosts for {agents} agents: {remedy}")
+        raise RequestError(
+            f"{hosts} has {counted(len(lines), 'host')} for {counted(agents, 'agent')}: {remedy}"
+        )
     parsed = [_parse(hosts, number, line) for number, line in lines]
     taken = {(host, given) for host, given in parsed if given is not None}
     addresses, following = [], dict.fromkeys((host for host, _ in parsed), port)

@@ -110,6 +110,8 @@ class SettingsCommand(click.Command):
 
     def _unknown(self, ctx: click.Context, error: click.NoSuchOption) -> Exception:
         """Say which methods have a setting that those named do not have; else click says what may be meant."""
+        if error.option_name == "--config" and any(one.name == "config" for one in self.params):
+            return RequestError(f"--config is no flag: give the file alone, {ctx.command_path} FILE.toml")
         owners = [owner for owner, _ in owners_of(error.option_name.removeprefix("--").replace("-", "_"))]
         if not owners:
             return error

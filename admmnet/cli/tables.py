@@ -15,6 +15,7 @@ from rich.table import Table
 from admmnet.cli import columns
 from admmnet.cli.fitted import show, table
 from admmnet.config.modes import mode_words
+from admmnet.errors import counted
 from admmnet.running.yardsticks import no_better_than, one_class, yardsticks
 
 NO_TEST = "test error: none, there are no test records"
@@ -95,7 +96,7 @@ def _tell_network(out: Console, summary: Mapping[str, Any]) -> Table:
     where = f"{summary['agents']} agents, {summary['topology']}" if summary["topology"] else "one holder"
     title = (
         f"{summary['algorithm']} ({summary['method']}) on {summary['data']['name']}: {where}, "
-        f"{summary['rounds']} rounds, {summary['transport']}, {summary['seconds']['total']:.1f} s"
+        f"{counted(summary['rounds'], 'round')}, {summary['transport']}, {summary['seconds']['total']:.1f} s"
     )
     grid = table(
         title,

@@ -73,7 +73,8 @@ def _newest() -> Path:
 def _absent(folder: Path, wait: float) -> str:
     what = "is no run folder: it has no config.toml" if folder.exists() else "is not there"
     since = f" after {wait:g} s" if wait else ""
-    return f"{folder} {what}{since}; start the run first, or give it time to come with --wait SECONDS"
+    remedy = "start the run first or, if it is still starting, give it time with --wait SECONDS"
+    return f"{folder} {what}{since}; {remedy}"
 
 
 def _follow(watcher: Watcher, every: float) -> Sight:

@@ -10,7 +10,7 @@ import numpy as np
 
 from admmnet.data.columns import Column, Features, Table, column_of, column_of_numbers, numbered, refuse
 from admmnet.data.frames import column_of_cells, numbers_of, text_of_column, to_pandas
-from admmnet.errors import RequestError, short
+from admmnet.errors import RequestError, article, short
 
 NUMBERS = "fiub"
 """Kinds of numpy types that are real numbers."""
@@ -90,7 +90,7 @@ def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
         )
     if not hasattr(value, "__array__") and not isinstance(value, Sequence):
         raise RequestError(
-            f"{prefix}{word} is a {kind}: give an array, or a list of rows such as list({word}) makes"
+            f"{prefix}{word} is {article(kind)}: give an array, or a list of rows such as list({word}) makes"
         )
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         raise RequestError(
@@ -104,7 +104,7 @@ def array_of(value: Any, word: str, prefix: str = "") -> np.ndarray[Any, Any]:
                 f"{prefix}{word} is a list of rows of different lengths: every record needs the same features"
             ) from None
         raise RequestError(
-            f"{prefix}{word} is a {kind} that gives numpy no array ({type(error).__name__}): give one, such as "
+            f"{prefix}{word} is {article(kind)} that gives numpy no array ({type(error).__name__}): give one, such as "
             f"{word}.detach().cpu().numpy() of a tensor"
         ) from None
 

@@ -102,7 +102,7 @@ class Network(Estimator):
             if is_sparse(rows) and not (issubclass(METHODS[self.algorithm], SumMethod) and _few(rows)):
                 rows = rows.toarray()
             data = Records(
-                name="the rows",
+                name="fit(X, y)",
                 shards={i: (rows[part], y[part]) for i, part in enumerate(parts)},
                 counts={i: len(part) for i, part in enumerate(parts)},
                 X_test=np.zeros((0, rows.shape[1])),

@@ -199,9 +199,9 @@ class ConsensusMethod(Method):
             return robust
         return (
             *robust,
-            f"noise is expected to drown {self.name}: it is {noise:.2g} of what a record can weigh in the average, and "
-            f"above {DROWNED:g} a model may be worse than the larger class; noisy-gd needs less of it, or raise "
-            "--epsilon",
+            f"take noisy-gd, which needs less noise, or raise --epsilon: noise is expected to drown {self.name}; it is "
+            f"{noise:.2g} of what a record can weigh in the average, and above {DROWNED:g} a model may be worse than "
+            "the larger class",
         )
 
     def _robust_notes(self) -> tuple[str, ...]:

@@ -116,7 +116,8 @@ def read_model(folder: str | Path) -> Model:
 def _arrays(folder: Path) -> tuple[Matrix, Vector, tuple[str, ...], tuple[str, ...]]:
     path = folder / "model.npz"
     if not path.is_file():
-        raise RequestError(f"{folder} has no model.npz: name the folder of a finished run")
+        lacks = f"{folder} has no model.npz" if folder.exists() else f"there is nothing of the name {folder}"
+        raise RequestError(f"{lacks}: name the folder of a finished run")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             theta, consensus, names = (archive[key] for key in KEYS)

@@ -145,7 +145,7 @@ class Target:
             needed = discrete_epsilon(
                 math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta
             )
-            return self._raise_it(used, needed, "of the mu^2 that it adds up")
+            return self._raise_it(used, needed, "by the mu^2 that it adds up")
         at = best_order(spent.curve, self.delta) if self.order is None else self.order
         fresh = Target(epsilon, self.delta).nominal_rho() * float(ORDERS[at])
         needed = (
@@ -156,8 +156,8 @@ class Target:
     def _raise_it(self, used: float, needed: float, where: str) -> str:
         epsilon = self.epsilon
         return (
-            f"the account has spent epsilon {used:.6g} of {epsilon:g}, and of the {max(epsilon - used, 0.0):.2g} "
-            f"between them, {where}, nothing is left for another run; raise --epsilon to "
+            f"all of epsilon {epsilon:g} is spent, {where}: the account has spent epsilon {used:.6g}, and nothing "
+            f"is left for another run; raise --epsilon to "
             f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (a record is then promised "
             "that over all runs, and no less), or stop here"
         )

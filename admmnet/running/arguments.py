@@ -15,7 +15,7 @@ import networkx as nx
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
 from admmnet.data.settings import GIVEN, SHARDS, reserved
-from admmnet.errors import RequestError, short
+from admmnet.errors import RequestError, article, short
 from admmnet.graph.checks import check_topology
 from admmnet.graph.files import EDGES
 from admmnet.methods import METHODS
@@ -103,8 +103,8 @@ def _declared(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in found.items() if settings.get(name) is None}
     if not isinstance(schema, Mapping):
         raise RequestError(
-            f"schema is a {type(schema).__name__}: it must be a table such as {{'labels': ['no', 'yes']}}, or the path "
-            "of a file"
+            f"schema is {article(type(schema).__name__)}: it must be a table such as {{'labels': ['no', 'yes']}}, or "
+            "the path of a file"
         )
     try:
         return {"schema": _plain(schema)}
@@ -129,7 +129,7 @@ def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) ->
             if isinstance(graph, str | os.PathLike)
             else ""
         )
-        raise RequestError(f"graph is a {type(graph).__name__}: it must be a networkx.Graph{hint}")
+        raise RequestError(f"graph is {article(type(graph).__name__)}: it must be a networkx.Graph{hint}")
     said = settings if config is None else {**vars(config), **settings}
     for name in ("topology", "topology_schedule"):
         if said.get(name) is not None:
@@ -209,7 +209,7 @@ def _piece(value: Any, word: str, *, pairs: bool = True) -> tuple[str, Any]:
     if frame is not None and frame.ndim == 2:
         return "frame", frame
     other = f"{PAIR}, or a data frame" if pairs else "a name, a path or a data frame; arrays go to X= and y="
-    raise RequestError(f"{word} is a {_kind(value)}: it must be {other}")
+    raise RequestError(f"{word} is {article(_kind(value))}: it must be {other}")
 
 
 def _kind(value: Any) -> str:
@@ -228,7 +228,7 @@ def _shards(shards: Any) -> tuple[dict[int, Any], bool]:
     elif isinstance(shards, list | tuple):
         found, whole = dict(enumerate(shards)), True
     else:
-        raise RequestError(f"shards is a {type(shards).__name__}: {words}")
+        raise RequestError(f"shards is {article(type(shards).__name__)}: {words}")
     if not found:
         raise RequestError(f"shards is empty: {words}")
     if whole and len(found) == 1:

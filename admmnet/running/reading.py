@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,15 @@ class RunFolder:
     def manifest(self) -> bool:
         """See above."""
         return (self.path / MANIFEST).exists()
+
+    def plot(self, file: str | Path | None = None, **options: Any) -> Any:
+        """As ``RunResult.plot``."""
+        return import_module("admmnet.report.run_plot").plot_run(self.path, file=file, **options)
+
+    def __repr__(self) -> str:
+        """One line: where it is, and how far the run came."""
+        state = "unfinished" if self.summary is None else "finished"
+        return f"RunFolder({str(self.path)!r}, {state}, ledgers={len(self.ledgers)})"
 
 
 def read_run(path: str | Path, *, ledgers_alone: bool = False) -> RunFolder:

@@ -302,3 +302,10 @@ def test_an_account_is_not_read_and_that_is_said(calibrate: Calibrate) -> None:
     assert json.loads(out) == calibrate.json("--records", "700")
     assert err == "note: the account is not read: this is the noise of a first run\n"
     assert not Path("mine").exists()
+
+
+def test_the_unit_of_noise_on_a_sum_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Noise of sums stands far above that of means, and only methods of sums have it."""
+    for algorithm, said in (("noisy-gd", True), ("pp-admm", False)):
+        assert run_command_line(["calibrate", "--algorithm", algorithm, "--agents", "3"]) == 0
+        assert ("noise: of discrete-gaussian that of a sum over records" in capsys.readouterr().out) == said

@@ -162,10 +162,16 @@ RUNS: list[tuple[str, str]] = [
     ("--topology one.edges", "subtract 1 from every number"),
     ("--topology names.edges", "agents are numbered 0..N-1, got 'ann'"),
     ("--topology single.adjlist", "at least 2 agents"),
-    ("--topology gone.edges", "gone.edges"),
+    (
+        "--topology gone.edges",
+        "gone.edges: no such file: correct the path",
+    ),
     ("--topology graph.png", "graph.png"),
     ("--topology ring:1", "ring:1"),
-    ("--topology rings:5", "rings:5"),
+    ("--topology rings:9", "did you mean ring:9?"),
+    ("--topology rings", "did you mean ring:5?"),
+    ("--topology gone/by", "no such file: correct the path"),
+    ("--config f.toml", "--config is no flag: give the file alone, admmnet run FILE.toml"),
     ("--topology ring:7 --agents 5", "the topology has 7 nodes but --agents says 5"),
     # where it goes
     ("--out taken", "the run folder taken is not empty: name another one with --out"),

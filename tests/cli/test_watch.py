@@ -155,7 +155,10 @@ def test_a_run_that_goes_on_is_followed(people: str, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, message in (
-        ((str(tmp_path / "later"),), "later is not there; start the run first"),
+        (
+            (str(tmp_path / "later"),),
+            "later is not there; start the run first or, if it is still starting, give it time with --wait SECONDS",
+        ),
         ((str(tmp_path / "later"), "--wait", "0.1"), "later is not there after 0.1 s; "),
         ((str(tmp_path),), "is no run folder: it has no config.toml"),
     ):

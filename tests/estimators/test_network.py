@@ -67,7 +67,7 @@ def test_losses_without_probabilities_say_so(X: Matrix) -> None:
 
 def test_a_method_that_does_not_learn_classes(X: Matrix) -> None:
     with pytest.raises(
-        RequestError, match=r"'pp-admm' learns two classes, and the rows has 3 classes: take noisy-gd"
+        RequestError, match=r"'pp-admm' learns two classes, and fit\(X, y\) has 3 classes: take noisy-gd"
     ):
         NetworkClassifier(algorithm="pp-admm", **WIDE).fit(X, np.argmax(X, axis=1))
 

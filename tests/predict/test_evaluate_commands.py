@@ -173,7 +173,10 @@ def test_probabilities_of_extreme_scores_are_finite(people_run: Path, tmp_path: 
 
 def test_words_of_the_commands(people_run: Path, refused: Refused) -> None:
     assert "Missing option '--data'" in refused("evaluate", people_run)
-    assert "nothing-here has no model.npz" in refused("evaluate", "nothing-here", "--data", "census")
+    for words in (("evaluate", "nothing-here", "--data", "census"), ("model", "show", "nothing-here")):
+        assert "there is nothing of the name nothing-here: name the folder of a finished run" in refused(
+            *words
+        )
     assert "'--part': 'half' is not one of" in refused(
         "evaluate", people_run, "--data", "census", "--part", "half"
     )

@@ -68,6 +68,7 @@ def test_a_run_with_nothing_left_is_refused(place: Place, capsys: pytest.Capture
     for algorithm in ("pp-admm", "ipp-admm"):
         assert run_command_line(place.words("second", "--algorithm", algorithm)) == 4
         message = told(capsys)
+        assert "all of epsilon 1 is spent" in message
         assert "the account has spent epsilon" in message
         assert "nothing is left for another run; raise --epsilon" in message
     assert not (place.folder / "second").exists()

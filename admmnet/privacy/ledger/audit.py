@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -87,8 +87,11 @@ class VerifiedLedger:
     @property
     def delta(self) -> float | None:
         """Return the delta of the budget, None for methods without privacy."""
-        delta: float | None = self.header["budget"]["delta"]
-        return delta
+        return cast("float | None", self.header["budget"]["delta"])
+
+    def __repr__(self) -> str:
+        """One line, without the events."""
+        return f"VerifiedLedger(agent={self.header['agent']}, events={len(self.events)}, rho={self.totals.rho:.6g})"
 
 
 @np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
@@ -225,9 +228,8 @@ def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
     if line.get("kind") != "header":
         raise _fault(path, number, "is not a header")
     if line.get("schema") not in (1, SCHEMA):
-        read = f"1, {SCHEMA}"
         raise _fault(
-            path, number, f"schema {shown(line.get('schema'))} is not one this version reads ({read})"
+            path, number, f"schema {shown(line.get('schema'))} is not one this version reads (1, {SCHEMA})"
         )
     for name, good in _HEADER.items():
         if (name not in line and name not in _ABSENT) or not good(line.get(name)):

@@ -11,6 +11,16 @@ MOST_DELTA = 1e-5
 """Largest delta that is chosen by itself."""
 
 
+def own_delta(counts: Collection[int]) -> float:
+    """Delta that is chosen by itself: min(1e-5, 0.1 / smallest n_i)."""
+    return min(MOST_DELTA, 0.1 / min(counts))
+
+
+def is_loose(delta: float, count: int, counts: Collection[int]) -> bool:
+    """Whether a delta deserves a note: above 0.1 / n_i; one no larger than is chosen by itself, above 1 / n_i."""
+    return delta > (1.0 if delta <= own_delta(counts) else 0.1) / count
+
+
 def with_delta(
     config: RunConfig, counts: Collection[int], accounts: Mapping[int, float] | None = None
 ) -> RunConfig:
@@ -28,7 +38,7 @@ def with_delta(
     if config.delta != "auto":
         return config
     accounts = accounts or {}
-    delta = min(MOST_DELTA, 0.1 / min(counts))
+    delta = own_delta(counts)
     if len(accounts) == len(counts) and len(set(accounts.values())) == 1:
         delta = next(iter(accounts.values()))
     own = {str(i): {"delta": value} for i, value in accounts.items() if value != delta}

@@ -91,10 +91,12 @@ class NoisyGD(SumMethod):
         found = super().notes(drowned)
         if self.wanted >= FEWEST:
             return found
+        real = self.facts.task == "real"
+        wrong, guess = ("squared error", "always the mean") if real else ("errors", "always the larger class")
         return (
             *found,
             f"{self.records} records at {len(self.facts.counts)} agents and a model of {self.size} numbers: at this "
-            "epsilon the noise is expected to leave little more than the larger class (of real targets: the mean); "
+            f"epsilon expect a quarter more {wrong} than without privacy, or as many as {guess} and beyond; "
             "raise --epsilon, project to fewer features (--project), or find more records",
         )
 

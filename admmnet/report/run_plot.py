@@ -14,6 +14,7 @@ from admmnet.report.figure import Picture, check_file, draw, save, style
 from admmnet.report.names import common_heading, heading, labels
 from admmnet.report.panels import MOST_RUNS, OVERLAID, PANELS, available, graph_panel, panel
 from admmnet.report.series import Series, read_series
+from admmnet.running.yardsticks import one_class
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,10 +84,16 @@ def plot_run(
     made = [panel(name, runs, words) for name in chosen]
     across = 1 if width == "column" else 2
     rows = tuple(tuple(made[k : k + across]) for k in range(0, len(made), across))
-    figure = draw(Picture(title, rows, height=HEIGHTS[width], width=WIDTHS[width]))
+    figure = draw(Picture(title, rows, note=_note(runs, words), height=HEIGHTS[width], width=WIDTHS[width]))
     if file is not None:
         save(Path(file), figure)
     return figure
+
+
+def _note(runs: Sequence[Series], words: Sequence[str]) -> str:
+    """Whose model gives every test record the same class; nothing of others."""
+    told = zip(words or ("",), (one_class(run.summary or {}) for run in runs), strict=True)
+    return "; ".join(f"{whose}: {only}" if whose else only for whose, only in told if only is not None)
 
 
 def _check_request(folders: Sequence[str | Path | Series], panels: Sequence[str] | None, width: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from admmnet.config.defaults import is_loose
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 
@@ -20,7 +21,8 @@ def notes_of(config: RunConfig, data: Records) -> tuple[str, ...]:
     notes = list(data.notes)
     if not config.budgeted:
         return tuple(notes)
-    loose = [i for i, count in data.counts.items() if config.budget_of(i)[1] > 0.1 / count]
+    counts = data.counts.values()
+    loose = [i for i, count in data.counts.items() if is_loose(config.budget_of(i)[1], count, counts)]
     if loose:
         notes.append(
             f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "

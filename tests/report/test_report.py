@@ -239,6 +239,13 @@ def test_what_is_not_covered(seeded: Path, private: Path, tmp_path: Path) -> Non
     assert not any("Test records" in line for line in uncovered(read_facts(private, "run")))
     loose = made(tmp_path / "loose", delta=1e-4)
     assert any("Delta is above 0.1" in line for line in uncovered(read_facts(loose, "run")))
+    assert "64-bit floating point" in " ".join(uncovered(read_facts(seeded, "run")))
+    for algorithm in ("noisy-gd", "ssp"):  # whose theorems speak of the integers that leave
+        told = " ".join(
+            uncovered(read_facts(made(tmp_path / algorithm, algorithm=algorithm, rounds=None), "run"))
+        )
+        assert "64-bit floating point" not in told
+        assert "their noise is discrete" in told
     folder = copy(private, tmp_path / "run")
     for agent in range(5):
         rechained(folder, agent, lambda header: header.update(preprocessing="data-dependent"))

@@ -14,6 +14,7 @@ from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.data.figures import only_class
 from admmnet.report.html import make_report
+from admmnet.report.run_plot import plot_run
 
 CAPTURE = pytest.CaptureFixture[str]
 QUICK: dict[str, Any] = {"algorithm": "admm", "topology": "path:2", "rounds": 20, "schema": {"features": 2}}
@@ -25,6 +26,11 @@ def rows(path: Path, words: list[str], shares: list[float], signal: float) -> st
     X = stream.standard_normal((300, 2)) + signal * np.eye(len(words), 2)[y]
     np.savez(path, X=X, y=np.array(words)[y])
     return str(path)
+
+
+def drawn(folder: Path) -> str:
+    """Words around the panels of a run's picture."""
+    return " ".join(" ".join(text.get_text() for text in plot_run(folder).texts).split())
 
 
 @pytest.mark.parametrize(
@@ -49,6 +55,7 @@ def test_it_is_said(
     sentence = f"one class only: this model says {said!r} for every test record"
     assert sentence in result.summary()
     assert "no better than always the larger class" in result.summary()
+    assert sentence in drawn(result.folder)
     html = make_report([result.folder]).html
     assert re.search(r'class="card alarm"(?:(?!class="card).)*one class only', html, re.DOTALL)
     assert run_command_line(["evaluate", str(result.folder), "--data", test, "--json"]) == 0
@@ -68,6 +75,7 @@ def test_a_model_that_tells_classes_apart_is_not_said_to(tmp_path: Path, capsys:
     assert "one_class" not in result.summary["test_error"]
     assert "one class" not in result.summary()
     assert "one class" not in make_report([result.folder]).html
+    assert "one class" not in drawn(result.folder)
     assert run_command_line(["evaluate", str(result.folder), "--data", file, "--public"]) == 0
     assert "one class" not in capsys.readouterr().out
     assert run_command_line(["predict", str(result.folder), "--data", file]) == 0

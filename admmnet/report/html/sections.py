@@ -186,6 +186,7 @@ def cards(run: RunFacts) -> Raw:
     items = [
         *privacy,
         (measure(run).capitalize(), error_of(run, consensus), over if consensus is not None else "not there"),
+        *_in_units(error),
         *held_against(run),
         ("Ledgers", state(run), count(len(run.books), "file")),
     ]
@@ -204,6 +205,15 @@ def cards(run: RunFacts) -> Raw:
         lines = (tag("div", words_, class_=kind) for kind, words_ in parts)
         shown_.append(tag("div", *lines, class_="card alarm" if bad else "card"))
     return tag("div", *shown_, class_="cards")
+
+
+def _in_units(error: Any) -> list[tuple[str, str, str]]:
+    """Card of the error in the unit of real targets; none of classes, and of older runs."""
+    root, r2 = (real(at(error, name)) for name in ("root_in_units", "r2"))
+    if root is None:
+        return []
+    share = "" if r2 is None else f"; R² {figure(r2)}, 0 is what the mean has"
+    return [("Root mean square error", figure(root), f"in the target's own unit{share}")]
 
 
 def summary(run: RunFacts, *, several: bool) -> Raw:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from admmnet.config.defaults import is_loose
 from admmnet.config.modes import mode_words
 from admmnet.report.html.facts import RunFacts
+from admmnet.running.agree import entries_of
 from admmnet.running.values import real, whole
 
 RELEASED: Mapping[str, str] = {
@@ -361,7 +363,9 @@ def uncovered(run: RunFacts) -> list[str]:
 
 
 def _large_delta(run: RunFacts) -> list[str]:
-    wide = [a for a in run.agents if a.delta is not None and a.records and a.delta > 0.1 / a.records]
+    counts = [n for entry in entries_of(run.summary).values() if (n := whole(entry.get("records")))]
+    counts += [agent.records for agent in run.agents if agent.records]
+    wide = [a for a in run.agents if a.delta and a.records and is_loose(a.delta, a.records, counts)]
     if not wide:
         return []
     worst = max(wide, key=lambda agent: (agent.delta or 0.0) * (agent.records or 0))
@@ -374,10 +378,13 @@ def _large_delta(run: RunFacts) -> list[str]:
 
 
 def _lasting(run: RunFacts) -> list[str]:
+    drawn = {e.mechanism for book in run.books if book.account for _, e, _ in book.account.events}
     found = [
         "How long a computation takes depends on the records, and everybody can see when a message arrives. Time is "
         "not protected.",
-        "The proofs speak of real numbers; the program computes with 64-bit floating point numbers.",
+        "The proofs speak of the very integers that leave: their noise is discrete, and rounding is counted in."
+        if drawn == {"discrete-gaussian"}
+        else "The proofs speak of real numbers; the program computes with 64-bit floating point numbers.",
         "Public by assumption: the numbers of records, the graph, the features, who holds which share, all settings. "
         "Settings that were tuned on the same records cost budget that is not on this page.",
         "Whoever controls the machine of an agent sees its records. That the program really drew the noise that the "

@@ -1,0 +1,71 @@
+"""Notes before a run are said where they hold, and nowhere else: a loose delta, and what noise costs noisy-gd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet import run
+from admmnet.config.defaults import is_loose, own_delta
+from admmnet.report.html.facts import read_facts
+from admmnet.report.html.words import uncovered
+from tests.run_folders import made, part_of
+
+LOOSE, COSTLY = "above 0.1 / records", "a quarter more"
+
+
+def test_a_delta_that_was_chosen_by_itself_is_not_warned_of(tmp_path: Path) -> None:
+    quick: dict[str, Any] = {"algorithm": "noisy-gd", "rounds": 2, "split": "sizes:3:4:5"}
+    for name, delta, notes in (("auto", None, 0), ("loose", 1e-4, 1)):
+        folder = made(tmp_path / name, topology="ring:3", delta=delta, **quick)
+        facts = read_facts(folder, name)
+        assert sum(LOOSE in note for note in facts.said("notes")) == notes
+        assert sum("Delta is above" in line for line in uncovered(facts)) == notes
+        mine = read_facts(part_of(folder, tmp_path / f"{name}-2", agent=2, agents=3), name)
+        assert sum("Delta is above" in line for line in uncovered(mine)) == notes
+    assert own_delta([11666, 11667]) > 0.1 / 11667  # what a note was made of
+
+
+def test_one_small_agent_does_not_excuse_the_delta_of_large_ones() -> None:
+    counts = (50, 10**6)
+    assert not is_loose(own_delta(counts), 50, counts)
+    assert is_loose(own_delta(counts), 10**6, counts)  # ten whole records
+    assert is_loose(2e-3 + 1e-9, 50, counts)
+    assert not is_loose(2e-3, 50, counts)
+
+
+CENSUS: dict[str, Any] = {"data": "census", "test_fraction": 0.97}
+
+
+def breast_cancer() -> dict[str, Any]:
+    """Records of the ten lines of docs/estimators.md."""
+    X, y = pytest.importorskip("sklearn.datasets").load_breast_cancer(return_X_y=True)
+    X = (X - X[:150].mean(axis=0)) / X[:150].std(axis=0)
+    return {"X": X[150:], "y": y[150:], "test": (X[:150], y[:150])}
+
+
+@pytest.mark.parametrize(
+    ("census", "agents", "epsilon", "said"),
+    [
+        (False, 5, 1.0, True),
+        (False, 5, 2.0, False),
+        (True, 5, 0.5, True),
+        (True, 20, 0.5, True),
+        (True, 5, 2.0, False),
+    ],
+)
+def test_what_noise_is_said_to_cost_it_costs(
+    census: bool, agents: int, epsilon: float, said: bool, tmp_path: Path
+) -> None:
+    given = {**(CENSUS if census else breast_cancer()), "agents": agents, "epsilon": epsilon}
+    errors, pooled = [], 0.0
+    for seed in range(300, 305):
+        summary = run(algorithm="noisy-gd", seed=seed, out=tmp_path / str(seed), **given).summary
+        assert any(COSTLY in note for note in summary["notes"]) is said
+        errors.append(summary["test_error"]["consensus"])
+        pooled += summary["references"]["pooled"] / 5
+    if said:
+        assert np.mean(errors) > 1.25 * pooled

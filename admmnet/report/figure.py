@@ -266,10 +266,11 @@ def draw(picture: Picture) -> Figure:
             rect=(0.0, foot / height, 1.0 - right, 1.0 - (head + foot) / height), w_pad=0.05, h_pad=0.05
         )
     )
-    for line, own in zip(figure.subplots(rows, columns, squeeze=False), picture.panels, strict=True):
-        for axes in line[len(own) :]:
-            axes.set_axis_off()
-        for axes, panel in zip(line, own, strict=False):
+    grid = figure.add_gridspec(rows, columns)
+    for row, own in enumerate(picture.panels):
+        for column, panel in enumerate(own):
+            end = columns if panel is own[-1] else column + 1  # the last one takes the rest of a short line
+            axes = figure.add_subplot(grid[row, column:end])
             _draw_panel(axes, panel)
             if panel.own_legend and len(panels) > 1:
                 alone = {label: sample for label, sample in panel.entries().items() if label not in shared}

@@ -135,6 +135,16 @@ def test_equal_runs_and_graphs_give_equal_files(
         assert first.read_bytes() == second.read_bytes()
 
 
+def test_no_place_stays_empty(folders: dict[str, Path]) -> None:
+    privacy, broadcasts, graph = plot_run(folders["private"]).axes[
+        :3
+    ]  # behind them, the graph's scale of colours
+    left, right = privacy.get_subplotspec(), broadcasts.get_subplotspec()
+    assert (list(left.colspan), list(right.colspan)) == ([0], [1])
+    assert list(graph.get_subplotspec().colspan) == [0, 1]
+    assert all(axes.get_visible() and axes.has_data() for axes in plot_run(folders["private"]).axes[:3])
+
+
 def line(axes: Any, label: str) -> Any:
     (found,) = [line for line in axes.get_lines() if line.get_label() == label]
     return found

@@ -1,6 +1,6 @@
 """The pages of docs/examples: every block is carried out as it stands, in order, in an empty folder.
 
-A block behind "`NAME`:" is a file; `bash` and `python` are run; `text` behind them is what they print: its words and counts.
+A block behind "`NAME`:" is a file; `bash` and `python` are run; the words and counts of `text` behind them are printed.
 """
 
 from __future__ import annotations

@@ -55,6 +55,8 @@ def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, 
         If the source is unknown, unreadable, out of range, of another size than `agents`, or not a simple
         undirected connected graph on 0..N-1.
     """
+    if not isinstance(source, str | os.PathLike):
+        raise RequestError(f"source is a {type(source).__name__}: give a file or a spec such as ring:5")
     text = os.fspath(source)
     if text.startswith(EDGES):
         graph = read_edges(text)

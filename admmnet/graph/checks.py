@@ -93,6 +93,8 @@ def check_topology(graph: nx.Graph, name: str = "graph") -> nx.Graph:
     self-loops, other labels or fewer than 2 nodes.
     """
     collector = Collector(name)
+    if not isinstance(graph, nx.Graph):
+        raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph")
     if graph.is_directed():
         raise collector.fault(DIRECTED)
     if graph.is_multigraph():

@@ -76,6 +76,8 @@ def write_topology(graph: nx.Graph, path: str | os.PathLike[str]) -> None:
     RequestError
         If the suffix is unknown, the graph is not a network, or the file cannot be written.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise RequestError(f"path is a {type(path).__name__}: give the path of a file")
     target = Path(path)
     _, write = _format(target)
     text = write(check_topology(graph))

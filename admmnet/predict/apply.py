@@ -70,6 +70,21 @@ class NewData:
             value = getattr(self, name)
             if isinstance(value, str | Path):
                 object.__setattr__(self, name, kind(value))
+            elif name == "data" or value is not None:
+                raise RequestError(
+                    f"NewData: {name} is a {type(value).__name__}: give the path of a file; rows in memory are stored"
+                    " as csv or npz first"
+                )
+
+
+def _check(model: Model, new: NewData) -> None:
+    """Refuse what is no model, or no request for rows."""
+    if not isinstance(model, Model):
+        raise RequestError(
+            f"model is a {type(model).__name__}: give a Model, such as read_model(FOLDER) returns"
+        )
+    if not isinstance(new, NewData):
+        raise RequestError(f"new is a {type(new).__name__}: give NewData(data=FILE)")
 
 
 def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool = True) -> NewRows:
@@ -80,6 +95,7 @@ def rows_for(model: Model, new: NewData, *, part: Part = "all", labelled: bool =
     RequestError
         If settings contradict the model, features differ in name or order, or rows are wrong.
     """
+    _check(model, new)
     settings = _settings(model, new)
     if part == "test" and settings.no_test:
         raise RequestError(
@@ -192,6 +208,7 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
     RequestError
         As `rows_for`, or if figures would be computed from private training records.
     """
+    _check(model, new)
     chosen: Part = part or ("test" if new.data in BUILT_IN else "all")
     if chosen != "test" and not model.config.simulation and not public:
         _refuse_training_records(model, new, chosen)
@@ -363,6 +380,7 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     RequestError
         As `rows_for`, or if there is no such agent.
     """
+    _check(model, new)
     theta = model.vector(agent)
     rows = rows_for(model, new, labelled=False)
     with _one_thread():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from admmnet.config.toml import load_saved
 from admmnet.data import ENCODING, Task, declared_task
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets import public_schema
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, short
 from admmnet.files import load_json
 from admmnet.types import Matrix, Vector
 
@@ -106,6 +107,8 @@ def read_model(folder: str | Path) -> Model:
     RequestError
         If a file is missing, as in an unfinished run, or damaged.
     """
+    if not isinstance(folder, str | os.PathLike):
+        raise RequestError(f"{short(folder)} is no run folder: give its path")
     folder = Path(folder)
     theta, consensus, names, classes = _arrays(folder)
     deviation = _deviation(folder / NOISE, consensus)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import signature
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,6 +64,8 @@ def taken(
         value = getattr(asked, name)
         if value is not None and not callable(value):
             raise RequestError(f"{name} = {short(value)} cannot be called: give a function")
+        if name != "loader" and value is not None and not _takes_one(value):
+            raise RequestError(f"{name} = {short(value)} cannot be called with one argument: give f(event)")
     settings = dict(settings)
     if asked.schema is not None:
         settings |= _declared(asked.schema, settings)
@@ -94,6 +97,17 @@ def taken(
         )
     sparse = method.verb == "none" or issubclass(method, SumMethod)
     return config, replace(given, sparse=sparse)
+
+
+def _takes_one(function: Any) -> bool:
+    """Whether a callable can be called with one argument, as far as it says."""
+    try:
+        signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # of some in C, which do not say
+        pass
+    return True
 
 
 def _declared(schema: Any, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from scipy import sparse
 
 from admmnet import RequestError, read_run, run
 from admmnet.errors import AdmmnetError
+from admmnet.graph import load_topology, write_topology
+from admmnet.predict.apply import NewData, evaluate, predict
+from admmnet.predict.model import read_model
 
 rng = np.random.default_rng(1)
 X = rng.standard_normal((60, 3))
@@ -257,6 +260,50 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     how: dict[str, Any] = {"agents": np.int64(4), "epsilon": np.float32(2.0), "positive": 1, "rounds": 2}
     result = run(seed=np.int8(0), algorithm="pp-admm", out=tmp_path / "run", **POOL, **how)
     assert (result.summary["agents"], result.summary["privacy"]["epsilon_target"]) == (4, 2.0)
+
+
+@pytest.mark.parametrize("value", [lambda: 0, lambda event, other: 0])
+@pytest.mark.parametrize("name", ["on_round", "on_start"])
+def test_functions_that_take_no_event(name: str, value: Any, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=f"{name} = .* cannot be called with one argument"):
+        run(**POOL, **{name: value}, seed=0, rounds=1, agents=2, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+NONE: Any = None
+TEXT: Any = "run"
+ROWS: Any = X
+PAIR: Any = [1, 2]
+ELSEWHERE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "topology of nothing": (lambda m: load_topology(NONE), "source is a NoneType: give a file or a spec"),
+    "no graph": (lambda m: write_topology(PAIR, "x.edges"), "it is a list, and must be a networkx.Graph"),
+    "no path": (lambda m: write_topology(nx.path_graph(3), NONE), "path is a NoneType"),
+    "model of nothing": (lambda m: read_model(NONE), "None is no run folder: give its path"),
+    "model nowhere": (
+        lambda m: read_model("nowhere"),
+        "nothing of the name nowhere: name the folder",
+    ),
+    "new data of nothing": (lambda m: NewData(data=NONE), "data is a NoneType: give the path of a file"),
+    "new data in memory": (lambda m: NewData(data=ROWS), "data is a ndarray: give the path of a file"),
+    "config of rows": (lambda m: NewData(data="t.csv", config=ROWS), "config is a ndarray: give the path"),
+    "a path for a model": (
+        lambda m: predict(TEXT, NewData(data="t.csv")),
+        "model is a str: .*read_model.FOLDER",
+    ),
+    "rows for a file": (lambda m: predict(m, ROWS), "new is a ndarray: give NewData.data=FILE"),
+    "evaluated rows": (lambda m: evaluate(m, ROWS), "new is a ndarray: give NewData.data=FILE"),
+}
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_what_else_the_library_offers(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    call, words = ELSEWHERE[case]
+    model = None
+    if case in ("rows for a file", "evaluated rows"):
+        model = read_model(run(**POOL, seed=0, rounds=1, agents=2, out="made").folder)
+    with pytest.raises(RequestError, match=words):
+        call(model)
 
 
 def test_read_run_of_no_path() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import resource
 import tomllib
@@ -99,3 +100,12 @@ def load_toml(data: bytes) -> dict[str, Any]:
         return tomllib.loads(data.decode())
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def free_memory() -> float:
+    """Bytes of memory that the system could give; infinite where it does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            return next(1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, ValueError, StopIteration):
+        return math.inf

@@ -12,7 +12,7 @@ from admmnet.data.balance import swallowing, unfilled
 from admmnet.data.columns import Table, refuse
 from admmnet.data.encode import block_of, check_columns, complete
 from admmnet.data.labels import read_labels
-from admmnet.data.rows import every, finished, names_of
+from admmnet.data.rows import encoded, every, names_of
 from admmnet.data.schema import Rule, Schema
 from admmnet.data.settings import AGENT, DataSettings
 from admmnet.data.source import Source, label_of, with_columns, without
@@ -79,7 +79,7 @@ class _Found:
 
 def _finish(source: Source, settings: DataSettings) -> tuple[str, ...]:
     rows = every(source)
-    X, _ = finished(source, rows, settings, fit(source, rows, settings, discover=True).transform)
+    X, _ = encoded(source, rows, settings, fit(source, rows, settings, discover=True).transform)
     said = swallowing(X, names_of(source, settings))
     gone = (
         f"{source.left_out} records are left out by leave_out: private runs refuse the file while it has them"

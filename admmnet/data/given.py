@@ -15,7 +15,7 @@ from admmnet.data.files import about
 from admmnet.data.frames import frame_table
 from admmnet.data.loading import Encoded, dealt, records_of
 from admmnet.data.records import Records
-from admmnet.data.rows import drawn, every, finished, finished_sparse
+from admmnet.data.rows import drawn, encoded, every, finished_sparse
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
 from admmnet.data.source import Source, label_of, source_of, without
 from admmnet.data.sources import declared, read_file
@@ -106,12 +106,12 @@ class Given:
             }
         sparse = self.sparse and settings.project is None and _share(source) <= SPARSE
 
-        def encoded(rows_of: Source, which: Rows) -> Encoded:
-            make = finished_sparse if sparse and rows_of.features.sparse is not None else finished
+        def made(rows_of: Source, which: Rows) -> Encoded:
+            make = finished_sparse if sparse and rows_of.features.sparse is not None else encoded
             return make(rows_of, which, settings, fitted.transform)
 
-        shards = {i: encoded(source, parts[i]) for i in mine}
-        records = records_of(source, fitted, settings, shards, encoded(known, test))
+        shards = {i: made(source, parts[i]) for i in mine}
+        records = records_of(source, fitted, settings, shards, made(known, test))
         return replace(records, counts={i: len(part) for i, part in parts.items()})
 
     def _order(self, agents: int, mine: Sequence[int]) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 from admmnet.data.columns import Rows, no_rows, numbered
 from admmnet.data.files import about
 from admmnet.data.records import Records
-from admmnet.data.rows import drawn, every, finished, finished_sparse, names_of
+from admmnet.data.rows import check_room, drawn, encoded, every, finished_sparse, names_of
 from admmnet.data.schema import to_table
 from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings, form_of, parse_split, path_for
@@ -32,6 +32,7 @@ Encoded = tuple[Any, Vector]
 def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     """Load the shards of some of N agents, and the test set, each row scaled to norm 1.
 
+    Rows are dense, but for those of a libsvm file of ``WIDE`` features and more, which are CSR whatever their entries.
     Everything but the files themselves is decided by the settings, so that all ranks arrive at one draw. A
     RequestError names the setting, or the file, line and column, and what to do.
     """
@@ -44,12 +45,13 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     source, train, known, test = _parts(settings)
     fitted = fit(source, train, settings, discover=True)
     parts = dealt(source, train, settings, agents)
+    check_room(source, sum(len(parts[agent]) for agent in mine) + len(test), settings)
     records = records_of(
         source,
         fitted,
         settings,
-        {agent: finished(source, parts[agent], settings, fitted.transform) for agent in mine},
-        finished(known, test, settings, fitted.transform),
+        {agent: encoded(source, parts[agent], settings, fitted.transform) for agent in mine},
+        encoded(known, test, settings, fitted.transform),
     )
     return replace(records, counts={agent: len(part) for agent, part in enumerate(parts)})
 
@@ -97,8 +99,8 @@ def _load_own_files(settings: DataSettings, mine: Sequence[int]) -> Records:
     for agent in mine:
         own = read_file(path_for(settings.data, agent), public.schema, settings.positive)
         left_out += own.left_out
-        shards[agent] = finished(own, every(own), settings, fitted.transform)
-    tests = finished(public, every(public), settings, fitted.transform)
+        shards[agent] = encoded(own, every(own), settings, fitted.transform)
+    tests = encoded(public, every(public), settings, fitted.transform)
     public = replace(public, left_out=left_out)
     return replace(records_of(public, fitted, settings, shards, tests), name=Path(settings.data).name)
 

@@ -12,6 +12,9 @@ from admmnet.data.settings import DataSettings
 from admmnet.data.shards import draw
 from admmnet.data.source import Source
 from admmnet.data.transform import Transform, steps
+from admmnet.errors import RequestError
+from admmnet.files import free_memory
+from admmnet.solvers.accurate import WIDE
 from admmnet.types import Matrix, Vector
 
 INTERCEPT = "intercept"
@@ -110,6 +113,37 @@ def finished_sparse(
             norms = np.where(odd, _sparse_norms(X), norms)
     divide(norms)
     return X, y
+
+
+def encoded(source: Source, which: Rows, settings: DataSettings, transform: Transform) -> tuple[Any, Vector]:
+    """As `finished`, in CSR form where rows are held so and have `WIDE` features: whatever their entries are."""
+    check_room(source, len(which), settings)
+    make = finished_sparse if stays_sparse(source, settings) else finished
+    return make(source, which, settings, transform)
+
+
+def stays_sparse(source: Source, settings: DataSettings) -> bool:
+    """Whether rows of a source are CSR at the agents of a network: a public number decides, no entry does."""
+    held = source.features.sparse is not None and settings.project is None
+    return held and len(names_of(source, settings)) >= WIDE
+
+
+def check_room(source: Source, rows: int, settings: DataSettings) -> None:
+    """Refuse so many rows of a source, before they are made, if they are dense and do not fit into free memory.
+
+    Raises
+    ------
+    RequestError
+        Naming n, d and the memory, and what helps.
+    """
+    width, free = len(names_of(source, settings)), free_memory()
+    needed = 10.0 * rows * width  # a quarter for what is made of them
+    if needed > free and not stays_sparse(source, settings):
+        raise RequestError(
+            f"{source.name}: {rows:,} dense rows of d = {width:,} features take {needed / 1e9:.1f} GB, and "
+            f"{free / 1e9:.1f} GB of memory are free: give rows as .libsvm, which stay sparse from d = {WIDE:,} on, or "
+            "--project D"
+        )
 
 
 def finish_rows(features: Matrix, intercept: bool, where: Where, *, scale: bool = True) -> Matrix:

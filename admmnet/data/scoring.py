@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Literal
 
 from admmnet.data.records import NewRows
-from admmnet.data.rows import drawn, every, finished, names_of
+from admmnet.data.rows import drawn, encoded, every, names_of
 from admmnet.data.schema import Numeric, Schema
 from admmnet.data.settings import DataSettings, form_of
 from admmnet.data.sources import declared, read_file, read_source, validate
@@ -44,7 +44,7 @@ def load_new(
     _check_features(settings.data, names_of(source, settings), features)
     which = every(source) if part == "all" else drawn(source, settings)[part == "test"]
     transform = fit(source, which, settings, discover=False).transform
-    X, y = finished(source, which, settings, transform)
+    X, y = encoded(source, which, settings, transform)
     return NewRows(source.name, which, X, y if labelled else None, source.schema.classes, transform.target)
 
 

@@ -28,6 +28,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.sums import SumMethod
 from admmnet.methods.tasks import accepts
 from admmnet.running.entrance import run
+from admmnet.solvers.accurate import WIDE
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 
@@ -99,7 +100,8 @@ class Network(Estimator):
                 seed=seed,
                 out=str(Path(folder) / "run"),
             )
-            if is_sparse(rows) and not (issubclass(METHODS[self.algorithm], SumMethod) and _few(rows)):
+            sums = issubclass(METHODS[self.algorithm], SumMethod)
+            if is_sparse(rows) and rows.shape[1] < WIDE and not (sums and _few(rows)):
                 rows = rows.toarray()
             data = Records(
                 name="fit(X, y)",

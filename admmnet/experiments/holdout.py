@@ -47,9 +47,18 @@ def hold_out(records: Records, data_seed: int) -> Records:
         records,
         shards=shards,
         counts={agent: len(y) for agent, (_, y) in shards.items()},
-        X_test=tests[0] if len(tests) == 1 else np.vstack(tests),
+        X_test=stacked(tests),
         y_test=validation,
     )
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Rows of all parts, dense or CSR as they are."""
+    if len(parts) == 1 or not hasattr(parts[0], "tocsr"):
+        return parts[0] if len(parts) == 1 else np.vstack(parts)
+    from scipy.sparse import vstack
+
+    return vstack(parts, format="csr")
 
 
 def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:

@@ -19,6 +19,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
+from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
@@ -175,13 +176,19 @@ class Holder:
         return solvers[member]
 
     def _make_solvers(self, loss: Loss) -> Sequence[AnySolver]:
+        if self.width >= WIDE:  # a public number decides, never how many entries are 0
+            from admmnet.solvers.wide import WideSolver
+
+            return [WideSolver(X, y, loss) for X, y in self._shards]
+        dense = [(X.toarray() if is_sparse(X) else X, y) for X, y in self._shards]
         if len(self) == 1:
             from admmnet.solvers.newton import LocalSolver
 
-            return [LocalSolver(*self._shards[0], loss)]
+            return [LocalSolver(*dense[0], loss)]
         from admmnet.solvers.blocks.solve import BlockSolver  # small runs do without it
 
-        members = BlockSolver(self._shards, loss).members
+        members = BlockSolver(dense, loss).members
+        del dense
         self._shards = [(member.X, member.y) for member in members]  # the block's copy is the only one
         _give_back()
         return members
@@ -197,10 +204,10 @@ class SimulatedHolder(Holder):
     def mean_losses(self, theta: Matrix, loss: Loss) -> Vector:
         """Mean loss of every member over its records at its row of theta (B, d), or (B, K d), shape (B,)."""
         if self._solvers is not None:
-            solver = self._solver(0, loss)
-            if solver.block is None:
-                return np.array([solver.mean_loss(theta[0])])
-            return np.asarray(solver.block.mean_losses(theta))
+            solvers = [self._solver(k, loss) for k in range(len(self))]
+            if solvers[0].block is None:
+                return np.array([solver.mean_loss(row) for solver, row in zip(solvers, theta, strict=True)])
+            return np.asarray(solvers[0].block.mean_losses(theta))
         return np.array([self._mean_loss(k, row, loss) for k, row in enumerate(theta)])
 
     def _mean_loss(self, member: int, theta: Vector, loss: Loss) -> float:
@@ -264,7 +271,12 @@ def _rows(X: Features, *, copy: bool) -> Features:
             return np.array(X, dtype=np.float64, order="C", copy=True if copy else None)
         except (TypeError, ValueError):
             raise RequestError("the rows are not a table of numbers") from None
-    rows = X.tocsr(copy=copy).astype(np.float64, copy=False)
+    try:
+        rows = X.tocsr(copy=copy).astype(np.float64, copy=False)
+        rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape)  # what it says of itself
+        rows.check_format(full_check=True)
+    except (TypeError, ValueError, AttributeError):
+        raise RequestError("the rows are no sparse table of numbers") from None
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
+from admmnet.solvers.accurate import is_sparse
+from admmnet.solvers.certificate import squared_norms
 from admmnet.solvers.radius import LARGEST_ROW
 from admmnet.types import Vector
 
+__all__ = ["Features", "is_sparse", "row_slack", "squared_norms", "unit_rows"]
 Features = Any
 """Dense (n, d) float64 array in C order, or a scipy.sparse CSR matrix of float64; scipy has no types."""
 _UNIT = 2.0**-53
@@ -25,15 +28,3 @@ def row_slack(width: int) -> float:
 def unit_rows(squares: Vector, width: int) -> bool:
     """Whether rows of these squared norms have norm 1 up to rounding, rows of zeros excepted."""
     return bool(np.all((squares == 0.0) | (np.abs(np.sqrt(squares) - 1.0) <= row_slack(width))))
-
-
-def is_sparse(X: Features) -> bool:
-    """Whether X is a scipy.sparse matrix; scipy need not be loaded to tell."""
-    return hasattr(X, "tocsr")
-
-
-def squared_norms(X: Features, axis: int = 1) -> Vector:
-    """Squared 2-norms of the rows (axis 1) or columns (axis 0) of X."""
-    if is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=axis), dtype=np.float64).ravel()
-    return cast(Vector, np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", X, X))

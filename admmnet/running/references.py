@@ -18,8 +18,10 @@ from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.loading import Loader
 from admmnet.running.plan import Plan
+from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.wide import WideSolver
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Matrix, Vector
 
@@ -78,9 +80,13 @@ def _pooled(plan: Plan, transport: Transport, loader: Loader | None) -> float | 
 def optimum(X: Any, y: Vector, loss: Loss, weight: float, task: Task, classes: int) -> Vector | None:
     """Minimise the mean loss plus weight ||theta||^2 / 2 without privacy; None of a loss without curvature.
 
-    Least squares and softmax have a model of (K, d) numbers where there are K >= 3 ``classes``, flattened.
+    Least squares and softmax have a model of (K, d) numbers where there are K >= 3 ``classes``, flattened. Of wide rows
+    no (d, d) matrix is made: None of the squares of classes.
     """
-    if loss.name == "squared":
+    wide = X.shape[1] >= WIDE
+    if loss.name == "squared" and wide and task == "classes":
+        return None
+    if loss.name == "squared" and not wide:
         targets = np.eye(classes)[y.astype(int)] if task == "classes" else y[:, None]
         gram = X.T @ X / len(y) + weight * np.eye(X.shape[1])
         return np.asarray(np.linalg.solve(gram, X.T @ targets / len(y)).T.ravel())
@@ -88,7 +94,8 @@ def optimum(X: Any, y: Vector, loss: Loss, weight: float, task: Task, classes: i
         return _of_classes(X, y, loss, weight, classes)
     if not math.isfinite(loss.curvature_bound()):
         return None
-    return LocalSolver(X, y, loss).solve(np.zeros(X.shape[1]), weight, TOLERANCE).theta
+    solver = (WideSolver if wide else LocalSolver)(X, y, loss)
+    return solver.solve(np.zeros(X.shape[1]), weight, TOLERANCE).theta
 
 
 def _of_classes(X: Matrix, y: Vector, loss: Any, weight: float, classes: int) -> Vector:

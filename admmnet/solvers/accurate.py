@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,13 @@ _SPLITTER = 2.0**27 + 1.0
 _SURE = 32.0  # a slope is believed where it exceeds its error bound by this factor
 _FLAT = 2.0**-20  # a Newton step at a wider angle from the gradient is not taken
 _BLOCK = 100_000  # numbers of X worked on at once: 0.8 MB stay in cache between X theta and X^T w
+WIDE = 1500
+"""Features from which on no (d, d) matrix is made, rows may be sparse, and bounds hold for sums over all records."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a scipy.sparse matrix; scipy need not be loaded to tell."""
+    return hasattr(X, "tocsr")
 
 
 def block_size(d: int) -> int:
@@ -50,7 +57,7 @@ def minimise(
     rows: int,
     steps: float,
     certify: Callable[[Vector], T | None],
-    hessian: Callable[[Vector, float], Matrix],
+    direction: Callable[[Vector, float, Vector], Vector],
 ) -> tuple[T | None, int]:
     """Minimise J of `newton` until a point is certified, by Newton's method with gradient steps as a resort.
 
@@ -66,9 +73,9 @@ def minimise(
         Most steps; infinite inside the public radius, where they end by themselves.
     certify : callable
         What a point (d,) is worth, None if it is not certified.
-    hessian : callable
-        Hessian of the mean loss at a point, curvatures averaged over scores within some distance: `LocalSolver`
-        says why. Steps depend on it, not the certificate.
+    direction : callable
+        Newton's step at a point from the gradient there, curvatures averaged over scores within some distance:
+        `LocalSolver` says why. Any vector will do, nan too: steps depend on it, not the certificate.
 
     Returns
     -------
@@ -97,7 +104,7 @@ def minimise(
         if found is not None or taken >= steps or not max(beta / 8.0, 16.0 * error) < norm < math.inf:
             return found, passes
         taken += 1
-        p = _newton(hessian(hi, spread), m, r)
+        p = direction(hi, spread, r)
         fall = -float(p @ r)
         step = None
         if fall >= max(_SURE * error, _FLAT * norm) * norm_of(p):
@@ -113,7 +120,7 @@ def minimise(
                 spread = 0.0
 
 
-def _newton(H: Matrix, m: float, r: Vector) -> Vector:
+def newton_step(H: Matrix, m: float, r: Vector) -> Vector:
     """-(H + m I)^-1 r, nan where that cannot be computed."""
     H.flat[:: len(H) + 1] += m
     try:
@@ -168,10 +175,11 @@ def accurate_gradient(
     real one; evaluating adds 18 units, dividing and rounding the sum 3.
     """
     n, d = X.shape
+    dense: Any = np.asarray if not is_sparse(X) else lambda block: block.toarray()
     total, rest, unsure, steep = np.zeros(d), np.zeros(d), 0.0, 0.0
     least = 4.0 * (d * _U) ** 2 * row_norm * norm_of(hi)  # second order
     for start in range(0, n, rows):
-        block, labels = X[start : start + rows], y[start : start + rows]
+        block, labels = dense(X[start : start + rows]), y[start : start + rows]
         score, more = _sums(*_two_product(block, hi), axis=1)
         score = score + (more + block @ lo)
         reach = 4.0 * _U * np.abs(score) + least

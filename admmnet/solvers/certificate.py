@@ -5,7 +5,7 @@ The objective of one agent in one round is
     J(theta) = (1/n) sum_k phi(x_k . theta, y_k) + (m/2) ||theta||^2 + g . theta,    m > 0,
 
 with the curvature of regulariser and penalty in m, and the duals, the neighbours and the perturbation in g
-(Ding et al. 2020, eq. (3)). Shapes throughout: X (n, d), y (n,), theta and g (d,), all float64.
+(Ding et al. 2020, eq. (3)). Shapes throughout: X (n, d), y (n,), theta and g (d,), all float64. X may be CSR.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
-from admmnet.solvers.accurate import block_size
+from admmnet.solvers.accurate import block_size, is_sparse
 from admmnet.solvers.losses import Loss, one_score
 from admmnet.types import Matrix, Vector
 
@@ -88,13 +88,20 @@ def checked_row_norm(X: Matrix, y: Vector, loss: Loss, who: str = "records") -> 
     one_score(loss)
     if not math.isfinite(loss.curvature_bound()):
         raise RequestError(f"the local solver needs a smooth loss; {loss.name!r} has kinks")
-    if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:
+    if X.ndim != 2 or 0 in X.shape or y.shape != X.shape[:1]:
         raise RequestError(f"{who} need shapes (n, d) and (n,), n, d > 0; got {X.shape} and {y.shape}")
     with np.errstate(over="ignore", invalid="ignore"):
-        norm = math.sqrt(float(np.max(np.einsum("ij,ij->i", X, X))))
+        norm = math.sqrt(float(np.max(squared_norms(X))))
         if not (math.isfinite(norm) and np.isfinite(y).all()):
             raise RequestError(f"{who} hold a number that is not finite or too large to square: clean them")
     return norm
+
+
+def squared_norms(X: Any, axis: int = 1) -> Vector:
+    """Squared 2-norms of the rows (axis 1) or columns (axis 0) of X, dense or CSR."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=axis), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i" if axis == 1 else "ij,ij->j", X, X))
 
 
 def block_rows(n: int, d: int) -> int:
@@ -103,8 +110,15 @@ def block_rows(n: int, d: int) -> int:
     return -(-n // count)
 
 
+def rows_at_once(X: Matrix) -> int:
+    """Rows that `gradient` adds up before it adds to its total: all of CSR rows."""
+    return int(X.shape[0]) if is_sparse(X) else block_rows(*X.shape)
+
+
 def scores(X: Matrix, theta: Vector) -> Vector:
     """Scores x_k . theta to the bit as `gradient` computes them, shape (n,)."""
+    if is_sparse(X):
+        return np.asarray(X @ theta)
     found, rows = np.empty(len(X)), block_rows(*X.shape)
     for start in range(0, len(X), rows):
         np.matmul(X[start : start + rows], theta, out=found[start : start + rows])
@@ -125,6 +139,12 @@ def gradient(
     float
         Root mean square of the w_k, which `rounding_margin` needs.
     """
+    if is_sparse(X):
+        u = np.asarray(X @ theta)
+        if scores is not None:
+            scores[:] = u
+        weights = loss.derivative(u, y)
+        return np.asarray(X.T @ weights) / len(y), math.sqrt(float(weights @ weights) / len(y))
     total, squares = np.zeros(X.shape[1]), 0.0
     rows = block_rows(*X.shape)
     for start in range(0, len(y), rows):
@@ -151,14 +171,15 @@ def hessian(
     for start in range(0, len(y), rows):
         block = X[start : start + rows]
         scaled: NDArray[np.floating[Any]] = block.astype(np.float32 if single else np.float64)
-        bend = _bend(block @ theta, y[start : start + rows], loss, spread)
+        bend = bends(block @ theta, y[start : start + rows], loss, spread)
         scaled *= np.sqrt(bend)[:, None].astype(scaled.dtype)
         total += scaled.T @ scaled
     total /= len(y)
     return total
 
 
-def _bend(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
+def bends(u: Vector, y: Vector, loss: Loss, spread: float) -> Vector:
+    """Curvatures phi'' at scores u, shape (n,), or their means over the scores within a positive `spread`."""
     if spread == 0.0:
         return loss.curvature(u, y)
     rise = loss.derivative(u + spread, y) - loss.derivative(u - spread, y)
@@ -177,7 +198,7 @@ def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, siz
     e = 1.01 * (d + 1) * _UNIT * R * size
     if e == 0.0:
         return 0.0
-    total, rows = 0.0, block_rows(n, d)
+    total, rows = 0.0, rows_at_once(X)
     for start in range(0, n, rows):
         u, labels = X[start : start + rows] @ theta, y[start : start + rows]
         low, w, high = (loss.derivative(u + shift, labels) for shift in (-e, 0.0, e))
@@ -188,13 +209,22 @@ def met_curvature(X: Matrix, y: Vector, theta: Vector, loss: Loss, R: float, siz
 
 
 def rounding_margin(
-    shape: tuple[int, int], R: float, c: float, rms: float, size: float, linear: float, norm: float
+    shape: tuple[int, int],
+    R: float,
+    c: float,
+    rms: float,
+    size: float,
+    linear: float,
+    norm: float,
+    rows: int | None = None,
 ) -> float:
     """Bound on the rounding error in ||grad J||_2 as this module computes it.
 
     With u = 2^-53, gamma_k = k u / (1 - k u), `shape` (n, d), R the largest row norm, c = sup phi'' or
     `met_curvature`, `rms` from `gradient`, `size` = ||theta||, `linear` = m ||theta|| + ||g||, `norm` the computed
-    gradient norm, K blocks of b rows, and sums in any order (Higham 2002, Accuracy and Stability, sec. 3.1):
+    gradient norm, K blocks of b rows (`rows` where given, else `block_rows`), and sums in any order (Higham 2002,
+    Accuracy and Stability, sec. 3.1). Entries of 0 that CSR rows do not hold would add no error: for those a score is
+    a sum of at most d products, the gradient one of n in each place, b = n, K = 1.
 
     1. Scores are off by at most gamma_d R ||theta||, so the w_k by at most c gamma_d R ||theta|| (phi' is
        c-Lipschitz, also where phi'' jumps); evaluating phi' adds 8 u |w_k| (the contract of `Loss`).
@@ -209,6 +239,6 @@ def rounding_margin(
     covers underflow.
     """
     n, d = shape
-    rows = block_rows(n, d)
+    rows = rows or block_rows(n, d)
     data = R * (c * d * R * size + (rows - (-n // rows) + 9) * rms)
     return 1.01 * _UNIT * (data + 3 * (R * rms + linear) + (d + 2) * norm) + 1e-150

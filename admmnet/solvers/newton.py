@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.errors import CertificateError, RunError
-from admmnet.solvers.accurate import minimise, norm_of
+from admmnet.solvers.accurate import minimise, newton_step, norm_of
 from admmnet.solvers.certificate import (
     AnySolver,
     Solution,
@@ -19,6 +19,7 @@ from admmnet.solvers.certificate import (
     hessian,
     met_curvature,
     rounding_margin,
+    rows_at_once,
     scores,
 )
 from admmnet.solvers.losses import Loss
@@ -137,18 +138,22 @@ class LocalSolver(AnySolver):
                 f"the local solve stopped at gradient norm {norm:.3g} with a rounding margin of {margin:.3g}, "
                 f"above beta={beta:.3g}: raise beta, or the convexity m={m:.3g}"
             )
-        state = self.state
-        state.theta, state.data, state.passes = found.theta.copy(), None, 0
-        state.inverse, state.m = np.eye(d), math.nan
+        self._restart(found.theta.copy())
         return found._replace(passes=before + passes)
+
+    def _restart(self, theta: Vector) -> None:
+        """Begin the next solve at theta, without what was learnt."""
+        state = self.state
+        state.theta, state.data, state.passes = theta, None, 0
+        state.inverse, state.m = np.eye(len(theta)), math.nan
 
     def _surely(self, g: Vector, m: float, beta: float) -> tuple[Solution | None, int]:
         """Solve where `_quickly` gave up, slowly; what it counts are runs over all records."""
 
         def certify(theta: Vector) -> Solution | None:
             data, rms = gradient(self.X, self.y, theta, self.loss)
-            norm, size, c = norm_of(data + m * theta + g), norm_of(theta), self.loss.curvature_bound()
-            margin = rounding_margin(self.X.shape, self.row_norm, c, rms, size, m * size + norm_of(g), norm)
+            norm = norm_of(data + m * theta + g)
+            margin = self._margin(theta, rms, m, norm_of(g), norm, self.loss.curvature_bound())
             return Solution(theta, norm + margin, 0, 0) if norm + margin <= beta else None
 
         facts = LossFacts.of(len(self.y), self.X.shape[1], self.loss)
@@ -164,8 +169,26 @@ class LocalSolver(AnySolver):
             rows=block_rows(*self.X.shape),
             steps=math.inf if inside else _SURE_STEPS,
             certify=certify,
-            hessian=lambda theta, spread: hessian(self.X, self.y, theta, self.loss, spread=spread),
+            direction=lambda theta, spread, r: self._direction(theta, spread, m, r),
         )
+
+    def _direction(self, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
+        """Newton's step at theta, where the gradient of J is r."""
+        return newton_step(hessian(self.X, self.y, theta, self.loss, spread=spread), m, r)
+
+    def _margin(
+        self, theta: Vector, rms: float, m: float, g_norm: float, norm: float, c: float, beta: float = 0.0
+    ) -> float:
+        """`rounding_margin` at theta, with `met_curvature` for c where that decides whether beta is met."""
+        size, rows = norm_of(theta), rows_at_once(self.X)
+
+        def margin(c: float) -> float:
+            return rounding_margin(self.X.shape, self.row_norm, c, rms, size, m * size + g_norm, norm, rows)
+
+        found = margin(c)
+        if norm <= max(beta, found) and norm + found > beta > 0.0:
+            found = margin(min(c, met_curvature(self.X, self.y, theta, self.loss, self.row_norm, size)))
+        return found
 
     def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
         """Solve by quasi-Newton steps; else return the gradient norm reached, its margin, and the passes spent."""
@@ -177,14 +200,11 @@ class LocalSolver(AnySolver):
         theta, data, rms = state.theta, state.data, state.rms
         r = data + m * theta + g
         norm = least = norm_of(r)
-        g_norm, known = norm_of(g), (self.X.shape, self.row_norm, self.loss.curvature_bound())
+        g_norm, c = norm_of(g), self.loss.curvature_bound()
         margin, search, fresh, spread = math.nan, False, False, 0.0
         for _ in range(_MAX_STEPS):
             size = norm_of(theta)
-            margin = rounding_margin(*known, rms, size, m * size + g_norm, norm)
-            if norm <= max(beta, margin) and norm + margin > beta:
-                met = min(known[2], met_curvature(self.X, self.y, theta, self.loss, self.row_norm, size))
-                margin = rounding_margin(*known[:2], met, rms, size, m * size + g_norm, norm)
+            margin = self._margin(theta, rms, m, g_norm, norm, c, beta)
             if norm + margin <= beta:
                 state.theta, state.data, state.rms, state.passes = theta, data, rms, passes
                 if passes < state.before:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from admmnet.errors import RequestError
-from admmnet.solvers.accurate import block_size, worst_error
+from admmnet.solvers.accurate import WIDE, block_size, worst_error
 from admmnet.solvers.ball_query import query_settings
 from admmnet.solvers.losses import Loss, one_score
 from admmnet.types import Vector
@@ -66,8 +66,11 @@ class LossFacts(NamedTuple):
 
 
 def summands(n: int, d: int) -> int:
-    """Bound on b + K, rows in a block and blocks, alone or padded in a stack of `blocks`: (V2)."""
-    padded, most = n + n // 8 + 1, block_size(d)
+    """Bound on b + K, rows in a block and blocks, alone or padded in a stack of `blocks`: (V2).
+
+    From `WIDE` features on whatever the blocks are, so that sparse rows are covered: all n in one.
+    """
+    padded, most = n + n // 8 + 1, block_size(d) if d < WIDE else 1
     return min(padded, most) + -(-padded // most)
 
 

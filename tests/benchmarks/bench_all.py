@@ -14,6 +14,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "bench_rounds": (),
     "bench_solve": (),
     "bench_blocks": (),
+    "bench_wide": (),
     "bench_scale": ("--agents", "100,1000,10000"),
     "bench_baselines": (),
     "bench_zmq": ("1000",),

@@ -15,7 +15,7 @@ PLACES = {
     "solvers and their certificates": [
         *(
             f"solvers/{name}.py"
-            for name in ("certificate", "newton", "accurate", "radius", "ball_query", "batch")
+            for name in ("certificate", "newton", "wide", "accurate", "radius", "ball_query", "batch")
         ),
         "solvers/blocks/*.py",
     ],

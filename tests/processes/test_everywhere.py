@@ -14,6 +14,7 @@ from admmnet import RunConfig, load_config, read_run, run
 from admmnet.transport.zmq.mailbox import COUNTED
 from tests.folder_forms import check_folder
 from tests.people_runs import write_people
+from tests.wide_files import write_wide
 
 from .launch import mpirun
 from .many_runs import run_all
@@ -27,6 +28,8 @@ CLOCK: dict[str, Any] = {
     "straggle": 0.2,
 }
 MASKED: dict[str, Any] = {"trust": "masked", "colluders": 1}
+WIDE_FILE: dict[str, Any] = {"data": "wide.libsvm"}
+"""Rows stay sparse."""
 JOINING: dict[str, Any] = {"split": "sizes:16:1:16:1:18", "gate_threshold": 0.25}
 """The core is 0, 2 and 4; on the ring 1 or 3 relays between them, the other listens, both are asked."""
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -54,6 +57,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "published ipp-admm": {"algorithm": "ipp-admm", "max_releases": 3, **PUBLISHED},
     "trimmed pp-admm": {"algorithm": "pp-admm", "aggregate": "trimmed:1", "topology": "complete:5"},
     "tree sum": {"algorithm": "tests.tree_sum:TreeSum"},
+    "wide pp-admm": {"algorithm": "pp-admm", **WIDE_FILE},
+    "wide ipp-admm in a storm": {"algorithm": "ipp-admm", "gate": "gaussian", **WIDE_FILE, **STORM, **CLOCK},
+    "wide noisy-gd": {"algorithm": "noisy-gd", **WIDE_FILE},
     **{
         f"{algorithm} in a storm, {network}": {"algorithm": algorithm, **gate, **STORM, **CLOCK, **turns}
         for algorithm, gate in (
@@ -72,10 +78,12 @@ def settings_of(folder: Path, **others: Any) -> dict[str, dict[str, Any]]:
     """All settings, with records and graphs in this folder."""
     people, turns = write_people(folder / "people.npz"), folder / "turns.txt"
     turns.write_text(TURNS, encoding="utf-8")
+    wide = write_wide(folder / "wide.libsvm")
     common = {"data": people, "agents": 5, "topology": "ring:5", "rounds": 4, "epsilon": 20.0, "seed": 3}
     found = {name: common | values | others for name, values in SETTINGS.items()}
     for values in found.values():
         values |= {"topology_schedule": str(turns)} if values.get("topology_schedule") else {}
+        values |= {"data": wide} if values["data"] == "wide.libsvm" else {}
     return found
 
 
@@ -148,6 +156,7 @@ def test_ranks_equal_one_process(ranks: int, local: Path, tmp_path: Path) -> Non
     [
         "published ipp-admm",
         "joining ipp-admm",
+        "wide pp-admm",
         "r-admm in a storm, turns",
         "tests.tree_sum:TreeSum in a storm, ring",
     ],

@@ -29,7 +29,7 @@ from admmnet.types import Matrix, Vector
 _LINE = re.compile(r"[^\s:]+(?:\s+\d{1,9}:[^\s:]+)*")
 
 WIDEST = 100_000
-"""Largest number of features: rows become dense."""
+"""Largest number of features: models, messages and releases are dense vectors of that many numbers."""
 
 
 def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse) -> Table:
@@ -133,9 +133,7 @@ def _parse(path: Path, lines: Sequence[str], width: int | None, where: Where, re
         for at in np.flatnonzero(indices > d).tolist()
     )
     if d > WIDEST:
-        raise DataError(
-            f"{path}: width {d} is above {WIDEST}; rows are dense here, so hash or select features"
-        )
+        raise DataError(f"{path}: width {d} is above {WIDEST}; models are dense, so hash or select features")
     if d == 0:
         raise RequestError(f"{path} holds no index:value pair; give --features D if that is meant")
     return _Pairs(starts, indices - 1, values, d)

@@ -1,0 +1,131 @@
+"""Solver of local problems of many features, rows dense or CSR: Newton's steps without a (d, d) matrix."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from admmnet.solvers.accurate import norm_of
+from admmnet.solvers.certificate import AnySolver, Solution, bends, checked_row_norm, gradient
+from admmnet.solvers.losses import Loss
+from admmnet.solvers.newton import LocalSolver
+from admmnet.types import Matrix, Vector
+
+_MAX_STEPS = 200
+_MAX_PRODUCTS = 500  # with the Hessian, for one step
+_FORCING = 0.1  # a step leaves at most this share of the gradient, in the quadratic model
+_CONTRACTION = 0.9  # a step without search must shrink the least gradient norm so far by this factor
+
+
+@dataclass(slots=True, eq=False)
+class WideState:
+    """What a `WideSolver` keeps from solve to solve: computed from records, and never released."""
+
+    theta: Vector  # where the next solve starts, shape (d,)
+    data: Vector | None = None  # gradient of the mean loss at theta, where it is known
+    rms: float = 0.0  # that belongs to it
+
+
+class WideSolver(LocalSolver):
+    """Solver of records of many features, by inexact Newton steps (Nocedal, Wright 2006, sec. 7.1).
+
+    A step solves (H + m I) p = -grad J by conjugate gradients until a share of the gradient is left, two passes over
+    the entries a turn. As in `LocalSolver` a step that does not shrink the least gradient norm so far is scaled until
+    J's slope along it has halved and not turned, and certificate and last resort are the same.
+
+    Parameters
+    ----------
+    X : ndarray or CSR matrix, shape (n, d)
+        Records, float64; not copied, and not to be changed afterwards. CSR without duplicates.
+    y : ndarray, shape (n,)
+        Labels.
+    loss : Loss
+        A loss with a finite curvature bound.
+
+    Raises
+    ------
+    RequestError
+        Shapes disagree, a number is not finite, or the loss has kinks.
+    """
+
+    state: WideState  # type: ignore[assignment]  # it learns no inverse
+
+    def __init__(self, X: Matrix, y: Vector, loss: Loss) -> None:
+        AnySolver.__init__(self, X, y, loss, checked_row_norm(X, y, loss))
+        self.state = WideState(np.zeros(X.shape[1]))
+        self._at: Vector | None = None  # the point whose scores are kept
+        self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
+
+    def fresh(self) -> WideSolver:
+        """Return another solver of the same records that has learnt nothing."""
+        return WideSolver(self.X, self.y, self.loss)
+
+    def _restart(self, theta: Vector) -> None:
+        self.state.theta, self.state.data = theta, None
+
+    def _quickly(self, g: Vector, m: float, beta: float) -> Solution | tuple[float, float, int]:
+        passes, steps, state = 0, 0, self.state
+        if state.data is None:
+            self._at = None
+            state.data, state.rms = gradient(self.X, self.y, state.theta, self.loss, self._scores)
+            self._at, passes = state.theta, 1
+        theta, data, rms = state.theta, state.data, state.rms
+        r = data + m * theta + g
+        norm = least = norm_of(r)
+        g_norm, c, margin, spread = norm_of(g), self.loss.curvature_bound(), math.nan, 0.0
+        for steps in range(_MAX_STEPS):
+            margin = self._margin(theta, rms, m, g_norm, norm, c, beta)
+            if norm + margin <= beta:
+                state.theta, state.data, state.rms = theta, data, rms
+                return Solution(theta.copy(), norm + margin, passes, steps)
+            if norm <= margin >= beta or not math.isfinite(norm + margin):
+                break
+            near = spread if spread > 1e-9 * self.row_norm * norm_of(theta) else 0.0
+            bend = bends(self._scores_at(theta), self.y, self.loss, near)
+            left = min(_FORCING * norm, max(0.25 * beta, norm * norm))
+            step, products = self._conjugate(bend, m, r, left)
+            passes, moved = passes + products, None
+            for searched in (False, True):
+                if searched:
+                    moved = self._search(step, theta, r, m, g)
+                    if moved is None:
+                        return norm, margin, passes
+                trial = theta + step
+                trial_data, trial_rms = gradient(self.X, self.y, trial, self.loss, self._spare)
+                trial_r = trial_data + m * trial + g
+                passes += 1
+                if norm_of(trial_r) <= _CONTRACTION * least:
+                    break
+            theta, data, rms, r, norm = trial, trial_data, trial_rms, trial_r, norm_of(trial_r)
+            self._at, self._scores, self._spare = theta, self._spare, self._scores
+            short = min(spread, self.row_norm * norm_of(step))
+            spread = short if moved is None or self.loss.smooth else moved
+            least = min(least, norm)
+        return norm, margin, passes
+
+    def _direction(self, theta: Vector, spread: float, m: float, r: Vector) -> Vector:
+        bend = bends(np.asarray(self.X @ theta), self.y, self.loss, spread)
+        return self._conjugate(bend, m, r, 1e-6 * norm_of(r))[0]
+
+    def _conjugate(self, bend: Vector, m: float, r: Vector, left: float) -> tuple[Vector, int]:
+        """Solve (X^T diag(bend) X / n + m I) p = -r until the residual's norm is `left`, and count the products.
+
+        Whatever turn is the last, p . r < 0. Without any, where numbers underflow or are not finite, p is nan.
+        """
+        p, residual = np.zeros_like(r), -r
+        way, square, products = residual.copy(), float(r @ r), 0
+        while products < _MAX_PRODUCTS and square > left * left:
+            image = np.asarray(self.X.T @ (bend * (self.X @ way))) / len(bend) + m * way
+            bent = float(way @ image)
+            if not bent > 0.0:
+                break
+            t = square / bent
+            p += t * way
+            residual -= t * image
+            before, square = square, float(residual @ residual)
+            way *= square / before
+            way += residual
+            products += 1
+        return p if products else np.full_like(r, math.nan), products

@@ -1,0 +1,283 @@
+"""Wide local problems: sparse and dense rows, certificates in extended precision, hostile records, the sure steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from admmnet.errors import CertificateError, RequestError
+from admmnet.holder.holder import Holder, SimulatedHolder
+from admmnet.solvers import accurate, radius
+from admmnet.solvers.accurate import WIDE, accurate_gradient
+from admmnet.solvers.ball_query import BallQuery
+from admmnet.solvers.certificate import gradient, met_curvature, rounding_margin, rows_at_once, scores
+from admmnet.solvers.losses import Logistic, Loss
+from admmnet.solvers.newton import LocalSolver
+from admmnet.solvers.radius import (
+    LossFacts,
+    centre_radius,
+    certain,
+    clip,
+    gate_gap,
+    least_beta,
+    linear_radius,
+    worst_margin,
+)
+from admmnet.solvers.wide import WideSolver
+from admmnet.types import Vector
+
+from .test_newton import EVERY, exact_norm, linear_term
+
+LOSS = Logistic()
+every_loss = pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY.keys())
+KINDS = ("plain", "one class", "empty rows", "equal", "one entry", "shared column", "falling sizes", "dense")
+
+
+def sparse_problem(n: int, d: int, kind: str = "plain", seed: int = 0) -> tuple[Any, Vector]:
+    """CSR rows of norm at most 1, a few entries each, and labels."""
+    rng = np.random.default_rng([seed, n, d])
+    X = rng.standard_normal((n, d)) * (rng.random((n, d)) < min(1.0, 8.0 / d))
+    X[:, -1] = 0.5
+    if kind == "empty rows":
+        X[rng.random(n) < 0.4] = 0.0
+        X[0] = 0.0
+    elif kind == "equal":
+        X[:] = X[0]
+    elif kind == "one entry":
+        X = np.eye(d)[np.arange(n) % d]
+    elif kind == "shared column":
+        X[:, 0] = 1e4
+    elif kind == "falling sizes":
+        X *= 2.0 ** -(np.arange(n) % 60.0)[:, None]
+    elif kind == "dense":
+        X = rng.standard_normal((n, d))
+    X /= max(1.0, float(np.linalg.norm(X, axis=1).max())) * (1.0 + 2.0**-50)
+    y = np.ones(n) if kind == "one class" else np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    return csr_array(X), y
+
+
+@every_loss
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (300, 40), (40, 900)])
+def test_the_margin_of_sparse_sums_covers_their_error(n: int, d: int, kind: str, loss: Loss) -> None:
+    X, y = sparse_problem(n, d, kind)
+    dense, g, m, c = X.toarray(), linear_term(d, 0.1), 0.01, loss.curvature_bound()
+    R = float(np.linalg.norm(dense, axis=1).max())
+    assert rows_at_once(X) == n
+    for size in (0.0, 1e-3, 1.0, 1e4):
+        for row in (0, n // 2):  # along a row, so that scores are as large as they get
+            theta = size * (dense[row] / max(float(np.linalg.norm(dense[row])), 1e-300))
+            length = float(np.linalg.norm(theta))
+            kept = np.empty(n)
+            data, rms = gradient(X, y, theta, loss, kept)
+            np.testing.assert_array_equal(kept, scores(X, theta))
+            norm = float(np.linalg.norm(data + m * theta + g))
+            met = met_curvature(X, y, theta, loss, R, length)
+            error = abs(norm - exact_norm(dense, y, theta, g, m, loss))
+            linear = m * length + float(np.linalg.norm(g))
+            for curvature in (c, min(c, met)):
+                assert error <= rounding_margin(X.shape, R, curvature, rms, length, linear, norm, n)
+
+
+def test_the_bound_counts_all_records_in_one_sum() -> None:
+    X, y = sparse_problem(2000, 300)
+    parts = (1.0, 0.25, 0.5, 1.0, 1.0, 0.1)
+    assert rounding_margin(X.shape, *parts, 2000) > rounding_margin(X.shape, *parts)
+    solver = WideSolver(X, y, LOSS)
+    numbers = (np.zeros(300), 0.5, 1.0, 1.0, 0.1)
+    own = rounding_margin(X.shape, solver.row_norm, 0.25, 0.5, 0.0, 1.0, 0.1, 2000)
+    assert solver._margin(*numbers, 0.25) == own
+
+
+@every_loss
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n", "d"), [(200, 30), (30, 200)])
+def test_sparse_and_dense_rows_have_the_same_certified_answers(n: int, d: int, kind: str, loss: Loss) -> None:
+    X, y = sparse_problem(n, d, kind)
+    dense, m, beta = X.toarray(), 0.05, 1e-11 * max(1.0, loss.curvature_bound())
+    solvers = WideSolver(X, y, loss), WideSolver(dense, y, loss), LocalSolver(dense, y, loss)
+    for seed in range(4):
+        g = linear_term(d, 0.05, seed)
+        found = [solver.solve(g, m, beta) for solver in solvers]
+        for answer in found:
+            assert exact_norm(dense, y, answer.theta, g, m, loss) <= answer.gradient_norm <= beta
+            assert float(np.linalg.norm(answer.theta - found[0].theta)) <= 2.0 * beta / m
+        np.testing.assert_array_equal(solvers[0].losses(found[0].theta), loss.value(X @ found[0].theta, y))
+
+
+@every_loss
+def test_the_sure_steps_end_without_the_fast_ones(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(WideSolver, "_quickly", lambda *_: (np.nan, np.nan, 0))
+    for kind in KINDS:
+        X, y = sparse_problem(30, 60, kind)
+        solver, g, m = WideSolver(X, y, loss), linear_term(60, 0.05), 0.05
+        beta = 1e-9 * max(1.0, loss.curvature_bound())
+        for _ in range(2):
+            found = solver.solve(g, m, beta)
+            assert exact_norm(X.toarray(), y, found.theta, g, m, loss) <= found.gradient_norm <= beta
+            g = -g
+
+
+def test_the_sure_steps_need_no_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one: gradient steps alone end, too."""
+    X, y = sparse_problem(20, 30)
+    monkeypatch.setattr(WideSolver, "_quickly", lambda *_: (np.nan, np.nan, 0))
+    monkeypatch.setattr(WideSolver, "_direction", lambda self, theta, spread, m, r: np.full_like(r, np.nan))
+    found = WideSolver(X, y, LOSS).solve(linear_term(30, 0.1), 0.5, 1e-9)
+    assert found.gradient_norm <= 1e-9
+
+
+def test_accurate_gradients_of_sparse_rows_are_those_of_dense_ones() -> None:
+    X, y = sparse_problem(50, 20)
+    theta, rest, g = linear_term(20, 1e3), linear_term(20, 1e-14, 3), linear_term(20, 0.1)
+    for rows in (1, 7, 50):
+        one, two = (
+            accurate_gradient(Z, y, LOSS, g, 0.1, theta, rest, row_norm=1.0, rows=rows)
+            for Z in (X, X.toarray())
+        )
+        assert one[0].tobytes() == two[0].tobytes()
+        assert one[1] == two[1]
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_every_wide_solve_within_the_radius_ends_with_its_certificate(
+    fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linear terms at the radius, along and against records, wherever `certain` promises an end."""
+    monkeypatch.setattr(accurate, "WIDE", 1)
+    monkeypatch.setattr(radius, "WIDE", 1)
+    if not fast:
+        monkeypatch.setattr(WideSolver, "_quickly", lambda *_: (np.nan, np.nan, 0))
+    rng, ratios = np.random.default_rng(8), []
+    for loss in (EVERY["logistic"], EVERY["smoothed-hinge"], EVERY["huber"], EVERY["hinge, 0.05"]):
+        for kind in KINDS:
+            n, d = int(rng.choice([1, 5, 80])), int(rng.choice([1, 10, 60]))
+            X, y = sparse_problem(n, d, kind)
+            facts, solver = LossFacts.of(n, d, loss), WideSolver(X, y, loss)
+            for _ in range(2):
+                m = 10.0 ** rng.uniform(-4, 5)
+                beta = max(1e-8, least_beta(facts, m) * 10.0 ** rng.uniform(0, 1))
+                if not np.isfinite(beta):
+                    continue
+                S = linear_radius(facts, m, beta)
+                way = X.toarray()[rng.integers(n)] * rng.choice([-1.0, 1.0]) + 1e-3 * rng.standard_normal(d)
+                g = clip(2.0 * S * way / np.linalg.norm(way), S)
+                assert certain(facts, m, beta, float(np.linalg.norm(g)))
+                theta, certified = solver.solve(g, m, beta)[:2]
+                assert certified <= beta
+                r, error = accurate_gradient(
+                    X, y, loss, g, m, theta, np.zeros(d), row_norm=solver.row_norm, rows=n
+                )
+                assert float(np.linalg.norm(r)) - error <= certified
+                data, rms = gradient(X, y, theta, loss)
+                norm = float(np.linalg.norm(data + m * theta + g))
+                g_norm = float(np.linalg.norm(g))
+                margin = solver._margin(theta, rms, m, g_norm, norm, loss.curvature_bound())
+                ratios.append(margin / worst_margin(facts, m, beta, g_norm))
+    assert len(ratios) > 50
+    assert 0.5 < max(ratios) <= 1.0
+
+
+@pytest.mark.parametrize("n", [1, 7, 1000, 10**6])
+def test_the_public_bound_covers_sums_over_all_records(n: int) -> None:
+    for d in (WIDE, 20_000):
+        assert radius.summands(n, d) >= n + 1
+    assert radius.summands(10**6, WIDE - 1) < 10**6
+
+
+def test_a_gate_asks_wide_records() -> None:
+    X, y = sparse_problem(40, WIDE)
+    facts = LossFacts.of(40, WIDE, LOSS)
+    gap = gate_gap(facts, 5.0)
+    centre = linear_term(WIDE, 2.0)
+    falls = [
+        BallQuery(solver, 5.0, gap).fall(centre)
+        for solver in (WideSolver(X, y, LOSS), LocalSolver(X.toarray(), y, LOSS))
+    ]
+    assert abs(falls[0] - falls[1]) <= gap
+    far = clip(linear_term(WIDE, 1e12), centre_radius(facts, 5.0, gap))
+    assert np.isfinite(BallQuery(WideSolver(X, y, LOSS), 5.0, gap).fall(far))
+
+
+def test_beta_below_rounding_is_refused_and_warm_solves_cost_nothing() -> None:
+    X, y = sparse_problem(100, 50)
+    solver, g = WideSolver(X, y, LOSS), linear_term(50, 0.1)
+    with pytest.raises(CertificateError, match="raise beta"):
+        solver.solve(g, 0.01, 1e-17)
+    first = solver.solve(g, 0.01, 1e-9)
+    again = solver.solve(g, 0.01, 1e-9)
+    assert (again.passes, again.refreshes) == (0, 0)
+    assert again.theta.tobytes() == first.theta.tobytes()
+    fresh = solver.fresh().solve(g, 0.01, 1e-9)
+    assert fresh.theta.tobytes() == WideSolver(X, y, LOSS).solve(g, 0.01, 1e-9).theta.tobytes()
+
+
+@pytest.mark.parametrize("above", [1.02, 1.5, 4.0])
+def test_beta_just_above_rounding_is_met_by_the_fast_steps(
+    above: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = sparse_problem(300, 50)
+    g, m = linear_term(50, 0.1), 0.01
+    solver = WideSolver(X, y, LOSS)
+    theta = solver.solve(g, m, 1e-10).theta
+    least = solver._margin(theta, gradient(X, y, theta, LOSS)[1], m, 0.1, 0.0, 0.25)
+    if above >= 1.5:
+        monkeypatch.setattr(WideSolver, "_surely", lambda *_: pytest.fail("the fast steps stopped"))
+    found = WideSolver(X, y, LOSS).solve(g, m, above * least)
+    assert exact_norm(X.toarray(), y, found.theta, g, m) <= found.gradient_norm <= above * least
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-320, 1e-200, 1e150, 1e300])
+def test_directions_are_downhill_or_nan(size: float) -> None:
+    """A direction of zeros would let the sure steps stand still."""
+    X, y = sparse_problem(20, 30)
+    r = np.full(30, size)
+    with np.errstate(all="ignore"):
+        p = WideSolver(X, y, LOSS)._direction(np.zeros(30), 0.0, 0.1, r)
+    assert np.isnan(p).any() or (p.any() and float(p @ r) < 0.0)
+
+
+def test_holders_choose_the_solver_by_the_width_alone() -> None:
+    for d, kind in ((WIDE - 1, LocalSolver), (WIDE, WideSolver)):
+        X, y = sparse_problem(4, d)
+        for rows in (X, X.toarray()):
+            assert type(Holder(rows, y)._solver(0, LOSS)) is kind
+    X, y = sparse_problem(9, WIDE)
+    block = SimulatedHolder.of([(X[:4], y[:4]), (X[4:], y[4:])])
+    theta = np.stack([linear_term(WIDE, 1.0), linear_term(WIDE, 2.0)])
+    expected = [
+        float(LOSS.value(X[part] @ t, y[part]).mean())
+        for part, t in zip((slice(0, 4), slice(4, 9)), theta, strict=True)
+    ]
+    for _ in range(2):  # before and after the solvers are made
+        np.testing.assert_allclose(block.mean_losses(theta, LOSS), expected, rtol=1e-14)
+        assert block._solver(1, LOSS).block is None
+
+
+def test_sparse_rows_are_what_they_hold_not_what_they_say() -> None:
+    """Explicit zeros are no fault, duplicates are added before norms are taken, false flags are not believed."""
+    y = np.ones(1)
+    zeros = csr_array((np.array([0.5, 0.0]), np.array([1, 3]), np.array([0, 2])), shape=(1, WIDE))
+    Holder(zeros, y)
+    long = csr_array((np.array([0.9, 0.9]), np.array([2, 2]), np.array([0, 2])), shape=(1, WIDE))
+    short = csr_array((np.array([0.9, -0.9]), np.array([2, 2]), np.array([0, 2])), shape=(1, WIDE))
+    for copy in (True, False):
+        for flagged in (True, False):
+            rows = long.copy()
+            if flagged:
+                rows.has_canonical_format = True
+            with pytest.raises(RequestError, match="norm above 1"):
+                Holder.of([(rows, y)], copy=copy)
+        held = Holder.of([(short.copy(), y)], copy=copy)._shards[0][0]
+        assert held.has_canonical_format
+        assert not held.toarray().any()
+    beyond = csr_array((np.array([0.5]), np.array([2]), np.array([0, 1])), shape=(1, WIDE))
+    beyond.indices[0] = WIDE + 7
+    with pytest.raises(RequestError, match="no sparse table"):
+        Holder(beyond, y)
+    wrong = csr_array((np.array([np.nan]), np.array([2]), np.array([0, 1])), shape=(1, WIDE))
+    with pytest.raises(RequestError, match="not finite"):
+        Holder(wrong, y)

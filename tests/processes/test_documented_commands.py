@@ -153,7 +153,8 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
         for given in ("new.csv", "sample.csv", "mine.csv"):
             census_rows(folder / given)
     if page == "docs/quickstart.md":
-        table(folder / "mine.csv")
+        for given in ("sample.csv", "mine.csv"):
+            table(folder / given)
     if page == "docs/hosts.md" or page == name(MORE):
         owners_files(folder)
     if page in ("README.md", "docs/hosts.md", name(MORE)):

@@ -156,8 +156,8 @@ class Target:
     def _raise_it(self, used: float, needed: float, where: str) -> str:
         epsilon = self.epsilon
         return (
-            f"all of epsilon {epsilon:g} is spent, {where}: the account has spent epsilon {used:.6g}, and nothing "
-            f"is left for another run; raise --epsilon to "
+            f"all of epsilon {epsilon:g} is spent: the account has spent epsilon {used:.6g} of {epsilon:g}, and "
+            f"{where} nothing is left for another run; raise --epsilon to "
             f"{math.ceil(1e3 * needed) / 1e3:g} for one like a first run at {epsilon:g} (a record is then promised "
             "that over all runs, and no less), or stop here"
         )

@@ -46,6 +46,7 @@ def test_ports_count_up_on_a_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        (["a"], "has 1 host for 3 agents: repeat the line"),
         (["a", "b"], "has 2 hosts for 3 agents: repeat the line"),
         (["a", "b", "c", "d"], "has 4 hosts for 3 agents: leave out"),
         (["a", "b c", "d"], "line 4: 'b c' is not host"),

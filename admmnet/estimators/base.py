@@ -25,7 +25,7 @@ try:
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as missing:
     raise RequestError(
-        "the estimators need scikit-learn: install the extra 'sklearn'; admmnet.estimators.fit works without it"
+        "the estimators need scikit-learn: pip install 'admmnet[sklearn]'; admmnet.estimators.fit works without it"
     ) from missing
 
 

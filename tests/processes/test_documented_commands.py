@@ -136,9 +136,8 @@ def like_the_project(folder: Path) -> None:
         target = shutil.which(word, path=f"{BIN}:{os.environ['PATH']}")
         assert target is not None
         program(folder / ".venv" / "bin" / word, f'#!/bin/sh\nexec {target} "$@"\n')
-    sums = subprocess.run(
-        ["cksum"], input=(ROOT / "pyproject.toml").read_bytes(), capture_output=True, timeout=20, check=True
-    )
+    pinned = b"".join((ROOT / file).read_bytes() for file in ("pyproject.toml", "launch/constraints.txt"))
+    sums = subprocess.run(["cksum"], input=pinned, capture_output=True, timeout=20, check=True)
     (folder / ".venv" / "stamp-mpich").write_text(f"mpich {sums.stdout.decode()}", encoding="utf-8")
 
 
@@ -277,6 +276,14 @@ def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) ->
         (tmp_path / "page.py").write_text(script, encoding="utf-8")
         result = run_words(tmp_path, sys.executable, "-W", "error", "page.py")
         assert result.code == 0, f"{page}: its Python\n{result.out}\n{result.err}"
+
+
+def test_the_pages_install_nothing(tmp_path: Path) -> None:
+    """A page's launch scripts take this environment as it is: an install would make it forget the package."""
+    like_the_project(tmp_path)
+    words = ("bash", "-c", ". launch/_env.sh; make_environment mpich")
+    result = run_words(tmp_path, *words)
+    assert (result.code, result.out + result.err) == (0, "")
 
 
 def test_a_command_that_fails_is_seen(tmp_path: Path) -> None:

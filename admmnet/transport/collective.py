@@ -50,7 +50,10 @@ def told_by_all(
     *,
     quoting: bool = False,
 ) -> tuple[T, list[Any]]:
-    """As ``run_on_all``, and what every process says of its result, in the same exchange."""
+    """As ``run_on_all``, and what every process says of its result, in the same exchange.
+
+    Where this process has nothing to say, nobody has: any word is an error then.
+    """
     told: Mapping[str, Any] | tuple[int, str] | None = None
     try:
         result = step()
@@ -59,7 +62,7 @@ def told_by_all(
         told = (error.exit_code, str(error) if quoting else error.public)
     answers = world.gather(told)
     for rank, answer in enumerate(answers):
-        if answer is not None and not isinstance(answer, Mapping):
+        if answer is not None and (told is None or not isinstance(answer, Mapping)):
             raise _shared(world, rank, answer)
     return result, answers
 

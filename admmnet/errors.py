@@ -24,8 +24,8 @@ class CheckFailed(AdmmnetError):
     exit_code = 1
 
 
-class RequestError(AdmmnetError):
-    """The request itself is wrong: a setting, a file, a graph, a data set (exit code 2)."""
+class RequestError(AdmmnetError, ValueError):
+    """The request itself is wrong: a setting, a file, a graph, a data set (exit code 2). A ``ValueError``, too."""
 
     exit_code = 2
 

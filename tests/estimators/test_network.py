@@ -72,6 +72,15 @@ def test_a_method_that_does_not_learn_classes(X: Matrix) -> None:
         NetworkClassifier(algorithm="pp-admm", **WIDE).fit(X, np.argmax(X, axis=1))
 
 
+def test_a_wrong_setting_is_a_value_error_too(X: Matrix) -> None:
+    """What scikit-learn's callers catch, with our words and exit code."""
+    with pytest.raises(ValueError, match="epsilon = 0") as caught:
+        NetworkClassifier(epsilon=0, **{key: value for key, value in WIDE.items() if key != "epsilon"}).fit(
+            X, X[:, 0] > 0
+        )
+    assert isinstance(caught.value, RequestError)
+
+
 @pytest.mark.parametrize("algorithm", ["noisy-gd", "ssp"])
 def test_targets(X: Matrix, algorithm: str) -> None:
     unit = np.column_stack([X, np.ones(600)])

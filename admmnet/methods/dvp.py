@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 from admmnet.holder.answers import Ask, Asking
-from admmnet.holder.measurements import GammaMinimiser
 from admmnet.methods.base import Agent, AgentPlan
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.rivals import Rival, least_convexity_pure
@@ -38,8 +37,4 @@ class DVP(Rival):
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eq. (28): 2 (dual + e/2) . theta in place of 2 dual . theta; the plan's convexity includes the ridge Phi."""
-        noise = agent.plan.noise
-        linear = self.linear_term(agent)
-        return vector_of(
-            (yield Ask(GammaMinimiser(linear, noise.convexity, self.beta, noise.rate, noise.sigma2)))
-        )
+        return vector_of((yield Ask(self.release(agent, self.linear_term(agent), agent.plan.convexity))))

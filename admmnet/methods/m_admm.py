@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking
-from admmnet.holder.measurements import GammaMinimiser
 from admmnet.methods.base import Agent, AgentPlan, filled
 from admmnet.methods.consensus import vector_of
 from admmnet.methods.rivals import Rival
@@ -69,17 +68,9 @@ class MADMM(Rival):
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eq. (29), eta sum_j ||(theta_i + theta_j)/2 + e - theta||^2: linear in e up to a constant."""
-        plan, noise = agent.plan, agent.plan.noise
+        plan = agent.plan
         eta = plan.eta * float(self.settings.growth) ** round
         both = 2.0 * eta * agent.degree / plan.weight
-        measurement = GammaMinimiser(
-            self.linear_term(agent, eta=eta),
-            agent.convexity + (both - 2.0 * plan.eta * agent.degree / plan.weight),
-            self.beta,
-            noise.rate,
-            noise.sigma2,
-            booked=noise.convexity,
-            scale=-both,
-            penalty=noise.penalty,
-        )
-        return vector_of((yield Ask(measurement)))
+        m = agent.convexity + (both - 2.0 * plan.eta * agent.degree / plan.weight)
+        linear = self.linear_term(agent, eta=eta)
+        return vector_of((yield Ask(self.release(agent, linear, m, booked=plan.convexity, scale=-both))))

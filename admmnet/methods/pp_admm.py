@@ -62,7 +62,37 @@ class PPSettings(NoisySettings):
             )
 
 
-class PPADMM(ConsensusMethod):
+class PerturbedConsensus(ConsensusMethod):
+    """A method whose releases have Gaussian noise in the objective, or on the solution."""
+
+    @property
+    def releases(self) -> int:
+        """Most broadcasts of an agent."""
+        return int(self.settings.rounds)
+
+    def share(self, agent: int) -> float:
+        """Share of an agent's budget that a gate's questions take."""
+        return 0.0
+
+    def noise_norm(self, agent: int, releases: int) -> float:
+        """s_i of eq. (19)."""
+        n, rho = self.facts.counts[agent] / self.weight(agent), self.facts.nominal[agent]
+        each = rho * (1.0 - self.share(agent)) / releases
+        return sigma_objective(each, n, self.loss.lipschitz()) * math.sqrt(self.facts.width)
+
+    def balanced(self, agent: int) -> float:
+        """Convexity that balances noise and bias, eqs. (19), (20)."""
+        return balanced_convexity(self.noise_norm(agent, self.releases), RADIUS, len(self.facts.graph))
+
+    def wanted_convexity(self, agent: int) -> float:
+        """And what keeps curvature cheap, eq. (20) with n_i / w_i records, (63)."""
+        n, c1 = self.facts.counts[agent] / self.weight(agent), self.loss.curvature_bound()
+        rho = self.facts.nominal[agent] * (1.0 - self.share(agent))
+        least = least_convexity(rho, self.releases, n, c1, self.settings.budget_of(agent)[1])
+        return max(self.balanced(agent), least)
+
+
+class PPADMM(PerturbedConsensus):
     """Both forms: the proven one has the convexity of penalty and self-term, and Theorems 3 and 4 or 7."""
 
     name = "pp-admm"
@@ -89,29 +119,9 @@ class PPADMM(ConsensusMethod):
         return 0.0 if self.rule is None else self.rule.regularisation
 
     def wanted_convexity(self, agent: int) -> float:
-        """Balance of noise and bias, and what keeps curvature cheap, eqs. (19), (20) with n_i / w_i records, (63)."""
-        n, c1 = self.facts.counts[agent] / self.weight(agent), self.loss.curvature_bound()
-        rho, releases = self.facts.nominal[agent] * (1.0 - self.share(agent)), self.releases
-        noise = self.noise_norm(agent, releases)
-        balanced = balanced_convexity(noise, RADIUS, len(self.facts.graph))
-        if self.settings.release == "output":
-            return balanced
-        return max(balanced, least_convexity(rho, releases, n, c1, self.settings.budget_of(agent)[1]))
-
-    def noise_norm(self, agent: int, releases: int) -> float:
-        """s_i of eq. (19)."""
-        n, rho = self.facts.counts[agent] / self.weight(agent), self.facts.nominal[agent]
-        each = rho * (1.0 - self.share(agent)) / releases
-        return sigma_objective(each, n, self.loss.lipschitz()) * math.sqrt(self.facts.width)
-
-    @property
-    def releases(self) -> int:
-        """Most broadcasts of an agent."""
-        return int(self.settings.rounds)
-
-    def share(self, agent: int) -> float:
-        """Share of an agent's budget that a gate's questions take."""
-        return 0.0
+        """Eq. (20); noise on the solution costs no curvature."""
+        output = self.settings.release == "output"
+        return self.balanced(agent) if output else super().wanted_convexity(agent)
 
     def gate(self, records: int, rho: float) -> tuple[Any, Charges]:
         """Noise of a gate at this budget, and all that its questions can charge: of agents with a share for it."""

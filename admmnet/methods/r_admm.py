@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from admmnet.holder.answers import Ask, Asking, Released
-from admmnet.holder.measurements import GammaMinimiser
 from admmnet.methods.base import Agent, Facts, filled
 from admmnet.methods.consensus import ConsensusState
-from admmnet.methods.rivals import ROUNDS, Rival
+from admmnet.methods.rivals import Rival
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.settings import Auto, setting
 from admmnet.types import Vector
@@ -50,7 +49,7 @@ class RADMM(Rival):
     def fixed(cls, settings: Given) -> Given:
         """Twice the rounds: every other one reads records."""
         if settings.method != "published":
-            settings = filled(settings, rounds=2 * ROUNDS)
+            settings = filled(settings, rounds=2 * cls.usual)
         return super().fixed(settings)
 
     @property
@@ -64,20 +63,11 @@ class RADMM(Rival):
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:
         """Eqs. (31) and (32), or (33)."""
-        state, plan, noise = agent.state, agent.plan, agent.plan.noise
+        state, plan = agent.state, agent.plan
         if round % 2:
             return self._recycle(agent)
         state.gradient = None
-        answer = yield Ask(
-            GammaMinimiser(
-                self.linear_term(agent),
-                agent.convexity,
-                self.beta,
-                noise.rate,
-                noise.sigma2,
-                penalty=noise.penalty,
-            )
-        )
+        answer = yield Ask(self.release(agent, self.linear_term(agent), agent.convexity))
         if not isinstance(answer, Released):
             return None
         theta: Vector = answer.value

@@ -10,21 +10,30 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cache, partial
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from admmnet.errors import BudgetError, RequestError
-from admmnet.holder.measurements import GammaMinimiser
-from admmnet.methods.base import AgentPlan, Facts, filled
+from admmnet.holder.measurements import GammaMinimiser, PerturbedMinimiser
+from admmnet.methods.base import Agent, AgentPlan, Facts, filled
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import INEXACT_SHARE, PUBLISHED_ROUNDS
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
-from admmnet.privacy.calibrate import Calibrated, Draft, NothingFound, Target, calibrate, pure_epsilon
+from admmnet.privacy.calibrate import (
+    Calibrated,
+    Charges,
+    Draft,
+    NothingFound,
+    Target,
+    calibrate,
+    pure_epsilon,
+)
 from admmnet.privacy.conversion import loose_rho
 from admmnet.privacy.events import NoRecords
 from admmnet.solvers.losses import Logistic
+from admmnet.types import Vector
 
 ROUNDS = 6
 """T of the proven forms, whose noise is larger than PP-ADMM's; of R-ADMM as many rounds that read records."""
@@ -63,6 +72,8 @@ class Rival(ConsensusMethod):
     """A method with a linear term of density ~ exp(-a ||b||)."""
 
     Settings: ClassVar[type[MethodSettings]] = NoisySettings
+    usual: ClassVar[int] = ROUNDS
+    """Rounds of the proven form that read records."""
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(settings, facts)
@@ -73,7 +84,7 @@ class Rival(ConsensusMethod):
         """Rounds and tolerance, and the papers' penalty."""
         if settings.method == "published":
             settings = filled(settings, rounds=PUBLISHED_ROUNDS, eta=0.5, proximal=0.0)
-        return filled(settings, rounds=ROUNDS, beta=1e-8, inexact_share=INEXACT_SHARE)
+        return filled(settings, rounds=cls.usual, beta=1e-8, inexact_share=INEXACT_SHARE)
 
     @property
     def reading(self) -> int:
@@ -112,6 +123,15 @@ class Rival(ConsensusMethod):
                 f"{n} records has {own.convexity:.6g}: raise --eta or --regularisation"
             )
 
+    def release(
+        self, agent: Agent, linear: Vector, m: float, *, booked: float | None = None, scale: float = 1.0
+    ) -> GammaMinimiser | PerturbedMinimiser:
+        """Perturbed minimiser of a round's objective of convexity m; ``booked``, ``scale`` as in ``GammaMinimiser``."""
+        noise = agent.plan.noise
+        return GammaMinimiser(
+            linear, m, self.beta, noise.rate, noise.sigma2, booked=booked, scale=scale, penalty=noise.penalty
+        )
+
     def plan(self, agent: int, target: Target) -> AgentPlan:
         """Noise of one agent."""
         own = self.objective(agent)
@@ -120,7 +140,7 @@ class Rival(ConsensusMethod):
         found = self._calibrated(self.facts.counts[agent], own.convexity, penalty, target)
         return replace(own.calibrated(found), convexity=found.noise.convexity)
 
-    def _calibrate(self, records: int, m: float, penalty: float, target: Target) -> Calibrated[PureNoise]:
+    def _calibrate(self, records: int, m: float, penalty: float, target: Target) -> Calibrated[Any]:
         if target.accountant == "published":
             rho = loose_rho(target.epsilon, target.delta)
             if not float(self.settings.inexact_share) * rho / self.reading > 0.0:
@@ -145,7 +165,7 @@ class Rival(ConsensusMethod):
         """Penalty by which the published accounting bounds curvature, None where it goes by the convexity."""
         return penalty if self.published else None
 
-    def _draft(self, records: int, m: float, penalty: float, rho: float) -> Draft[PureNoise] | None:
+    def _draft(self, records: int, m: float, penalty: float, rho: float) -> Draft[Any] | None:
         """Noise at a nominal budget; None if curvature alone costs a round's."""
         c1, reading, published = self.loss.curvature_bound(), self.reading, self.published
         each = rho / reading
@@ -167,7 +187,10 @@ class Rival(ConsensusMethod):
         moved = 2.0 * self.beta / m  # Theorem 4; the published arithmetic takes half, eq. (13)
         sigma2 = (0.5 if published else 1.0) * moved / math.sqrt(2.0 * inexact)
         release = GammaMinimiser(np.zeros(0), m, self.beta, rate, sigma2, penalty=counted)
-        charges = tuple((event, reading) for event in release.cost(self.known(records)).now)
-        between = int(self.settings.rounds) - reading
-        free = ((NoRecords(), between),) if between else ()
-        return Draft(PureNoise(rate, sigma2, m, counted), (*charges, *free))
+        return Draft(PureNoise(rate, sigma2, m, counted), self.charges(release, records))
+
+    def charges(self, release: GammaMinimiser | PerturbedMinimiser, records: int) -> Charges:
+        """All that a run of such releases can charge; rounds between them are free."""
+        charges = tuple((event, self.reading) for event in release.cost(self.known(records)).now)
+        between = int(self.settings.rounds) - self.reading
+        return (*charges, (NoRecords(), between)) if between else charges

@@ -176,7 +176,7 @@ def _consensus(run: _Run) -> float:
             continue
         parts[i], m = _releases(run, i)
         convexity[i] = m * run.weight(i)
-    whole = set(range(0, int(run.summary["rounds"]), 2 if run.value("algorithm") == "r-admm" else 1))
+    whole = set(range(0, int(run.summary["rounds"]), 2 if _recycles(run) else 1))
     if not parts or any(set(own) != whole for own in parts.values()):
         raise _NoFigure("not every agent spoke in every round: no bound is known for that")
     T, most = len(whole), max(convexity.values())
@@ -191,7 +191,7 @@ def _consensus(run: _Run) -> float:
 def _releases(run: _Run, agent: int) -> tuple[dict[int, tuple[float, float]], float]:
     """w_i^2 sigma_i^2 / m_i and m_i sigma2_i^2 of every round, eq. (101), and m_i / w_i."""
     found, m = {}, math.nan
-    weight, recycled = run.weight(agent), run.value("algorithm") == "r-admm"
+    weight, recycled = run.weight(agent), _recycles(run)
     for round, events in run.rounds(agent).items():
         objective, output = 0.0, 0.0
         for event in events:
@@ -215,6 +215,11 @@ def _releases(run: _Run, agent: int) -> tuple[dict[int, tuple[float, float]], fl
             twice += m / (penalty + float(run.value("gamma")))
         found[round] = weight * objective / m * twice**2, weight * m * output
     return found, m
+
+
+def _recycles(run: _Run) -> bool:
+    """Whether every other round is (33), which reads no record."""
+    return str(run.value("algorithm")) in ("r-admm", "r-admm-gaussian")
 
 
 def _long_tailed(event: GammaNorm | GammaNormVector) -> float:
@@ -334,7 +339,13 @@ BATCHES = "(106)"
 Bound = Callable[[_Run], "float | Vector"]
 DUALS = "noise on the dual variables comes back through the records: no bound is known for that"
 BOUNDS: dict[str, tuple[Bound, str]] = {
-    **dict.fromkeys(("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"), (_consensus, "(102)")),
+    **dict.fromkeys(
+        [
+            *("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm"),
+            *("dvp-gaussian", "m-admm-gaussian", "r-admm-gaussian"),
+        ],
+        (_consensus, "(102)"),
+    ),
     "noisy-gd": (_descent, "(104)"),
     "ssp": (_moments, "(105)"),
     "dp-sgd": (_gradient_steps, BATCHES),

@@ -6,7 +6,7 @@ import os
 
 from admmnet.config.run_config import RunConfig
 from admmnet.data.sets import OFFICIAL
-from admmnet.data.settings import AGENT, GIVEN, IPUMS, form_of, parse_split
+from admmnet.data.settings import AGENT, GIVEN, form_of, parse_split
 from admmnet.errors import RequestError
 
 SIMULATE = (
@@ -92,7 +92,7 @@ def _is_training_file(test: str, data: str) -> bool:
 def _test(config: RunConfig) -> str | None:
     if config.test is not None or config.no_test:
         return None
-    if config.data.startswith(IPUMS):
+    if config.own_set:
         return "--no-test"
     if config.public_data and config.data not in OFFICIAL:
         return "--no-test"

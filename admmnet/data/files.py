@@ -1,7 +1,8 @@
-"""Files as text: plain, gzip or zip, in a folder, or downloaded once and verified."""
+"""Files as text: plain, gzip, bzip2 or zip, in a folder, or downloaded once and verified."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -25,6 +26,7 @@ BLOCK = 1 << 21
 _LARGEST = 1 << 28  # bytes; no file that is downloaded comes near
 UNPACKED = 1 << 30
 """Bytes to which any packed file may grow."""
+_PACKED: dict[str, type[gzip.GzipFile | bz2.BZ2File]] = {"gz": gzip.GzipFile, "bz2": bz2.BZ2File}
 GROWTH = 100
 """Times its own size to which a larger one may; tables of numbers grow 2 to 20 times."""
 
@@ -41,15 +43,15 @@ def about(file: str | Path | None) -> Iterator[None]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[_Bounded | IO[bytes]]:
-    """Open a file for reading, unpacked when its name ends with `.gz` or `.zip` (of one member).
+    """Open a file for reading, unpacked when its name ends with `.gz`, `.bz2` or `.zip` (of one member).
 
     A file that cannot be read, is not packed as its name says, is cut off, or grows beyond every bound is refused,
     while it is read, too.
     """
     kind = path.suffix.removeprefix(".")
     try:
-        if kind == "gz":
-            with gzip.open(path) as file:
+        if kind in _PACKED:
+            with _PACKED[kind](path) as file:
                 yield _Bounded(file, path)
         elif kind == "zip":
             with zipfile.ZipFile(path) as archive:
@@ -62,16 +64,22 @@ def opened(path: Path) -> Iterator[_Bounded | IO[bytes]]:
             with path.open("rb") as file:
                 yield file
     except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
-        name = {"gz": "gzip"}.get(kind, kind)
-        raise DataError(f"{path} is not a sound {name} file ({error}): store it anew") from None
+        raise _unsound(path, error) from None
     except OSError as error:
+        if error.errno is None:  # bz2 has no error of its own
+            raise _unsound(path, error) from None
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _unsound(path: Path, error: Exception) -> DataError:
+    name = {"gz": "gzip", "bz2": "bzip2"}.get(path.suffix.removeprefix("."), "zip")
+    return DataError(f"{path} is not a sound {name} file ({error}): store it anew")
 
 
 class _Bounded(io.RawIOBase):
     """What is unpacked of a file, up to a bound: some kilobytes can unpack to more than any memory holds."""
 
-    def __init__(self, file: IO[bytes] | gzip.GzipFile, path: Path) -> None:
+    def __init__(self, file: IO[bytes] | gzip.GzipFile | bz2.BZ2File, path: Path) -> None:
         super().__init__()
         self._file, self._path = file, path
         self._left = most_unpacked(path)
@@ -169,11 +177,31 @@ def cache_folder() -> Path:
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """Path of `folder/name`, `folder/name.gz` or `folder/name.zip`, the first there is."""
-    for path in (folder / name, folder / f"{name}.gz", folder / f"{name}.zip"):
-        if path.is_file():
-            return path
-    return None
+    """Path of `folder/name`, or of that packed as gz, bz2 or zip, the first there is."""
+    paths = (folder / f"{name}{packed}" for packed in ("", ".gz", ".bz2", ".zip"))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def found_all(patterns: Sequence[str], data_dir: str | None, origin: str) -> list[Path]:
+    """All files, by name, of the first of some patterns below the data folder that any file has."""
+    folder = data_folder(data_dir) or cache_folder()
+    for pattern in patterns:
+        paths = {path for packed in ("", ".gz", ".bz2") for path in folder.glob(pattern + packed)}
+        if paths:
+            return sorted(paths)
+    wanted = " nor ".join(str(folder / pattern) for pattern in patterns)
+    raise MissingDataError(
+        f"there is neither {wanted}: get the files from {origin}, and pass --data-dir DIR (or set {ENVIRONMENT})"
+    )
+
+
+def content_digest(path: Path) -> str:
+    """sha256 of a file's content, unpacked."""
+    found = hashlib.sha256()
+    with opened(path) as file:
+        while piece := file.read(BLOCK):
+            found.update(piece)
+    return found.hexdigest()
 
 
 def locate(names: Sequence[str], data_dir: str | None, origin: str, sha256: str | None = None) -> Path:

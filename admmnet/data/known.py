@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.columns import Column, Table
-from admmnet.data.files import data_folder, locate
+from admmnet.data.files import content_digest, data_folder, found_all, locate
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.data.source import Source, label_of, source_of
 from admmnet.errors import RequestError
@@ -23,12 +24,16 @@ class DataSet:
     name: str  # value of --data; one that ends with ":" is followed by the name of the user's own file
     read: Callable[[Sequence[Path]], Table]  # from the files to a table, see `admmnet.data.readers`
     shown: str = ""  # name in lists, if another: that of a family such as mnist:DIGIT
+    takes: tuple[str, str] = ("", "")  # what follows a name that ends with ":", as a pattern and in words
     schema: Mapping[str, Any] = field(
         default_factory=dict
     )  # encoding and labels, in the keys of [data.schema]
-    files: tuple[tuple[str, ...], ...] = ()  # below the data folder; of alternatives the first there is
+    files: tuple[
+        tuple[str, ...], ...
+    ] = ()  # below the data folder; of alternatives the first there is; a * takes all
     origin: str = ""  # where they are to be had, for messages; of downloads the address of their folder
     sha256: Mapping[str, str] = field(default_factory=dict)  # of the content of files that are downloaded
+    stated: bool = False  # whether a file that has none of these checksums is said, with its own
     relabel: Callable[[str], str] | None = None  # from a raw label to one of the schema
     official: bool = False  # whether it has a test part: the last file, or what follows `train` of `records`
     train: int | None = None
@@ -40,17 +45,22 @@ class DataSet:
     notes: tuple[str, ...] = ()  # warnings to show once
     alternative: str = ""  # what an alternative file is, for a note that it was taken
     public: bool = True  # whether a run on the records is a simulation
+    select: Callable[[Table], Table] | None = None  # the records that count, where they have labels
+    discover: bool = False  # whether what nobody declares is read from the rows, as from a file of one's own
     # from the table, the user's [data.schema] and whether labels are read, to the schema in place of the set's own;
     # without it the user's may hold scales and centre alone
     adapt: Callable[[Table, Schema, bool], Schema] | None = None
 
     def of_file(self, file: str) -> DataSet:
         """The set that a user's file makes, below the folder of the set unless its path is absolute."""
-        if not file.endswith((".csv", ".csv.gz")):
-            raise RequestError(
-                f"{self.name}{file}: FILE must be an extract in csv form, ending with .csv or .csv.gz"
-            )
-        return replace(self, files=tuple((str(PurePath(*paths).parent / file),) for paths in self.files))
+        pattern, words = self.takes
+        if not re.fullmatch(pattern, file):
+            raise RequestError(f"{self.name}{file}: {self.shown.partition(':')[2]} must be {words}")
+        files = tuple(
+            tuple(str(path.parent / path.name.replace("FILE", file)) for path in map(PurePath, names))
+            for names in self.files
+        )
+        return replace(self, files=files)
 
     def check(self, data_dir: str | None) -> None:
         """Look for the files, reading none; what may be downloaded is not missed."""
@@ -58,10 +68,32 @@ class DataSet:
             self._located(data_dir)
 
     def _located(self, data_dir: str | None) -> list[Path]:
+        if self.files and "*" in self.files[0][0]:
+            return found_all(self.files[0], data_dir, self.origin)
         return [locate(names, data_dir, self.origin, self.sha256.get(names[0])) for names in self.files]
 
-    def source(self, data_dir: str | None, user: Schema, *, official: bool, labelled: bool = True) -> Source:
-        """Read the files; `official` says that the official split is meant, which may need all records."""
+    def _unknown(self, paths: Sequence[Path]) -> tuple[str, ...]:
+        """Words for files that no known checksum vouches for."""
+        digests = ((path, content_digest(path)) for path in paths)
+        return tuple(
+            f"no checksum vouches for {path}: its content has sha256 {digest}, to be compared where figures are"
+            for path, digest in digests
+            if digest not in self.sha256.values()
+        )
+
+    def source(
+        self,
+        data_dir: str | None,
+        user: Schema,
+        *,
+        official: bool,
+        labelled: bool = True,
+        drafts: bool = False,
+    ) -> Source:
+        """Read the files; `official` says that the official split is meant, which may need all records.
+
+        `drafts` is for sets that are read as a file of one's own, see `source_of`.
+        """
         paths = self._located(data_dir)
         table = raw = self.read(paths)
         complete = self.records in (None, table.rows)
@@ -70,6 +102,8 @@ class DataSet:
                 f"{table.origin} holds {table.rows} records, the official split needs {self.records}: get the original"
                 " file, or draw a test set with --test-fraction"
             )
+        if self.select is not None and labelled:
+            table = raw = self.select(table)
         if self.adapt is not None:
             schema = self.adapt(table, user, labelled)
         else:
@@ -79,15 +113,17 @@ class DataSet:
         if self.bound is not None and table.features is not None:
             bounds = np.full(len(table.features.names), self.bound)
             table = replace(table, features=replace(table.features, bounds=bounds))
-        notes = self.notes
+        notes = (*self.notes, *(self._unknown(paths) if self.stated else ()))
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
             notes += (f"{self.name}: {self.alternative}, {paths[0]}",)
-        source = source_of(table, schema, discover=False, labelled=labelled)
+        source = source_of(
+            table, schema, discover=self.discover, labelled=labelled, drafts=drafts and self.discover
+        )
         return replace(
             source,
             name=self.name + paths[0].name if self.name.endswith(":") else self.name,
             column=source.column if self.relabel is None else raw.column,
-            notes=notes,
+            notes=(*source.notes, *notes),
             official=(self.train or sum(raw.parts[:-1])) if self.official and complete else None,
             test_share=self.test_share,
         )

@@ -146,8 +146,8 @@ def records_of(
         )
     if source.left_out:
         notes += (
-            "records were left out because leave_out names their labels: which records count was read from the rows, "
-            "and no budget covers that",
+            "records were left out by what they hold: which records count was read from the rows, and no budget covers "
+            "that",
         )
     if parse_split(settings.split).kind == "by-column":
         notes += ("shards were made from a column of the rows: take them, and their sizes, to be public",)

@@ -13,8 +13,6 @@ from admmnet.errors import RequestError
 from admmnet.registry import meant
 from admmnet.settings import setting, settings_in
 
-IPUMS = "ipums:"
-"""Start of a name that is followed by the name of the user's own file."""
 FIXED_KEYS = {"scales", "centre"}
 """Keys of `[data.schema]` that go with a name of `BUILT_IN`."""
 
@@ -133,11 +131,18 @@ class DataSettings:
     @property
     def named(self) -> bool:
         """Whether a known set is meant, not a path."""
-        return self.public_data or self.data.startswith(IPUMS)
+        return self.public_data or self.own_set
+
+    @property
+    def own_set(self) -> bool:
+        """Whether a set is meant whose name says which file of the user's own: ``ipums:FILE``, ``openml:ID``."""
+        from admmnet.data.sets import OWN
+
+        return self.data.startswith(OWN)
 
     @property
     def public_data(self) -> bool:
-        """Whether a set is meant that is declared public; files and ``ipums:FILE`` are not."""
+        """Whether a set is meant that is declared public; files and `own_set` are not."""
         from admmnet.data.sets import BUILT_IN  # all sets: only where one is asked for
 
         return self.data in BUILT_IN
@@ -267,17 +272,17 @@ def check_settings(settings: DataSettings) -> None:
 
 
 def _check_named(settings: DataSettings) -> None:
-    ipums = settings.data.startswith(IPUMS)
-    if ipums and settings.per_agent:
-        raise RequestError(f"{settings.data}: {IPUMS}FILE is one extract, without {AGENT}")
+    own = settings.own_set
+    if own and settings.per_agent:
+        raise RequestError(f"{settings.data} is one extract, without {AGENT}")
     given = ("label", "positive", "separator")
     for flag, value in ((f"--{name}", getattr(settings, name)) for name in given):
-        if value is not None and not (ipums and flag == "--label"):
+        if value is not None and not (own and flag == "--label"):
             raise RequestError(
                 f"{flag} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}"
             )
     other = set(settings.schema) - FIXED_KEYS
-    if settings.features is not None or (other and not ipums):
+    if settings.features is not None or (other and not own):
         which = "--features" if settings.features is not None else "[data.schema]"
         raise RequestError(
             f"{which} goes with a file; {settings.data!r} has a public encoding of its own"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from admmnet.data.columns import Column, Features, Table, Where
 from admmnet.data.draft import completed
@@ -135,7 +136,14 @@ def without(table: Table, label: str, values: tuple[str, ...]) -> Table:
         raise DataError(
             f"{table.origin}: every record has a label of leave_out, {list(values)!r}; none is left"
         )
+    return selected(table, keep)
+
+
+def selected(table: Table, keep: NDArray[np.bool_]) -> Table:
+    """Table of the records to keep, shape (n,), which counts the others."""
     kept = np.flatnonzero(keep)
+    if not len(kept):
+        raise DataError(f"{table.origin}: none of {table.rows} records counts; give a file that has some")
 
     def read(name: str) -> Column:
         whole = table.read(name)

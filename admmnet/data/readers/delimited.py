@@ -147,6 +147,44 @@ def read_delimited(
     return Table(tuple(names), whole.shape[1], read, where, str(paths[0]), parts=parts)
 
 
+def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
+    """Read some columns of csv files with a header, whose records follow each other and stand in a line each.
+
+    Of wide files the other columns take no memory.
+    """
+    indices = [_Index() for _ in names]
+    blocks: list[Codes] = []
+    starts = [0]
+    for path in paths:
+        places: list[int] = []
+        for above, lines in _numbered(path):
+            records = list(csv.reader(lines, strict=False))
+            if not places:
+                header, records = [cell.strip() for cell in records[0]], records[1:]
+                missing = [name for name in names if name not in header]
+                if missing:
+                    raise DataError(f"{path} lacks the columns {listed(missing)}: get the original file")
+                places, width = [header.index(name) for name in names], len(header)
+                above += 1
+            _even(list(map(len, records)), width, _line_of(path, above), refuse)
+            codes = np.empty((len(names), len(records)), dtype=np.int32)
+            for k, place in enumerate(places):
+                codes[k] = [indices[k][record[place].strip()] for record in records]
+            blocks.append(codes)
+        starts.append(sum(block.shape[1] for block in blocks))
+    whole = np.concatenate(blocks, axis=1)
+
+    def read(name: str) -> Column:
+        k = list(names).index(name)
+        return Column(tuple(indices[k]), whole[k])
+
+    def where(row: int) -> str:
+        part = bisect_right(starts, row) - 1
+        return _line_of(paths[part], 1)(row - starts[part])
+
+    return Table(tuple(names), whole.shape[1], read, where, str(paths[0]))
+
+
 def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:
     """Read a file of comma separated finite numbers, of which the first is the label and all others are features."""
     (path,) = paths

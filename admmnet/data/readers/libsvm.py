@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,16 +33,28 @@ WIDEST = 100_000
 """Largest number of features: models, messages and releases are dense vectors of that many numbers."""
 
 
-def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse) -> Table:
-    """Read a libsvm file; the label column is called label, features x1, ..., xd; d is read from rows if not given.
+def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse, *more: Path) -> Table:
+    """Read a libsvm file, or some whose records follow each other.
+
+    The label column is called label, features x1, ..., xd; d is read from rows if not given.
 
     Refused, with file, line and index: malformed lines, indices that are 0, repeated, out of order or above the
     width, and values that are no finite numbers.
     """
-    lines = [line.partition("#")[0].strip() for line in read_lines(path)]
+    lines: list[str] = []
+    starts: list[int] = []
+    for file in (path, *more):
+        starts.append(len(lines))
+        lines += [line.partition("#")[0].strip() for line in read_lines(file)]
+    parts = tuple(np.diff([*starts, len(lines)]).tolist()) if more else ()
+
+    def place(line: int) -> str:
+        which = bisect_right(starts, line) - 1
+        return f"{(path, *more)[which]}, line {line - starts[which] + 1}"
+
     sound = [_LINE.fullmatch(line) is not None for line in lines]
     refuse(
-        f"{path}, line {row + 1}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
+        f"{place(row)}: expected a label and index:value pairs, got {lines[row][:40]!r}; mend it"
         for row, good in enumerate(sound)
         if not good
     )
@@ -50,7 +63,7 @@ def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse) -> Table
         lines = [lines[row] for row in at.tolist()]
 
     def where(row: int) -> str:
-        return f"{path}, line {at[row] + 1}"
+        return place(int(at[row]))
 
     rows = _parse(path, lines, width, where, refuse)
     d = rows.width
@@ -62,7 +75,7 @@ def read_libsvm(path: Path, width: int | None, refuse: Refuse = refuse) -> Table
 
     features = Features(names, rows.dense, sparse=rows.csr)
     found = () if width is not None else (f"width {d}",)
-    return Table(("label", *names), len(lines), read, where, str(path), "label", features, found)
+    return Table(("label", *names), len(lines), read, where, str(path), "label", features, found, parts)
 
 
 class _Pairs:

@@ -18,6 +18,9 @@ KNOWN: dict[str, DataSet] = {
 BUILT_IN = tuple(name for name, known in KNOWN.items() if known.public)
 """Names of the sets that are public."""
 
+OWN = tuple(name for name in KNOWN if name.endswith(":"))
+"""Starts of names that go on with the user's own file."""
+
 OFFICIAL = tuple(name for name, known in KNOWN.items() if known.official)
 """Names of the sets with a test part of their own."""
 

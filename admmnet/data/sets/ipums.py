@@ -129,6 +129,7 @@ SETS = (
     DataSet(
         name="ipums:",
         shown="ipums:FILE",
+        takes=(r".*\.csv(\.gz)?", "an extract in csv form, ending with .csv or .csv.gz"),
         read=lambda paths: read_csv(paths[0]),
         files=(("ipums/FILE",),),
         origin="ipums.org (an extract in csv form, for registered users)",

@@ -1,0 +1,261 @@
+"""Sets of LIBSVM, OpenML and the American Community Survey: small files in their own forms."""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import issparse
+
+from admmnet.data import DataSettings, load, load_new, sets
+from admmnet.data.rows import INTERCEPT
+from tests.data.conftest import Write, every, need, refusal
+
+# LIBSVM
+
+TRAIN = "-1 1:1 3:1\n+1 2:1\n-1 3:1\n"
+TEST = "+1 1:1\n-1 123:1 # the last\n"
+
+
+def below(path: str) -> str:
+    return str(Path(path).parents[1])
+
+
+def test_a_test_part_in_a_file_of_its_own(write: Write) -> None:
+    write("a9a/a9a.t.gz", TEST)
+    folder = below(write("a9a/a9a", TRAIN))
+    records = every("a9a", data_dir=folder, test="official")
+    assert records.feature_names == (*(f"x{k + 1}" for k in range(123)), INTERCEPT)
+    np.testing.assert_array_equal(records.shards[0][1], [-1, 1, -1])
+    np.testing.assert_array_equal(records.y_test, [1, -1])
+    assert np.flatnonzero(records.X_test[1]).tolist() == [122, 123]
+    assert records.preprocessing == "public-bounds"
+    digests = [hashlib.sha256(text.encode()).hexdigest() for text in (TRAIN, TEST)]
+    for digest in digests:  # neither is the file that everybody else has
+        assert any(f"no checksum vouches for {folder}" in note and digest in note for note in records.notes)
+    write("a9a/a9a.t.gz", TEST + "+1 124:1\n")
+    assert "a9a.t.gz, line 3, index 124: above the width 123" in refusal("a9a", data_dir=folder)
+    write("a9a/a9a", "-1 1\n" + TRAIN)
+    assert "a9a, line 1: expected a label and index:value pairs" in refusal("a9a", data_dir=folder)
+
+
+def test_known_checksums_are_not_spoken_of(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("a9a/a9a.t", TEST)
+    folder = below(write("a9a/a9a", TRAIN))
+    known = {f"a9a/{k}": hashlib.sha256(t.encode()).hexdigest() for k, t in enumerate((TRAIN, TEST))}
+    monkeypatch.setitem(sets.KNOWN, "a9a", replace(sets.KNOWN["a9a"], sha256=known))
+    assert not any("checksum" in note for note in every("a9a", data_dir=folder, test_fraction=0.4).notes)
+
+
+def test_one_download_of_what_has_a_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("ADMMNET_DATA", raising=False)
+    asked: list[str] = []
+
+    class Answer:
+        def __init__(self, url: str, timeout: float) -> None:
+            asked.append(url)
+
+        def __enter__(self) -> Answer:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def read(self, most: int) -> bytes:
+            return (TEST if asked[-1].endswith(".t") else TRAIN).encode()
+
+    monkeypatch.setattr(urllib.request, "urlopen", Answer)
+    assert "a9a has sha256" in refusal("a9a")  # no file of the page's own
+    assert not list(tmp_path.rglob("a9a*"))
+    digests = {
+        f"a9a/{name}": hashlib.sha256(text.encode()).hexdigest()
+        for name, text in (("a9a", TRAIN), ("a9a.t", TEST))
+    }
+    monkeypatch.setitem(sets.KNOWN, "a9a", replace(sets.KNOWN["a9a"], sha256=digests))
+    asked.clear()
+    for _ in range(2):
+        assert every("a9a", test="official").counts == {0: 3}
+    assert [url.rpartition("/")[2] for url in asked] == ["a9a", "a9a.t"]
+    assert "get it from https://" in refusal("covtype")  # nothing would verify a download of it
+
+
+def test_a9a_itself(data_dir: str) -> None:
+    need(data_dir, "adult/a9a.gz", "adult/a9a.t.gz")
+    records = every("a9a", data_dir=data_dir, test="official")
+    assert (len(records.shards[0][1]), len(records.y_test)) == (32_561, 16_281)
+    assert int(np.sum(records.shards[0][1] > 0)) == 7_841
+    assert not any("checksum" in note for note in records.notes)
+
+
+def test_other_sets_of_libsvm(tmp_path: Path, write: Write) -> None:
+    for name, content in (
+        ("ijcnn1/ijcnn1", TRAIN),
+        ("ijcnn1/ijcnn1.t", "-1 22:-0.5\n"),
+        ("covtype/covtype.libsvm.binary.scale", "1 1:0.5\n2 54:1\n2 3:1\n"),
+        ("rcv1/rcv1_train.binary", "-1 47236:0.25\n1 1:0.5 7:0.5\n-1 7:1\n"),
+    ):
+        path = Path(write(name, ""))
+        path.unlink()
+        path.with_name(path.name + ".bz2").write_bytes(bz2.compress(content.encode()))
+    folder = str(tmp_path)
+    assert every("ijcnn1", data_dir=folder, test="official").X_test.shape == (1, 23)
+    trees = load_new(DataSettings(data="covtype", data_dir=folder), _names(54))
+    np.testing.assert_array_equal(trees.y, [-1, 1, 1])
+    texts = every("rcv1", data_dir=folder, test_fraction=0.4)
+    assert issparse(texts.shards[0][0])
+    assert texts.shards[0][0].shape == (2, 47_237)
+    (tmp_path / "ijcnn1" / "ijcnn1.bz2").write_bytes(bz2.compress(TRAIN.encode())[:-5])
+    assert "is not a sound bzip2 file" in refusal("ijcnn1", data_dir=folder)
+    (tmp_path / "ijcnn1" / "ijcnn1.bz2").write_bytes(b"no bzip2")
+    assert "is not a sound bzip2 file" in refusal("ijcnn1", data_dir=folder)
+
+
+def _names(width: int) -> tuple[str, ...]:
+    return (*(f"x{k + 1}" for k in range(width)), INTERCEPT)
+
+
+# OpenML
+
+ARFF = """% made up
+@RELATION credit
+
+@attribute 'loan amount' numeric
+@attribute purpose {car,'a new home',"child\\'s toy"}
+@attribute class {good, bad}
+@DATA
+% first
+1200, car, good
+?,'a new home',bad
+900.5,'child\\'s toy',good
+100,car,good
+"""
+
+
+def test_openml_as_arff(write: Write) -> None:
+    folder = below(write("openml/31.arff.gz", ARFF))
+    settings: dict[str, Any] = {"data_dir": folder, "label": "class", "test_fraction": 0.25}
+    records = every("openml:31", data_dependent=True, **settings)
+    assert records.name == "openml:31.arff.gz"
+    assert records.preprocessing == "data-dependent"
+    assert records.labels == ("good", "bad")  # the rarer is +1
+    assert {name for name in records.feature_names if name.startswith("purpose")} == {
+        "purpose=car", "purpose=a new home", "purpose=child's toy", "purpose=other",
+    }  # fmt: skip
+    assert "loan amount=missing" in records.feature_names
+    assert any("no checksum vouches for" in note for note in records.notes)
+    rows = load_new(
+        DataSettings(data="openml:31", data_dir=folder, label="class", schema=records.encoding or {}),
+        records.feature_names,
+    )
+    np.testing.assert_array_equal(rows.y, [-1, 1, -1, -1])
+    declared = {
+        "labels": ["good", "bad"],
+        "drop": ["purpose"],
+        "columns": {"loan amount": {"kind": "numeric", "low": 0, "high": 2000, "missing": 0}},
+    }
+    whole = every("openml:31", schema=declared, **settings)
+    assert whole.preprocessing == "public-bounds"
+    assert whole.feature_names == ("loan amount", INTERCEPT)
+
+
+def test_openml_as_parquet(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    (tmp_path / "openml").mkdir()
+    table = pa.table({"size": [1.0, 2.0, 3.0, 5.0], "kind": ["a", "b", "b", "b"]})
+    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "openml" / "7.parquet")
+    records = every("openml:7", data_dir=str(tmp_path), label="kind", data_dependent=True, test_fraction=0.25)
+    assert records.labels == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("text", "others", "words"),
+    [
+        (ARFF, {}, "31.arff: name the label column with --label NAME; the header has loan amount, purpose"),
+        (ARFF.replace("@DATA", "@dat"), {}, "31.arff has no line @data: give an ARFF file"),
+        (ARFF.replace("100,car,good", "100,car"), {}, "31.arff, line 12: 2 values, expected 3"),
+        (ARFF.replace("100,car,good", "100,'car,good"), {}, "31.arff, line 12: unexpected end of data"),
+        (ARFF.replace("1200, car, good", "{0 1200}"), {}, "line 9: a sparse ARFF file is not read"),
+        (ARFF.replace("purpose", "class"), {}, "declares 3 attributes, 2 of them different"),
+        (ARFF.replace(" numeric", ""), {}, "is no attribute with a name and a type"),
+        (ARFF.partition("% first")[0], {}, "31.arff has a header and no records"),
+        (ARFF, {"data": "openml:credit"}, "openml:credit: ID must be the number of a data set, as in openml:31"),
+        (ARFF, {"data": "openml:3"}, "openml/3.parquet"),
+        (ARFF, {"positive": "bad"}, "--positive bad goes with a csv, npz or libsvm file"),
+    ],
+)  # fmt: skip
+def test_openml_refusals(text: str, others: dict[str, Any], words: str, write: Write) -> None:
+    folder = below(write("openml/31.arff", text))
+    assert words in refusal(**{"data": "openml:31", "data_dir": folder, "data_dependent": True, **others})
+
+
+# ACSIncome
+
+HEAD = "RT,SERIALNO,ST,PWGTP,AGEP,COW,MAR,RELP,SCHL,SEX,WKHP,OCCP,PINCP,POBP,RAC1P"
+PERSONS = {
+    "ca": [
+        "P,2018GQ1,06,00016,30,1,1,0,21,1,40,0440,50001,006,1",
+        "P,2018GQ2,06,00016,16,1,5,2,12,2,20,4110,9000,303,8",  # not yet 17
+        "P,2018GQ3,06,00016,70,,2,0,16,2,,,30000,006,1",  # does not work
+        "P,2018GQ4,06,00016,45,2,1,1,24,2,36,2200,000100,210,6",  # 100 dollars
+    ],
+    "tx": ['"P","2018HU1","48","00090","45","9","3","17","01","2","99","9920","50000","554","9"'],
+}
+
+
+def survey(write: Write, place: str = "acsincome") -> str:
+    for state, (number, lines) in zip(("06", "48"), PERSONS.items(), strict=True):
+        assert number
+        folder = below(write(f"{place}/psam_p{state}.csv", "\n".join([HEAD, *lines]) + "\n"))
+    return folder
+
+
+def test_acsincome_of_two_states(write: Write) -> None:
+    folder = survey(write)
+    records = every("acsincome", 2, data_dir=folder, no_test=True, split="by-column:ST")
+    assert records.counts == {0: 1, 1: 1}  # a state an agent
+    ((X_texas, y_texas), (X, y)) = (records.shards[agent] for agent in (0, 1))
+    assert (y.tolist(), y_texas.tolist()) == ([1], [-1])
+    assert records.labels == ("at most 50000", "above 50000")
+    assert _held(records.feature_names, X[0]) == {
+        "AGEP=[25,35)", "COW=1", "SCHL=21", "MAR=1", "OCCP=[0,500)", "POBP=[1,60)", "RELP=0", "WKHP=[40,41)",
+        "SEX=1", "RAC1P=1", INTERCEPT,
+    }  # fmt: skip
+    assert _held(records.feature_names, X_texas[0]) >= {"OCCP=[9900,inf)", "POBP=[500,inf)", "WKHP=[60,inf)"}
+    assert records.left_out
+    assert sum("no checksum vouches for" in note for note in records.notes) == 2
+    settings = DataSettings(data="acsincome", data_dir=folder)
+    assert len(load_new(settings, records.feature_names).X) == 2
+
+
+def _held(names: tuple[str, ...], row: Any) -> set[str]:
+    return {name for name, value in zip(names, row, strict=True) if value != 0}
+
+
+def test_acsincome_where_folktables_keeps_it(tmp_path: Path, write: Write) -> None:
+    folder = str(Path(survey(write, "2018/1-Year")).parent)
+    assert load(DataSettings(data="acsincome", data_dir=folder, no_test=True), 2, [0]).counts == {0: 1, 1: 1}
+    words = refusal("acsincome", data_dir=str(tmp_path / "elsewhere"))
+    assert "psam_p*.csv: get the files from the Census Bureau's ACS PUMS of 2018" in words
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (",WKHP", ",HOURS", "psam_p06.csv lacks the columns 'WKHP': get the original file"),
+        (",30,1,1", ",30,1", "psam_p06.csv, line 2: 14 values, expected 15"),
+        (",50001,", ",plenty,", "psam_p06.csv, line 2, column 'PINCP': 'plenty' is no number"),
+        (",1,0,21,", ",8,0,21,", "psam_p06.csv, line 2, column 'MAR': undeclared category '8'"),
+        ("06,00016,30", "06,00016,3", "psam_p06.csv: none of 4 records counts"),
+    ],
+)
+def test_acsincome_refusals(old: str, new: str, words: str, write: Write) -> None:
+    text = "\n".join([HEAD, *PERSONS["ca"]]).replace(old, new)
+    folder = below(write("acsincome/psam_p06.csv", text))
+    assert words in refusal("acsincome", data_dir=folder, no_test=True)

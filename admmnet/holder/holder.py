@@ -19,7 +19,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.known import LabelKind
 from admmnet.holder.problem import Problem
 from admmnet.holder.rows import Features, is_sparse, row_slack, squared_norms, unit_rows
-from admmnet.solvers.accurate import WIDE
+from admmnet.solvers.accurate import MANY, WIDE
 from admmnet.solvers.certificate import AnySolver
 from admmnet.solvers.losses import Loss
 from admmnet.types import Matrix, Vector
@@ -176,11 +176,13 @@ class Holder:
         return solvers[member]
 
     def _make_solvers(self, loss: Loss) -> Sequence[AnySolver]:
-        if self.width >= WIDE:  # a public number decides, never how many entries are 0
-            from admmnet.solvers.wide import WideSolver
+        from admmnet.solvers.wide import WideSolver
 
+        if self.width >= WIDE:  # public numbers decide, never how many entries are 0
             return [WideSolver(X, y, loss) for X, y in self._shards]
         dense = [(X.toarray() if is_sparse(X) else X, y) for X, y in self._shards]
+        if len(self) == 1 and self.width >= max(MANY, 2 * self.counts[0]):
+            return [WideSolver(*dense[0], loss)]
         if len(self) == 1:
             from admmnet.solvers.newton import LocalSolver
 
@@ -272,8 +274,11 @@ def _rows(X: Features, *, copy: bool) -> Features:
         except (TypeError, ValueError):
             raise RequestError("the rows are not a table of numbers") from None
     try:
-        rows = X.tocsr(copy=copy).astype(np.float64, copy=False)
-        rows = type(rows)((rows.data, rows.indices, rows.indptr), shape=rows.shape)  # what it says of itself
+        from scipy.sparse import csr_array  # scipy is loaded: X is of it
+
+        found = X.tocsr(copy=copy).astype(np.float64, copy=False)
+        # neither what it says of itself counts, nor sums of its own
+        rows = csr_array((found.data, found.indices, found.indptr), shape=found.shape)
         rows.check_format(full_check=True)
     except (TypeError, ValueError, AttributeError):
         raise RequestError("the rows are no sparse table of numbers") from None

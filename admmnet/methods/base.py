@@ -350,6 +350,10 @@ class Method:
         """Gradient norm of the certificate."""
         return float(self.settings.beta)
 
+    def memory(self, agents: int) -> float:
+        """Bytes that a process of so many agents needs besides records and models, where these are many."""
+        return 0.0
+
     def known(self, records: int) -> Known:
         """Public facts of an agent with so many records, before anything was asked."""
         known = Known(records, self.facts.width, self.loss, frozenset())

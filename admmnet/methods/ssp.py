@@ -78,6 +78,10 @@ class SSP(SumMethod):
                 f"rounds = {settings.rounds} is not allowed with ssp, whose agents speak once: leave it out"
             )
 
+    def memory(self, agents: int) -> float:
+        """Some (d, d) matrices, and half of one an agent: measured at d = 800 to 2,400, 5 and 10 agents."""
+        return (66.0 + 4.0 * agents) * self.facts.width**2
+
     def unit(self) -> MomentSum:
         """Moments of the records."""
         return MomentSum(1.0, FINEST)

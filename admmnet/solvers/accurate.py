@@ -27,6 +27,10 @@ WIDE = 1500
 """Features from which on no (d, d) matrix is made, rows may be sparse, and bounds hold for sums over all records."""
 
 
+MANY = 300
+"""Features from which on no (d, d) matrix is made for an agent of at most d/2 records."""
+
+
 def is_sparse(X: Any) -> bool:
     """Whether X is a scipy.sparse matrix; scipy need not be loaded to tell."""
     return hasattr(X, "tocsr")

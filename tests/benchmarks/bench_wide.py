@@ -69,7 +69,7 @@ def solves(n: int, d: int, *, sparse: bool) -> None:
 def main() -> None:
     """All of them; an AssertionError where a bound is missed."""
     sparse_file()
-    for n, d in ((400, 1_000), (1_400, 1_500), (400, 3_000)):
+    for n, d in ((100, 300), (400, 1_000), (1_400, 1_500), (400, 3_000)):
         solves(n, d, sparse=False)
         solves(n, d, sparse=True)
 

@@ -17,9 +17,10 @@ from admmnet.experiments import tasks as experiments
 from admmnet.experiments.holdout import hold_out
 from admmnet.files import free_memory
 from admmnet.holder import holder
+from admmnet.holder.measurements import sums
 from admmnet.predict.apply import NewData, evaluate
 from admmnet.predict.model import read_model
-from admmnet.running import references
+from admmnet.running import plan, references
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.solvers import radius
 from admmnet.solvers.accurate import is_sparse
@@ -166,6 +167,23 @@ def test_what_does_not_fit_is_refused_before_rows_are_made(
     load(DataSettings(data=file), 3, [0, 1, 2])
     wide = write_wide(tmp_path / "wide.libsvm", width=WIDE)
     load(DataSettings(data=wide), 3, [0, 1, 2])  # sparse rows need no such room
+
+
+def test_moments_that_do_not_fit_are_refused_before_any_is_made(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = COMMON | {"data": file, "algorithm": "ssp", "out": str(tmp_path / "run")}
+    del values["rounds"]
+    needed = (66 + 4 * 3) * (WIDE + 51) ** 2  # three agents, and the intercept
+    with monkeypatch.context() as patch:
+        patch.setattr(plan, "free_memory", lambda: needed - 1.0)
+        patch.setattr(sums, "_products", lambda *_: pytest.fail("moments were made"))
+        with pytest.raises(
+            RequestError, match=r"ssp needs 0.0 GB for moments of d = 351 features, .* noisy-gd"
+        ):
+            run(RunConfig(**values))
+    monkeypatch.setattr(plan, "free_memory", lambda: needed + 1.0)
+    assert run(RunConfig(**values)).theta.any()
 
 
 def test_free_memory_is_a_number_of_bytes() -> None:

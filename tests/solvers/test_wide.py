@@ -240,11 +240,16 @@ def test_directions_are_downhill_or_nan(size: float) -> None:
     assert np.isnan(p).any() or (p.any() and float(p @ r) < 0.0)
 
 
-def test_holders_choose_the_solver_by_the_width_alone() -> None:
+def test_holders_choose_the_solver_by_the_shape_alone() -> None:
     for d, kind in ((WIDE - 1, LocalSolver), (WIDE, WideSolver)):
-        X, y = sparse_problem(4, d)
+        X, y = sparse_problem(d // 2 + 1, d)
         for rows in (X, X.toarray()):
             assert type(Holder(rows, y)._solver(0, LOSS)) is kind
+    for n, d, wide in ((150, 300, True), (151, 300, False), (10, 299, False), (700, WIDE - 1, True)):
+        X, y = sparse_problem(n, d)
+        for rows in (X, X.toarray()):
+            solver = Holder(rows, y)._solver(0, LOSS)
+            assert (type(solver) is WideSolver, type(solver.X)) == (wide, np.ndarray)
     X, y = sparse_problem(9, WIDE)
     block = SimulatedHolder.of([(X[:4], y[:4]), (X[4:], y[4:])])
     theta = np.stack([linear_term(WIDE, 1.0), linear_term(WIDE, 2.0)])
@@ -274,6 +279,21 @@ def test_sparse_rows_are_what_they_hold_not_what_they_say() -> None:
         held = Holder.of([(short.copy(), y)], copy=copy)._shards[0][0]
         assert held.has_canonical_format
         assert not held.toarray().any()
+
+    class Smooth(csr_array):  # type: ignore[misc]  # scipy has no types
+        """Products and norms of its own."""
+
+        def multiply(self, other: Any) -> Any:
+            return csr_array(self.shape)
+
+        def __matmul__(self, other: Any) -> Any:
+            return np.zeros(self.shape[0])
+
+    longer = Smooth((np.array([1.5]), np.array([2]), np.array([0, 1])), shape=(1, WIDE))
+    with pytest.raises(RequestError, match="norm above 1"):
+        Holder(longer, y)
+    longer.data[:] = 0.5
+    assert type(Holder.of([(longer, y)])._shards[0][0]) is csr_array
     beyond = csr_array((np.array([0.5]), np.array([2]), np.array([0, 1])), shape=(1, WIDE))
     beyond.indices[0] = WIDE + 7
     with pytest.raises(RequestError, match="no sparse table"):

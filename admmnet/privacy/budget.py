@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from admmnet.errors import RunError
-from admmnet.privacy import proven, published, subsampled
+from admmnet.privacy import moments, proven, published, subsampled
 from admmnet.privacy.conversion import (
     ORDERS,
     allowance,
@@ -140,7 +140,7 @@ class Totals:
         if self.alone is not None and self.method == "published":
             if isinstance(self.alone, GammaNormVector):
                 return self.alone.rate * self.alone.sensitivity  # pure epsilon, whatever delta is
-            return subsampled.epsilon_published(self.alone, delta)
+            return moments.epsilon(self.alone, delta)
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
 
 

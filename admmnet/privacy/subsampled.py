@@ -170,16 +170,6 @@ def epsilon_proven(event: SubsampledGaussian, delta: float, arithmetic: str = "p
     return renyi_epsilon(curve(event), delta)
 
 
-def epsilon_published(event: SubsampledGaussian, delta: float) -> float:
-    """What D21 books: Renyi amplification of Poisson batches, whatever the sampling was and whoever saw it.
-
-    Their noise multiplier is relative to C, that of ``fixed`` events to 2 C.
-    """
-    scale = 2.0 if event.sampling == "fixed" else 1.0
-    hidden = SubsampledGaussian(scale * event.noise_multiplier, event.rate, event.steps, "poisson")
-    return renyi_epsilon(curve(hidden), delta)
-
-
 def gaussian_profile(x: Vector, mu: float) -> Vector:
     """Return g: the profile of N(mu, 1) and N(0, 1) at x >= 0, docs/privacy.md eq. (P5)."""
     from scipy.special import erfc, erfcx

@@ -17,7 +17,7 @@ from admmnet.holder.series import SINGLE_SITE_LOSSES, Series
 from admmnet.holder.series.batches import steps_per_epoch
 from admmnet.methods.base import Agent, AgentPlan, Closing, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
-from admmnet.privacy import subsampled
+from admmnet.privacy import moments, subsampled
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, largest
 from admmnet.privacy.conversion import gaussian_mu
@@ -32,6 +32,8 @@ REACH, SHOWN_REACH = 0.01, 0.003
 """Most that a record moves theta in a step of a coordinate method: the clip over lambda N. The second where noise is
 calibrated for batches that are seen, which is several times as large."""
 
+MARGIN, PUBLISHED_MARGIN = 1e-2, 1e-4
+"""Distance that a step of logistic loss keeps from 0 and 1; the second in the code of Damaskinos et al. (2021)."""
 LEAST_LEFT = 1e-3
 """Least share of an account for a further run: noise is calibrated to less than that."""
 
@@ -165,6 +167,16 @@ class SingleSite(Method):
         """Clip of a coordinate method."""
         return min(1.0, (SHOWN_REACH if shown else REACH) * (self.weight * self.records))
 
+    @property
+    def arithmetic(self) -> str:
+        """How sampled steps are read when noise is calibrated."""
+        return "moments" if self.settings.accountant == "published" else "pld"
+
+    @property
+    def margin(self) -> float:
+        """Distance that a step of logistic loss keeps from 0 and 1."""
+        return PUBLISHED_MARGIN if self.published else MARGIN
+
     @cached_property
     def loss(self) -> Loss:
         """Loss of the run."""
@@ -210,13 +222,19 @@ class SingleSite(Method):
     def _multiplier(self, target: Target, known: Known) -> float:
         probe = self.series(1.0).event(known)
         assert isinstance(probe, SubsampledGaussian)
+        least = moments.least_epsilon(target.delta)
+        if target.accountant == "published" and target.epsilon <= least:
+            raise BudgetError(
+                f"epsilon = {target.epsilon:g} is not above {least:.3g}, what the moments accountant reads at delta = "
+                f"{target.delta:g} whatever the noise; raise --epsilon or --delta, or give --accountant proven"
+            )
 
         def reading(event: SubsampledGaussian, delta: float) -> float:
             if target.order is not None:  # an account adds up at one order
                 need, most = target.at_order(target.worst(((event, 1),)))
                 return target.epsilon * need / most if most > 0.0 else math.inf
             if target.accountant == "published":
-                return subsampled.epsilon_published(event, delta)
+                return moments.epsilon(event, delta)
             return subsampled.epsilon_proven(event, delta, self.settings.accounting)
 
         found = subsampled.noise_multiplier(

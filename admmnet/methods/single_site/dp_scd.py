@@ -7,12 +7,12 @@ from typing import Any
 
 from admmnet.holder.series import DualSteps, Series
 from admmnet.methods.single_site.base import PASSES, SingleSite
-from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Passing
+from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing
 from admmnet.settings import Auto, setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSCDSettings(Batched, Passing, Clipped, Accounted):
+class DPSCDSettings(Batched, Passing, Clipped, Accounted, DualStepping):
     """Settings of its own."""
 
     dual_noise: bool | Auto = setting("auto", "baseline", "noise on the dual variables, too, as in the paper")
@@ -34,7 +34,8 @@ class DPSCD(SingleSite):
             "clip": self.reach(shown=noisy and self.settings.accountant == "proven"),
             "sampling": "shuffled" if self.published else "poisson",
             "dual_noise": noisy,
-            "accounting": "pld",
+            "accounting": self.arithmetic,
+            "logistic_margin": self.margin,
         }
 
     def series(self, noise: float) -> Series:
@@ -48,4 +49,5 @@ class DPSCD(SingleSite):
             self.steps,
             own.sampling,
             bool(own.dual_noise),
+            float(own.logistic_margin),
         )

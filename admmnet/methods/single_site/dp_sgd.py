@@ -30,7 +30,7 @@ class DPSGD(SingleSite):
             "clip": 1.0,
             "learning_rate": 1.0 if self.settings.loss == "squared" else 4.0,
             "sampling": "shuffled" if self.published else "poisson",
-            "accounting": "pld",
+            "accounting": self.arithmetic,
         }
 
     def series(self, noise: float) -> Series:

@@ -8,11 +8,11 @@ from typing import Any
 from admmnet.holder.series import SequentialSteps, Series
 from admmnet.methods.settings import MethodSettings
 from admmnet.methods.single_site.base import PASSES, SingleSite
-from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, Passing
+from admmnet.methods.single_site.settings import Accounted, Batched, Clipped, DualStepping, Passing
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeqDPSCDSettings(Batched, Passing, Clipped, Accounted):
+class SeqDPSCDSettings(Batched, Passing, Clipped, Accounted, DualStepping):
     """Settings of its own."""
 
 
@@ -30,7 +30,8 @@ class SeqDPSCD(SingleSite):
             "epochs": PASSES,
             "clip": self.reach(shown=True),
             "sampling": "shuffled",
-            "accounting": "pld",
+            "accounting": self.arithmetic,
+            "logistic_margin": self.margin,
         }
 
     @classmethod
@@ -49,6 +50,7 @@ class SeqDPSCD(SingleSite):
             self.steps,
             own.sampling,
             "published" if self.published else "contraction",
+            tiny=float(own.logistic_margin),
         )
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from admmnet.errors import RequestError
 from admmnet.methods.settings import MethodSettings
 from admmnet.settings import Auto, setting
 
@@ -71,6 +72,28 @@ class Accounted(Sampled):
     accounting: str = setting(
         "auto",
         "baseline",
-        "how the proven accountant reads sampled steps; auto: pld",
-        choices=("auto", "pld", "rdp"),
+        "how sampled steps are read when noise is calibrated: moments, the papers' accountant, goes with "
+        "accountant = published; auto: pld, there moments",
+        choices=("auto", "pld", "rdp", "moments"),
+    )
+
+    def check(self) -> None:
+        """The moments accountant is the published arithmetic, and no other is."""
+        wanted = "published" if self.accounting == "moments" else "proven"
+        if self.accounting != "auto" and self.accountant != wanted:
+            raise RequestError(
+                f"accounting = {self.accounting!r} goes with accountant = {wanted!r}: give that, or leave "
+                "accounting at auto"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DualStepping(MethodSettings):
+    """Steps along dual variables."""
+
+    logistic_margin: float | Auto = setting(
+        "auto",
+        "baseline",
+        "distance from 0 and 1 that a step of logistic loss keeps; auto: 0.01, 1e-4 if published",
+        within="(0, 0.5)",
     )

@@ -48,6 +48,7 @@ WIDE = 300
 def widths(monkeypatch: pytest.MonkeyPatch, wide: int) -> None:
     for module in (rows, holder, radius):
         monkeypatch.setattr(module, "WIDE", wide)
+    monkeypatch.setattr(holder, "MANY", wide)
 
 
 @pytest.fixture(autouse=True)

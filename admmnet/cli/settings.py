@@ -28,13 +28,25 @@ PANELS = {
 }
 
 
+class _Value(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in the newest click only
+    """What a setting reads from a text; a wrong text is refused in its own words, not wrapped in those of click."""
+
+    name = "value"
+
+    def __init__(self, own: Setting) -> None:
+        self.own = own
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return self.own.parse(value)
+
+
 class SettingOption(click.Option):
     """Flag of a setting."""
 
     def __init__(self, own: Setting, **changes: Any) -> None:
         self.own = own
         about = own.about
-        words: dict[str, Any] = {"help": about.help, "metavar": _metavar(own), "type": own.parse}
+        words: dict[str, Any] = {"help": about.help, "metavar": _metavar(own), "type": _Value(own)}
         flag = own.flag
         if own.base is bool:
             words = {"help": about.help, "is_flag": True, "default": None}

@@ -6,7 +6,7 @@ docs/algorithms.md, sec. 3 eqs. (13)-(15) as published; sec. 5 eqs. (22), (23) p
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -234,7 +234,7 @@ class IPPADMM(JoiningADMM):
     def _comparison(self, agent: Agent) -> PublishedComparison:
         """Eqs. (13)-(15)."""
         noise = agent.plan.noise
-        return PublishedComparison(
+        asked = PublishedComparison(
             self.linear_term(agent),
             agent.convexity,
             self.beta,
@@ -246,3 +246,4 @@ class IPPADMM(JoiningADMM):
             float(self.settings.gate_threshold),
             *noise.gate,
         )
+        return replace(asked, noise_share=self.noise_share)

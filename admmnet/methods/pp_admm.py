@@ -21,6 +21,7 @@ from admmnet.methods.convexity import RADIUS, balanced_convexity, least_convexit
 from admmnet.methods.published import PublishedNoise, PublishedRule
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
 from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
+from admmnet.privacy.published import EPSILON3_SHARE
 from admmnet.settings import setting
 from admmnet.types import Vector
 
@@ -53,12 +54,23 @@ class PPSettings(NoisySettings):
         "where the noise of a proven method goes (default: objective)",
         choices=("objective", "output"),
     )
+    noise_share: float = setting(
+        EPSILON3_SHARE,
+        "privacy",
+        "epsilon3 / epsilon1 of the published forms: share of a round's epsilon for the noise in the objective; the "
+        "more is left for curvature, the less regulariser is asked for",
+        within="(0, 1)",
+    )
 
     def check(self) -> None:
         """Refuse what the published form does not have."""
         if self.release is not None and self.method == "published":
             raise RequestError(
                 f"release = {self.release!r} goes with pp-admm and ipp-admm, method = 'proven'"
+            )
+        if self.noise_share != EPSILON3_SHARE and self.method != "published":
+            raise RequestError(
+                f"noise_share = {self.noise_share:g} goes with method = 'published', which alone splits epsilon1"
             )
 
 
@@ -114,6 +126,12 @@ class PPADMM(PerturbedConsensus):
             return filled(settings, inexact_share=INEXACT_SHARE, **paper)
         return filled(settings, inexact_share=INEXACT_SHARE, rounds=ROUNDS, beta=1e-8, release="objective")
 
+    @property
+    def noise_share(self) -> float | None:
+        """epsilon3 / epsilon1 as an event has it: None for the paper's."""
+        share: float = self.settings.noise_share
+        return None if share == EPSILON3_SHARE else share
+
     def least_regularisation(self) -> float:
         """What Theorem 3.1 of the paper asks for; the proven form needs none."""
         return 0.0 if self.rule is None else self.rule.regularisation
@@ -166,6 +184,7 @@ class PPADMM(PerturbedConsensus):
             noise.sigma1,
             noise.sigma2,
             tight=not self.published,
+            noise_share=self.noise_share,
         )
 
     def propose(self, agent: Agent, round: int) -> Asking[Vector | None]:

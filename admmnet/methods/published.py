@@ -7,6 +7,7 @@ the proven accountant takes the largest rho_total whose proven worst case keeps 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -87,9 +88,15 @@ class PublishedRule:
         self._releases = int(settings.max_releases if gated else settings.rounds)
         self._share = float(settings.gate_share) if gated else 0.0
         self._hidden = float(settings.inexact_share)
+        self._noise_share = float(settings.noise_share)
         kinds = list(dict.fromkeys(self._kind(i) for i in sorted(facts.graph)))
         asked = settings.regularisation
         self.regularisation, self._found = self._settle(kinds, None if asked == "auto" else float(asked))
+
+    @property
+    def noise_share(self) -> float | None:
+        """epsilon3 / epsilon1 as an event has it: None for the paper's."""
+        return None if self._noise_share == published.EPSILON3_SHARE else self._noise_share
 
     def found(self, agent: int) -> Calibrated[PublishedNoise]:
         """Noise of an agent."""
@@ -152,7 +159,7 @@ class PublishedRule:
         each = rho_total * (1.0 - self._share) / self._releases
         rho1, rho2 = each * (1.0 - self._hidden), each * self._hidden  # eq. (8)
         epsilon1 = published.epsilon1(rho1)  # eq. (9)
-        epsilon3 = published.EPSILON3_SHARE * epsilon1  # eq. (11)
+        epsilon3 = self._noise_share * epsilon1  # eq. (11)
         gap, n = epsilon1 - epsilon3, kind.records
         if not (gap > 0.0 and rho2 > 0.0):
             raise BudgetError(
@@ -173,17 +180,20 @@ class PublishedRule:
         m = share + 2.0 * float(settings.eta) * kind.degree
         sigma2 = beta / (math.sqrt(2.0 * part.rho2) * m)  # eq. (13)
         known, nothing = Known(kind.records, self._facts.width, self._loss, frozenset()), np.zeros(0)
+        common = m, beta, part.sigma1, sigma2
         if not self._gated:
-            release = PerturbedMinimiser(nothing, m, beta, part.sigma1, sigma2, tight=False).cost(known).now
+            asked = PerturbedMinimiser(nothing, *common, tight=False, noise_share=self.noise_share)
+            release = asked.cost(known).now
             noise = PublishedNoise(part.sigma1, sigma2, None)
             return Draft(noise, tuple((event, rounds) for event in release))
         c, clip = self._releases, settings.loss_clip
         ratio = (2.0 * c) ** (2.0 / 3.0)
         epsilon_t, epsilon_q = part.epsilon_gate / (1.0 + ratio), part.epsilon_gate * ratio / (1.0 + ratio)
         gate = PublishedGate(2.0 * c * clip / epsilon_t, 4.0 * c * clip / epsilon_q, part.epsilon_gate)
-        asked = PublishedComparison(nothing, m, beta, part.sigma1, sigma2, nothing, share, clip, 0.0, *gate)
-        first = asked.cost(known)
-        later = asked.cost(known._replace(marks=frozenset({PublishedComparison.MARK}))).now
+        question = PublishedComparison(nothing, *common, nothing, share, clip, 0.0, *gate)
+        question = replace(question, noise_share=self.noise_share)
+        first = question.cost(known)
+        later = question.cost(known._replace(marks=frozenset({PublishedComparison.MARK}))).now
         charges = [
             (first.now[1], 1),
             (later[1], rounds - 1),

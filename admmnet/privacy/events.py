@@ -36,6 +36,8 @@ class ObjectivePerturbation:
         broadcast, although the gate's answer already depends on it.
     logistic : bool
         The loss is logistic, whose gradient and curvature cannot be extreme together: Theorem 3 (L).
+    noise_share : float or None
+        epsilon3 / epsilon1 of Ding et al. (2020), which the published arithmetic reads; None for their 0.99.
     """
 
     mechanism: ClassVar[str] = "objective-perturbation"
@@ -47,6 +49,7 @@ class ObjectivePerturbation:
     records: int
     gated: bool = False
     logistic: bool = False
+    noise_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Gaussian:
         L2 sensitivity of the vector.
     sigma : float
         Standard deviation of every coordinate.
-    objective_sensitivity, objective_sigma : float or None
+    objective_sensitivity, objective_sigma, noise_share : float or None
         For the broadcast of a gated candidate: that candidate's objective perturbation. The published
         arithmetic books it here; the proven one has charged it already.
     """
@@ -69,6 +72,7 @@ class Gaussian:
     sigma: float
     objective_sensitivity: float | None = None
     objective_sigma: float | None = None
+    noise_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -323,6 +327,8 @@ def from_parameters(mechanism: str, values: dict[str, Any]) -> Event:
         _check_discrete(event)
     if isinstance(event, SubsampledGaussian) and event.rate > 1.0:
         raise RequestError(f"subsampled-gaussian: rate must be at most 1, got {event.rate!r}")
+    if isinstance(event, ObjectivePerturbation | Gaussian) and (event.noise_share or 0.0) > 1.0:
+        raise RequestError(f"{mechanism}: noise_share must be at most 1, got {event.noise_share!r}")
     return event
 
 

@@ -12,20 +12,20 @@ from admmnet.privacy.events import Event, GammaNorm, Gaussian, Laplace, NoRecord
 DELTA1 = 1e-4
 """delta1 of Theorem 3.1, fixed in sec. 5 of the paper."""
 EPSILON3_SHARE = 0.99
-"""epsilon3 / epsilon1, fixed in sec. 5 of the paper."""
+"""epsilon3 / epsilon1 in sec. 5 of the paper; its Theorem 3.1 asks for a share below 1 and no more."""
 
 
 def rho(event: Event) -> float | None:
     """Published cost rho of one event, docs/privacy.md eqs. (P6) to (P9); None where the paper has none for it."""
     match event:
         case ObjectivePerturbation():
-            return 0.0 if event.gated else objective_rho(event.sensitivity, event.sigma)
+            return 0.0 if event.gated else objective_rho(event.sensitivity, event.sigma, event.noise_share)
         case Gaussian():
             # D20 takes beta/m for the sensitivity of the inexact minimiser; it is 2 beta/m
             own = 0.5 * (0.5 * event.sensitivity / event.sigma) ** 2
             if event.objective_sensitivity is None or event.objective_sigma is None:
                 return own
-            return own + objective_rho(event.objective_sensitivity, event.objective_sigma)
+            return own + objective_rho(event.objective_sensitivity, event.objective_sigma, event.noise_share)
         case Laplace():
             return None if event.gate_epsilon is None else 0.5 * event.gate_epsilon**2
         case GammaNorm():
@@ -44,10 +44,13 @@ def gamma_norm_epsilon(event: GammaNorm) -> float:
     return slope + 2.8 * event.curvature / (event.records * event.penalty)
 
 
-def objective_rho(sensitivity: float, sigma: float) -> float:
-    """rho1 of a round, read back from its noise: docs/privacy.md eq. (P6), the inverse of eqs. (9)-(11)."""
+def objective_rho(sensitivity: float, sigma: float, share: float | None = None) -> float:
+    """rho1 of a round, read back from its noise: docs/privacy.md eq. (P6), the inverse of eqs. (9)-(11).
+
+    ``share`` is epsilon3 / epsilon1, by default as in the paper.
+    """
     epsilon3 = sensitivity * math.sqrt(2.0 * math.log(1.25 / DELTA1)) / sigma
-    epsilon1 = epsilon3 / EPSILON3_SHARE
+    epsilon1 = epsilon3 / (EPSILON3_SHARE if share is None else share)
     log = math.log(1.0 / DELTA1)
     return (epsilon1 / (math.sqrt(log + epsilon1) + math.sqrt(log))) ** 2
 

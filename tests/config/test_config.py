@@ -242,6 +242,7 @@ def test_every_setting_has_a_home_and_help() -> None:
         ),
         ("[privacy]\ngate = 'off'\ngate_radius = 2\n", ["gate_radius = 2 goes with the gate"]),
         ("[algorithm]\nmethod = 'published'\n[privacy]\ngate_radius = 2\n", ["gate_radius = 2", "'proven'"]),
+        ("[privacy]\nnoise_share = 0.5\n", ["noise_share = 0.5 goes with method = 'published'"]),
         ("[privacy]\nloss_clip = 1\n", ["loss_clip = 1 goes with algorithm = 'ipp-admm'", "'published'"]),
     ],
 )

@@ -29,9 +29,9 @@ from admmnet.privacy.events import (
 
 EXAMPLES: list[Event] = [
     ObjectivePerturbation(2.0 / 7000, 0.007, 1.0, 0.25, 1.05, 7000),
-    ObjectivePerturbation(2.0 / 50, 1e300, 1.0, 0.25, 1e-300, 50, gated=True, logistic=True),
+    ObjectivePerturbation(2.0 / 50, 1e300, 1.0, 0.25, 1e-300, 50, gated=True, logistic=True, noise_share=0.5),
     Gaussian(6e-4, 0.22),
-    Gaussian(6e-4, 0.22, 2.0 / 7000, 0.005),
+    Gaussian(6e-4, 0.22, 2.0 / 7000, 0.005, 0.5),
     Laplace(2e-3, 1797.4),
     Laplace(2e-3, 1797.4, gate_epsilon=0.0),
     Laplace(2e-3, 1797.4, gate_epsilon=0.037),
@@ -117,7 +117,7 @@ def test_records_and_dimensions_are_counted(count: float) -> None:
 
 @pytest.mark.parametrize("event", EXAMPLES, ids=repr)
 def test_missing_and_unknown_parameters_are_named(event: Event) -> None:
-    optional = {"gated", "logistic", "gate_epsilon", "penalty", "agents", "colluders"}
+    optional = {"gated", "logistic", "gate_epsilon", "penalty", "agents", "colluders", "noise_share"}
     for name in set(parameters(event)) - optional:
         rest = {key: value for key, value in parameters(event).items() if key != name}
         message = refusal(event.mechanism, rest)
@@ -127,6 +127,12 @@ def test_missing_and_unknown_parameters_are_named(event: Event) -> None:
     refusal(event.mechanism, {**parameters(event), "self": 1.0})
     refusal(event.mechanism, {**parameters(event), "mechanism": "gaussian"})
     refusal(event.mechanism, {**parameters(event), "\x1b[2J\n" * 1000: 1.0})
+
+
+def test_a_share_of_epsilon1_is_at_most_all_of_it() -> None:
+    for values in (parameters(EXAMPLES[1]), parameters(EXAMPLES[3])):
+        mechanism = "gaussian" if "objective_sigma" in values else "objective-perturbation"
+        assert "noise_share must be at most 1" in refusal(mechanism, {**values, "noise_share": 1.5})
 
 
 def test_discrete_noise_is_one_agents_on_a_grid_of_two() -> None:

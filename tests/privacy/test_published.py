@@ -25,10 +25,10 @@ N, ROUNDS, ETA, BETA, DELTA, RECORDS = 5, 30, 0.5, 10.0**-3.5, 1e-4, 7000
 RELEASES, CLIP, SHARE, SPLIT = 15, 2.0, 0.1, 0.001
 
 
-def calibrate(epsilon: float, degree: int, *, gated: bool) -> tuple[float, Planned]:
+def calibrate(epsilon: float, degree: int, *, gated: bool, **own: Any) -> tuple[float, Planned]:
     """Regularisation, and the plan of one of five agents alike."""
     words: dict[str, Any] = {"method": "published", "accountant": "published", "rounds": ROUNDS}
-    settings = RunConfig(algorithm="pp-admm", eta=ETA, beta=BETA, **words)
+    settings = RunConfig(algorithm="pp-admm", eta=ETA, beta=BETA, **words, **own)
     if gated:
         gate = {"max_releases": RELEASES, "gate_share": SHARE, "loss_clip": CLIP}
         settings = settings.changed(algorithm="ipp-admm", **gate)
@@ -43,6 +43,7 @@ class Paper:
     gated: bool
     epsilon: float
     degree: int
+    noise_share: float = 0.99
 
     def __post_init__(self) -> None:
         log = math.log(1.0 / DELTA)
@@ -51,7 +52,7 @@ class Paper:
         self.rho1 = self.rho_total * left * (1.0 - SPLIT) / broadcasts
         self.rho2 = self.rho_total * left * SPLIT / broadcasts
         self.eps1 = self.rho1 + 2.0 * math.sqrt(self.rho1 * math.log(1.0 / 1e-4))
-        self.eps3 = 0.99 * self.eps1
+        self.eps3 = self.noise_share * self.eps1
         self.sigma1 = 2.0 * math.sqrt(2.0 * math.log(1.25 / 1e-4)) / (RECORDS * self.eps3)
         self.regularisation = 2.8 * N * 0.25 / ((self.eps1 - self.eps3) * RECORDS)
         self.m = self.regularisation / N + 2.0 * ETA * self.degree
@@ -119,6 +120,22 @@ def test_calibration_is_the_papers(gated: bool, epsilon: float, degree: int) -> 
     assert rho2 == pytest.approx(paper.rho2, rel=1e-11, abs=0.0)
     assert plan.convexity == pytest.approx(paper.m, rel=1e-11, abs=0.0)
     assert plan.objective.convexity == plan.convexity
+
+
+@pytest.mark.parametrize("gated", [False, True], ids=["pp-admm", "ipp-admm"])
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_another_split_of_epsilon1_has_the_same_published_epsilon(gated: bool, share: float) -> None:
+    """Theorem 3.1 asks for epsilon1 > epsilon3 alone: at 0.5 the regulariser is a fiftieth, the noise is doubled."""
+    paper, usual = Paper(gated, 1.0, 2, share), Paper(gated, 1.0, 2)
+    regularisation, plan = calibrate(1.0, 2, gated=gated, noise_share=share)
+    assert regularisation == pytest.approx(paper.regularisation, rel=1e-11)
+    assert regularisation == pytest.approx(usual.regularisation * 0.01 / (1.0 - share), rel=1e-11)
+    assert plan.noise.sigma1 == pytest.approx(usual.sigma1 * 0.99 / share, rel=1e-11)
+    # read back from the events alone, as `ledger verify` does
+    assert plan.worst_case.epsilon_published(DELTA) == pytest.approx(usual.final_epsilon, rel=1e-11)
+    assert plan.worst_case.epsilon_proven(DELTA) < calibrate(1.0, 2, gated=gated)[
+        1
+    ].worst_case.epsilon_proven(DELTA)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

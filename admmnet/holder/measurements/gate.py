@@ -202,7 +202,7 @@ class PublishedComparison(Plain):
 
     Parameters
     ----------
-    linear, convexity, beta, sigma1, sigma2
+    linear, convexity, beta, sigma1, sigma2, noise_share
         As of ``PerturbedMinimiser``.
     before : ndarray, shape (d,)
         The agent's last broadcast.
@@ -230,6 +230,7 @@ class PublishedComparison(Plain):
     threshold_scale: float
     query_scale: float
     gate_epsilon: float
+    noise_share: float | None = None
 
     MARK = "PublishedComparison"
 
@@ -248,9 +249,10 @@ class PublishedComparison(Plain):
         slope = G + math.sqrt(2.0 * C * self.share)
         sensitivity = 2.0 * C / known.records + 2.0 * self.beta / m * slope
         booked = 0.0 if self.MARK in known.marks else self.gate_epsilon
-        objective = objective_event(known, self.sigma1, m, gated=True)
+        objective = objective_event(known, self.sigma1, m, self.noise_share, gated=True)
         # the published arithmetic books the candidate at the broadcast
-        broadcast = Gaussian(2.0 * self.beta / m, self.sigma2, objective.sensitivity, self.sigma1)
+        inexact, slope = 2.0 * self.beta / m, objective.sensitivity
+        broadcast = Gaussian(inexact, self.sigma2, slope, self.sigma1, self.noise_share)
         return Cost((objective, Laplace(sensitivity, self.query_scale, booked)), (broadcast,))
 
     def carry_out(self, secret: Secret, known: Known) -> Work:

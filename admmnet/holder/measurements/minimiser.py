@@ -18,7 +18,7 @@ from admmnet.holder.answers import Cost, Released, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import Plain, measurement
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import Event, GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
+from admmnet.privacy.events import GammaNorm, Gaussian, ObjectivePerturbation, Unprotected
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Solve
@@ -100,6 +100,8 @@ class PerturbedMinimiser(Plain):
         Least convexity over the run, by which the cost is stated; by default m.
     tight : bool
         Whether (L) of Theorem 3 is used where the loss is logistic; the published forms do without.
+    noise_share : float or None
+        As of ``ObjectivePerturbation``.
     """
 
     linear: Vector
@@ -109,6 +111,7 @@ class PerturbedMinimiser(Plain):
     sigma2: float
     booked: float | None = None
     tight: bool = True
+    noise_share: float | None = None
 
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
@@ -117,8 +120,13 @@ class PerturbedMinimiser(Plain):
 
     def cost(self, known: Known) -> Cost:
         """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""
-        m = booked_convexity(self.convexity, self.booked)
-        return Cost(minimiser_events(known, self.sigma1, self.sigma2, m, self.beta, tight=self.tight))
+        m, loss, n = booked_convexity(self.convexity, self.booked), known.loss, known.records
+        inexact = 2.0 * self.beta / m  # Theorem 4
+        if self.sigma1 is None:
+            return Cost((Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, self.sigma2),))
+        logistic = self.tight and type(loss) is Logistic
+        objective = objective_event(known, self.sigma1, m, self.noise_share, logistic=logistic)
+        return Cost((objective, Gaussian(inexact, self.sigma2)))
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Eqs. (5)-(7)."""
@@ -126,25 +134,13 @@ class PerturbedMinimiser(Plain):
         return Released(noisy(secret, theta_hat, self.sigma2), self)
 
 
-def minimiser_events(
-    known: Known, sigma1: float | None, sigma2: float, m: float, beta: float, *, tight: bool
-) -> tuple[Event, ...]:
-    """Events of a release with Gaussian noise at convexity m: Theorems 3 and 4, or 7."""
-    n, loss = known.records, known.loss
-    inexact = 2.0 * beta / m  # Theorem 4
-    if sigma1 is None:
-        return (Gaussian(2.0 * loss.lipschitz() / (n * m) + inexact, sigma2),)
-    logistic = tight and type(loss) is Logistic
-    return objective_event(known, sigma1, m, logistic=logistic), Gaussian(inexact, sigma2)
-
-
 def objective_event(
-    known: Known, sigma1: float, m: float, *, logistic: bool = False, gated: bool = False
+    known: Known, sigma1: float, m: float, share: float | None, *, logistic: bool = False, gated: bool = False
 ) -> ObjectivePerturbation:
     """Event of Theorem 3 at convexity m."""
     n, loss = known.records, known.loss
     G, c1 = loss.lipschitz(), loss.curvature_bound()
-    return ObjectivePerturbation(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic)
+    return ObjectivePerturbation(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share)
 
 
 def candidate(

@@ -14,10 +14,13 @@ make_environment() {  # make_environment EXTRAS
         return 2
     fi
     stamp="$extras $(cat "$root/pyproject.toml" "$root/launch/constraints.txt" | cksum)"
-    [ -f "$venv/stamp-$extras" ] && [ "$(cat "$venv/stamp-$extras")" = "$stamp" ] && return 0
-    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-    echo "installing admmnet[$extras] into .venv ..." >&2
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$root/launch/constraints.txt" \
-        --editable "$root[$extras]"
-    echo "$stamp" > "$venv/stamp-$extras"
+    if [ ! -f "$venv/stamp-$extras" ] || [ "$(cat "$venv/stamp-$extras")" != "$stamp" ]; then
+        [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+        echo "installing admmnet[$extras] into .venv ..." >&2
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint "$root/launch/constraints.txt" \
+            --editable "$root[$extras]"
+        echo "$stamp" > "$venv/stamp-$extras"
+    fi
+    # where PYTHONDONTWRITEBYTECODE is set, as in many images, every process would compile the package anew
+    "$venv/bin/python" -m compileall -q "$root/admmnet" > /dev/null 2>&1 || true
 }

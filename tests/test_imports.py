@@ -62,6 +62,17 @@ def test_a_seeded_local_run_needs_nothing_heavy(tmp_path: Path) -> None:
     assert loaded_by(code) & {*HEAVY, "ssl", "numba"} == set()
 
 
+@pytest.mark.parametrize("command", ["run --rounds 1 --seed 0 --quiet", "topology make ring:5"])
+def test_garbage_is_collected_once_imports_are_done(command: str, tmp_path: Path) -> None:
+    words = ["admmnet", *command.split(), "-o", str(tmp_path / "made.json")]
+    code = (
+        f"import gc\nfrom admmnet.__main__ import main\nsys.argv = {words!r}\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "assert gc.isenabled() and gc.get_freeze_count() > 1000"
+    )
+    assert "admmnet" in loaded_by(code)
+
+
 def test_module_and_names() -> None:
     help_ = subprocess.run(
         [sys.executable, "-m", "admmnet", "--help"],

@@ -232,3 +232,27 @@ def test_what_is_installed_has_been_tested() -> None:
     assert names - bounded == {"setuptools"}  # which builds, and comes with Python
     text = (ROOT / "launch/_env.sh").read_text()
     assert '--constraint "$root/launch/constraints.txt"' in text
+
+
+def test_the_package_is_compiled_where_python_writes_no_byte_code(tmp_path: Path) -> None:
+    """Else every rank compiles it anew: the environment of this machine's tests stands in for the installed one."""
+    module = tmp_path / "admmnet" / "one.py"
+    module.parent.mkdir()
+    module.write_text("x = 1\n")
+    (tmp_path / "launch").mkdir()
+    (tmp_path / "launch/_env.sh").write_text((ROOT / "launch/_env.sh").read_text())
+    for name in ("pyproject.toml", "launch/constraints.txt"):
+        (tmp_path / name).write_text("")
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\n[ "$2" = pip ] || exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    subprocess.run(
+        ["bash", "-c", ". launch/_env.sh; make_environment mpich"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHON": sys.executable},
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert list((module.parent / "__pycache__").glob("one.*.pyc"))

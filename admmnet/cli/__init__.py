@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -74,6 +75,13 @@ def command_line() -> None:
     """
 
 
+def keep_imports() -> None:
+    """Collect garbage from here on, where `__main__` has put it off, but not among what was imported."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 _OWN_OPTIONS = ("-h", "--help", "--version")
 
 
@@ -97,6 +105,8 @@ def _run(args: list[str]) -> int:
         install_exception_hook(world)
         if world.rank > 0 and (args[0] != "run" or not {"-h", "--help"}.isdisjoint(args)):
             return 0
+        if args[0] != "run":  # which calls it later
+            keep_imports()
         command_line.main(args, prog_name="admmnet", standalone_mode=False, obj=world)
     except click.exceptions.Exit as leave:
         return leave.exit_code

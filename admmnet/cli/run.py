@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from admmnet.cli import keep_imports
 from admmnet.cli.columns import explain_flag
 from admmnet.cli.settings import SettingsCommand, output_flags, settings_of, tell
 from admmnet.config.run_config import RunConfig
@@ -33,6 +34,7 @@ def train(settings: RunConfig, world: World, *, quiet: bool, as_json: bool, debu
     from admmnet.cli.progress import Progress
     from admmnet.running.entrance import run as run_settings
 
+    keep_imports()
     quiet = quiet or world.rank > 0
     told = not quiet and not as_json
     with Progress(told=told) as bar:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from admmnet.data.loading import ENCODING, headline, load, load_sparse
+    from admmnet.data.loading import ENCODING, headline, load, load_each, load_sparse
     from admmnet.data.records import NewRows, Records, Target
     from admmnet.data.schema import Task
     from admmnet.data.scoring import Part, load_new
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from admmnet.data.sources import declared_classes, declared_task, validate
 
 _HOMES = {
-    **dict.fromkeys(("ENCODING", "headline", "load", "load_sparse"), "loading"),
+    **dict.fromkeys(("ENCODING", "headline", "load", "load_each", "load_sparse"), "loading"),
     **dict.fromkeys(("NewRows", "Records", "Target"), "records"),
     "Task": "schema",
     **dict.fromkeys(("Part", "load_new"), "scoring"),
@@ -42,6 +42,7 @@ __all__ = [
     "declared_task",
     "headline",
     "load",
+    "load_each",
     "load_new",
     "load_sparse",
     "validate",

@@ -13,7 +13,7 @@ from admmnet.data.arrays import table_of
 from admmnet.data.columns import Column, Features, Rows, Table, column_of, listed, numbered
 from admmnet.data.files import about
 from admmnet.data.frames import frame_table
-from admmnet.data.loading import Encoded, dealt, records_of
+from admmnet.data.loading import SPARSE, Encoded, dealt, records_of
 from admmnet.data.records import Records
 from admmnet.data.rows import drawn, encoded, every, finished_sparse
 from admmnet.data.settings import SHARDS, DataSettings, check_settings
@@ -21,9 +21,6 @@ from admmnet.data.source import Source, label_of, source_of, without
 from admmnet.data.sources import declared, read_file
 from admmnet.data.transform import fit
 from admmnet.errors import DataError, RequestError
-
-SPARSE = 0.1
-"""Share of entries other than 0 up to which rows that come sparse stay so: denser ones are faster in dense form."""
 
 
 @dataclass(frozen=True)

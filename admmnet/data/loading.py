@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ TEST_NOTE = "the test records are taken to be public: nobody is charged for the 
 ENCODING = "encoding.json"
 """File of the run folder that keeps `Records.encoding`."""
 
+SPARSE = 0.1
+"""Share of entries other than 0 up to which one holder's rows stay sparse: denser ones are faster in dense form."""
 Encoded = tuple[Any, Vector]
 """Rows of norm 1, dense or CSR, and their labels."""
 
@@ -36,24 +38,29 @@ def load(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:
     Everything but the files themselves is decided by the settings, so that all ranks arrive at one draw. A
     RequestError names the setting, or the file, line and column, and what to do.
     """
+    return next(load_each(settings, agents, [mine]))
+
+
+def load_each(settings: DataSettings, agents: int, groups: Sequence[Sequence[int]]) -> Iterator[Records]:
+    """As ``load`` of every group of agents in turn; files are read once, and one group's shards are made at a time."""
     validate(settings, agents)
+    mine = [agent for group in groups for agent in group]
     for agent in mine:
         if not 0 <= agent < agents:
             raise RequestError(f"agent {agent} does not exist: the agents are 0 to {agents - 1}")
     if settings.per_agent:
-        return _load_own_files(settings, mine)
+        yield from (_load_own_files(settings, group) for group in groups)
+        return
     source, train, known, test = _parts(settings)
     fitted = fit(source, train, settings, discover=True)
     parts = dealt(source, train, settings, agents)
-    check_room(source, sum(len(parts[agent]) for agent in mine) + len(test), settings)
-    records = records_of(
-        source,
-        fitted,
-        settings,
-        {agent: encoded(source, parts[agent], settings, fitted.transform) for agent in mine},
-        encoded(known, test, settings, fitted.transform),
-    )
-    return replace(records, counts={agent: len(part) for agent, part in enumerate(parts)})
+    check_room(source, sum(len(parts[agent]) for agent in mine) + len(groups) * len(test), settings)
+    tests: Encoded | None = None
+    for group in groups:
+        shards = {agent: encoded(source, parts[agent], settings, fitted.transform) for agent in group}
+        tests = tests or encoded(known, test, settings, fitted.transform)
+        records = records_of(source, fitted, settings, shards, tests)
+        yield replace(records, counts={agent: len(part) for agent, part in enumerate(parts)})
 
 
 def dealt(source: Source, train: Rows, settings: DataSettings, agents: int) -> tuple[Rows, ...]:

@@ -113,6 +113,11 @@ class Records:
         return 0 if self.target is not None else len(self.labels)
 
 
+def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
+    """Arrays that hold rows, dense or CSR."""
+    return (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (X,)
+
+
 @dataclass(frozen=True)
 class NewRows:
     """Encoded rows for a model."""

@@ -17,7 +17,7 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_saved
 from admmnet.data.columns import numbered
-from admmnet.data.given import SPARSE
+from admmnet.data.loading import SPARSE
 from admmnet.data.records import SIGNS, Records, Target
 from admmnet.data.settings import GROUPS
 from admmnet.data.shards import Stream, shuffled, stream

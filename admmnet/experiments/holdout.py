@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from admmnet.data import DataSettings, Records, load
 from admmnet.data.columns import Rows
+from admmnet.data.records import arrays_of
 from admmnet.data.shards import shuffled
 from admmnet.errors import RequestError
 from admmnet.running.loading import Loader, load_whole
@@ -59,11 +59,6 @@ def stacked(parts: list[Any]) -> Any:
     from scipy.sparse import vstack
 
     return vstack(parts, format="csr")
-
-
-def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
-    """Arrays that hold rows, dense or CSR."""
-    return (X.data, X.indices, X.indptr) if hasattr(X, "tocsr") else (X,)
 
 
 def load_for(settings: DataSettings, agents: int, mine: Sequence[int]) -> Records:

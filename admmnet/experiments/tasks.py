@@ -13,9 +13,10 @@ import numpy as np
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.data.figures import test_errors
+from admmnet.data.records import arrays_of
 from admmnet.data.schema import Task
 from admmnet.errors import AdmmnetError, RunError
-from admmnet.experiments.holdout import Shelf, arrays_of, stacked
+from admmnet.experiments.holdout import Shelf, stacked
 from admmnet.experiments.tuning import Worst, tuning_cost
 from admmnet.methods import fixed
 from admmnet.methods.consensus import PLAIN_REGULARISATION

@@ -11,6 +11,7 @@ from admmnet.config.modes import check_loaded
 from admmnet.config.run_config import RunConfig, check_task
 from admmnet.data import DataSettings, Records, load, load_sparse
 from admmnet.data.balance import swallowed
+from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
 from admmnet.data.settings import form_of
 from admmnet.errors import RequestError, UnfitRecords
@@ -21,6 +22,7 @@ from admmnet.methods import METHODS
 from admmnet.methods.tasks import require_task
 from admmnet.running.faults import schedule_of
 from admmnet.running.readout import check_answer
+from admmnet.running.sharing import shared
 from admmnet.transport import World
 from admmnet.transport.layout import Layout, automatic_block, layout
 
@@ -28,8 +30,6 @@ Loader = Callable[[DataSettings, int, Sequence[int]], Records]
 """What ``admmnet.data.load`` is: settings, number of agents, and those wanted, to their records."""
 Holders = Mapping[int, tuple[Holder, int]]
 """Of every agent of this process the holder of its records, and its place there."""
-SPARSE = 0.1
-"""Share of entries other than 0 up to which one holder's rows stay sparse: denser ones are faster in dense form."""
 
 
 def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
@@ -95,9 +95,12 @@ def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunC
     check_answer(config.answer, graph)
     if loader is None:
         check_task(config)
-    mine = dealt(config, graph, world).owners[world.rank]
-    usual = load_whole if kind.verb == "none" else load
-    data = (loader or usual)(config.request, count, mine)
+    owners = dealt(config, graph, world).owners
+    if loader is None and kind.verb != "none" and config.simulation and not config.per_agent:
+        data = shared(config.request, count, world, owners)
+    else:
+        usual = load_whole if kind.verb == "none" else load
+        data = (loader or usual)(config.request, count, owners[world.rank])
     if not isinstance(data, Records):
         raise RequestError(
             f"the loader returned a {type(data).__name__}: it must return admmnet.data.Records"

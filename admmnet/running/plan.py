@@ -54,7 +54,8 @@ class Plan:
         Settings with every ``auto`` that has one value for all agents replaced.
     graph : networkx.Graph
     data : Records
-        ``counts`` of all agents, and no shard: the holders have those.
+        ``counts`` of all agents, and of shards, which the holders have, at most those of other processes: what this
+        one has read for its machine, of few records.
     holders : mapping
     method : Method
     agents : mapping
@@ -132,7 +133,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     given = loader is not None
     holders = run_on_all(world, lambda: held(config, graph, world, data, given=given), quoting=quoting)
     counts = _counts(world, owners, holders)
-    data = replace(data, counts=counts, shards={})
+    data = replace(data, counts=counts, shards={} if given else data.shards)
     width = _width(world, owners, data)
     config = delta_for_all(config, world, owners, counts)
     accounts = run_on_all(world, lambda: open_accounts(config, world, counts, owners[world.rank]))

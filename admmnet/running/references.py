@@ -18,6 +18,7 @@ from admmnet.methods.single_site.base import regularisation_of
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.loading import Loader
 from admmnet.running.plan import Plan
+from admmnet.running.sharing import KEPT
 from admmnet.solvers.accurate import WIDE
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.newton import LocalSolver
@@ -25,7 +26,7 @@ from admmnet.solvers.wide import WideSolver
 from admmnet.transport import Transport, is_writer
 from admmnet.types import Matrix, Vector
 
-MOST = 4_000_000
+MOST = KEPT
 """Most numbers in all training records, times the classes, of which the optimum is computed: a second's work."""
 TOLERANCE = 1e-8
 """Gradient norm of the optimum."""
@@ -43,8 +44,8 @@ def references(data: Records, pooled: float | None) -> dict[str, float | None]:
 def pooled_figure(plan: Plan, transport: Transport, loader: Loader | None) -> float | None:
     """Test figure of the ``optimum`` for all training records of a simulation, the same at every process.
 
-    The writer computes it, from its own holders where those have all records, else from records read again. None in a
-    private run, without test records, above ``MOST``, and where no cheap solver knows the loss.
+    The writer computes it, from its own holders' records and those it has read for others, else from all read again.
+    None in a private run, without test records, above ``MOST``, and where no cheap solver knows the loss.
     """
     mine = _pooled(plan, transport, loader) if is_writer(transport) else None
     answers = transport.world.gather(mine)
@@ -58,15 +59,14 @@ def _pooled(plan: Plan, transport: Transport, loader: Loader | None) -> float | 
         return None
     agents = sorted(data.counts)
     try:
-        if alone:
-            parts = []
-            for holder, member in (plan.holders[i] for i in agents):
-                assert isinstance(holder, SimulatedHolder)
-                problem = holder.problem(plan.loss, 0.0, member)
-                parts.append((problem.X, problem.y))
-        else:
+        shards = dict(data.shards)  # others' that this process has read
+        for i, (holder, member) in plan.holders.items():
+            assert isinstance(holder, SimulatedHolder)
+            problem = holder.problem(plan.loss, 0.0, member)
+            shards[i] = problem.X, problem.y
+        if len(shards) < len(agents):
             shards = (loader or load)(config.request, len(agents), agents).shards
-            parts = [shards[i] for i in agents]
+        parts = [shards[i] for i in agents]
         if any(is_sparse(X) for X, _ in parts):
             return None
         X, y = np.vstack([X for X, _ in parts]), np.concatenate([y for _, y in parts])

@@ -7,14 +7,15 @@ in a local form (one process), an MPI form and a ZeroMQ form; the same conforman
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
     import networkx as nx
+    from numpy.typing import NDArray
 
     from admmnet.graph.tree import Tree
     from admmnet.identity.keys import Identity
@@ -42,10 +43,30 @@ class Inbox(dict[int, dict[int, "Vector"]]):
         self.words = words
 
 
+class Parcel(NamedTuple):
+    """What one process of a machine gives another: a JSON value, and arrays."""
+
+    words: Any
+    arrays: Sequence[NDArray[Any]] = ()
+
+
 Trees = Callable[[frozenset[int]], "Tree | None"]
 """Spanning tree of a round where some agents are lost; None where the round is void."""
 
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+
+
+class Machine(Protocol):
+    """Processes of one machine, which one user has started."""
+
+    ranks: tuple[int, ...]
+    """This one and the others, ascending."""
+
+    def give(self, rank: int, parcel: Parcel) -> None:
+        """Give another one a parcel; it must ``take`` as many as it is given."""
+
+    def take(self, rank: int) -> Parcel:
+        """Wait for what another one gives."""
 
 
 class World(Protocol):
@@ -71,6 +92,10 @@ class World(Protocol):
 
     def gather(self, value: Any) -> list[Any]:
         """Collect one JSON value from every process, in rank order, at every process; None at lost ranks."""
+
+    @property
+    def machine(self) -> Machine | None:
+        """Processes of this machine, where they can give each other arrays."""
 
     def abort(self, code: int) -> NoReturn:
         """End all processes at once with this exit code."""

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words
+from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ class LocalWorld:
     graph = None
     network: Network | None = None
     identity: Identity | None = None
+    machine: Machine | None = None
 
     def gather(self, value: Any) -> list[Any]:
         """Return the value in a list, as JSON would carry it."""

@@ -10,15 +10,16 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import networkx as nx
 import numpy as np
 from mpi4py import MPI
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from admmnet.errors import RunError
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words, World
+from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
 from admmnet.transport.sweep import Partial, Unfit, check
 from admmnet.types import Integers, Matrix, Total, Vector
@@ -55,12 +56,36 @@ class _Coming:
         self._message = self._comm.Improbe(self._source, self._tag, self._status)
         return self._message is not None
 
-    def take(self) -> Integers:
-        """Its int64 numbers, as many as there are."""
+    def take(self, kind: DTypeLike = np.int64) -> NDArray[Any]:
+        """Its numbers, as many as there are."""
         wait(self)
-        buffer = np.empty(self._status.Get_count(MPI.INT64_T), dtype=np.int64)
-        wait(self._message.Irecv(buffer))  # type: ignore[attr-defined]
+        buffer = np.empty(self._status.Get_count(MPI.BYTE) // np.dtype(kind).itemsize, dtype=kind)
+        wait(self._message.Irecv([buffer, MPI.BYTE]))  # type: ignore[attr-defined]
         return buffer
+
+
+class MPIMachine:
+    """Ranks that share memory."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm, host = comm, comm.Split_type(MPI.COMM_TYPE_SHARED)
+        found = MPI.Group.Translate_ranks(host.group, range(host.size), comm.group)
+        self.ranks = tuple(map(int, found))
+        host.Free()
+
+    def give(self, rank: int, parcel: Parcel) -> None:
+        """See ``Machine.give``: a message of JSON, and one for each array."""
+        arrays = [np.ascontiguousarray(array) for array in parcel.arrays]
+        head = {"words": parcel.words, "arrays": [[array.dtype.str, array.shape] for array in arrays]}
+        bodies = [np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), *arrays]
+        for request in [self._comm.Isend([body, MPI.BYTE], rank) for body in bodies]:
+            wait(request)
+
+    def take(self, rank: int) -> Parcel:
+        """See ``Machine.take``."""
+        head = json.loads(_Coming(self._comm, rank, 0).take(np.uint8).tobytes())
+        arrays = [_Coming(self._comm, rank, 0).take(kind).reshape(shape) for kind, shape in head["arrays"]]
+        return Parcel(head["words"], arrays)
 
 
 class MPIWorld:
@@ -85,6 +110,11 @@ class MPIWorld:
         everything = np.empty(int(sizes.sum()), dtype=np.uint8)
         wait(self._comm.Iallgatherv(mine, (everything, sizes.tolist())))
         return [json.loads(part.tobytes()) for part in np.split(everything, np.cumsum(sizes)[:-1])]
+
+    @cached_property
+    def machine(self) -> MPIMachine:
+        """See ``World.machine``."""
+        return MPIMachine(self._comm)
 
     def abort(self, code: int) -> NoReturn:
         """End every rank."""

@@ -28,7 +28,7 @@ class Heard:
     """Process 0 of two; what the other says is given, one answer a gather, then nothing."""
 
     name, shared_folder, rank, size = "mpi", True, 0, 2
-    graph = network = identity = None
+    graph = network = identity = machine = None
 
     def __init__(self, *said: Any) -> None:
         self.said = list(said)

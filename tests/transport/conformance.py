@@ -19,7 +19,7 @@ from admmnet.graph import load_topology
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.identity.keys import verify
 from admmnet.running.identities import agree
-from admmnet.transport import Inbox, Transport, World, open_world
+from admmnet.transport import Inbox, Parcel, Transport, World, open_world
 from admmnet.types import Integers, Vector
 
 Say = Callable[[int, int], Vector | None]
@@ -362,6 +362,35 @@ def members_agree_on_keys_and_on_the_name_of_the_run(world: World) -> None:
     assert len(set(first.keys.values())) == (world.size if world.name == "zmq" else 7)
 
 
+def processes_of_a_machine_give_each_other_arrays(world: World) -> None:
+    machine = world.machine
+    if machine is None:
+        return
+    assert world.rank in machine.ranks
+    assert list(machine.ranks) == sorted(machine.ranks)
+    assert machine.ranks == tuple(range(world.size))  # of these tests
+    large = np.arange(400_000.0).reshape(1000, 400)
+    given: list[np.ndarray] = [
+        np.roll(ODD, 2),
+        large,
+        large[::3, ::2],
+        np.arange(5, dtype=np.int32),
+        np.zeros((0, 3)),
+    ]
+    if world.rank == 0:
+        for rank in machine.ranks[1:]:
+            for words in ({"for": rank}, None):
+                machine.give(rank, Parcel(words, given if words else ()))
+    else:
+        words, arrays = machine.take(0)
+        assert words == {"for": world.rank}
+        for array, expected in zip(arrays, given, strict=True):
+            assert (array.dtype, array.shape) == (expected.dtype, expected.shape)
+            assert array.tobytes() == expected.tobytes()
+            array += 1  # it is the taker's own
+        assert machine.take(0) == (None, [])
+
+
 CHECKS: tuple[Callable[[World], None], ...] = (
     neighbours_are_heard_bit_for_bit,
     rounds_do_not_mix,
@@ -383,6 +412,7 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     sums_and_exchanges_take_turns,
     long_sums,
     members_agree_on_keys_and_on_the_name_of_the_run,
+    processes_of_a_machine_give_each_other_arrays,
     more_processes_than_agents_are_refused,
 )
 

@@ -24,7 +24,7 @@ class FakeWorld:
     def __init__(self, rank: int = 0, others: list[Any] | None = None) -> None:
         self.rank = rank
         self.name, self.shared_folder = "mpi", True
-        self.graph = self.network = self.identity = None
+        self.graph = self.network = self.identity = self.machine = None
         self._others = [None] if others is None else others
         self.size = 1 + len(self._others)
         self.aborted: int | None = None

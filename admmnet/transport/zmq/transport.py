@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
-from admmnet.transport import Inbox, Outgoing, Transport, Trees, Words
+from admmnet.transport import Inbox, Machine, Outgoing, Transport, Trees, Words
 from admmnet.transport.layout import Hosting
 from admmnet.transport.zmq.membership import Membership, check_size
 from admmnet.transport.zmq.sums import Sums
@@ -32,6 +32,7 @@ class ZmqWorld:
     """One process of a network of ZeroMQ processes; it connects to its neighbours when it is made."""
 
     name = "zmq"
+    machine: Machine | None = None
 
     def __init__(self, member: Membership) -> None:
         self.member, self.shared_folder, self.graph = member, member.shared_folder, member.graph

@@ -6,7 +6,7 @@ to a score; how well scores tell the worlds apart bounds epsilon from below (doc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
@@ -21,12 +21,12 @@ from admmnet.auditing.bounds import (
     mu_gain,
     mu_of_scores,
 )
+from admmnet.auditing.evidence import World
 from admmnet.errors import RequestError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
+from admmnet.types import Vector
 
-World = Literal[0, 1]
-"""0 without the canary, 1 with it."""
 Reading = Literal["none", "scores", "answers"]
 """How mu is read: from scores that are normal, of one variance; from an event, where all that is booked is Gaussian."""
 LEAST_TRIALS = 20
@@ -149,38 +149,83 @@ def audit(
     if trials < LEAST_TRIALS:
         raise RequestError(f"trials = {trials} is too few: at least {LEAST_TRIALS} a world")
     worlds: tuple[World, World] = (0, 1)
-    drawn = [
-        [mechanism.draw(world, np.random.default_rng((seed, world, k))) for k in range(trials)]
-        for world in worlds
-    ]
-    out, inside = (np.array([trial.score for trial in one]) for one in drawn)
-    error, first = 1.0 - confidence, max(1, round(held_out * trials))
+    out, inside = (draw(mechanism, world, seed, range(trials), delta) for world in worlds)
+    return judge(mechanism.name, mechanism.reading, out, inside, delta, confidence, held_out)
+
+
+class Drawn(NamedTuple):
+    """Trials in one world.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (trials,)
+    proven : float
+        Largest proven epsilon of what they charged.
+    published : float or None
+        Likewise; None where any has no figure.
+    """
+
+    scores: Vector
+    proven: float
+    published: float | None
+
+    @classmethod
+    def joined(cls, parts: Sequence[Drawn]) -> Drawn:
+        """Trials of several parts, in their order."""
+        claims = [part.published for part in parts]
+        return cls(
+            np.concatenate([part.scores for part in parts]),
+            max(part.proven for part in parts),
+            None if None in claims else max(claim for claim in claims if claim is not None),
+        )
+
+
+def draw(mechanism: Mechanism, world: World, seed: int, trials: Sequence[int], delta: float) -> Drawn:
+    """Trials of these places: each depends on seed, world and its place alone."""
+    drawn = [mechanism.draw(world, np.random.default_rng((seed, world, k))) for k in trials]
+    spent = list(
+        {id(trial.spent): trial.spent for trial in drawn}.values()
+    )  # equal histories share an object
+    published = [totals.epsilon_published(delta) for totals in spent]
+    return Drawn(
+        np.array([trial.score for trial in drawn]),
+        max(totals.epsilon_proven(delta) for totals in spent),
+        None if None in published else max(claim for claim in published if claim is not None),
+    )
+
+
+def judge(
+    name: str,
+    reading: Reading,
+    out: Drawn,
+    inside: Drawn,
+    delta: float,
+    confidence: float,
+    held_out: float = 0.25,
+) -> Audit:
+    """Bounds of trials in both worlds, as ``audit`` describes them."""
+    trials, error = len(out.scores), 1.0 - confidence
+    first = max(1, round(held_out * trials))
 
     def counted(gain: Gain) -> tuple[Event, float]:
-        chosen = choose_event(out[:first], inside[:first], gain, error)
-        return chosen, event_bound(chosen, out[first:], inside[first:], gain, error)
+        chosen = choose_event(out.scores[:first], inside.scores[:first], gain, error)
+        return chosen, event_bound(chosen, out.scores[first:], inside.scores[first:], gain, error)
 
     event, lower = counted(epsilon_gain(delta))
     mu: float | None = None
-    if mechanism.reading == "answers":
+    if reading == "answers":
         mu = counted(mu_gain)[1]
-    elif mechanism.reading == "scores":  # nothing is chosen, so all trials count
-        mu = mu_of_scores(out, inside, error)
-    spent = _different(trial.spent for one in drawn for trial in one)
-    published = [totals.epsilon_published(delta) for totals in spent]
+    elif reading == "scores":  # nothing is chosen, so all trials count
+        mu = mu_of_scores(out.scores, inside.scores, error)
+    claims = Drawn.joined([out, inside])
     return Audit(
-        mechanism.name,
+        name,
         trials,
         delta,
         confidence,
         event,
         lower,
         None if mu is None else gaussian_epsilon(mu, delta) if mu > 0.0 else 0.0,
-        max(totals.epsilon_proven(delta) for totals in spent),
-        None if None in published else max(claim for claim in published if claim is not None),
+        claims.proven,
+        claims.published,
     )
-
-
-def _different(spent: Iterable[Totals]) -> list[Totals]:
-    """Totals of different histories; equal ones are shared objects."""
-    return list({id(totals): totals for totals in spent}.values())

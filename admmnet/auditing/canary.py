@@ -12,13 +12,12 @@ import math
 
 import numpy as np
 
-from admmnet.errors import RunError
-from admmnet.holder import Answer, Ask, Door, Holder, Released
+from admmnet.holder import Answer, Ask, Door, Holder
 from admmnet.masking import Masks
 from admmnet.privacy.budget import Budget, MemoryLedger
 from admmnet.rng import agent_streams
 from admmnet.solvers.batch import run_single
-from admmnet.solvers.losses import Logistic, Loss
+from admmnet.solvers.losses import Logistic
 from admmnet.types import Matrix, Vector
 
 SINE = 0.1
@@ -41,43 +40,21 @@ def canary(world: int, width: int) -> Vector:
 
 
 def door(
-    world: int, others: Matrix, budget: Budget | None, rng: np.random.Generator, method: str = "proven"
+    world: int, others: Matrix, budget: Budget | None, rng: np.random.Generator
 ) -> tuple[Door, MemoryLedger]:
-    """Door of the canary and other rows, all labels +1, for the logistic loss; see ``door_of``."""
-    return door_of(np.vstack((canary(world, others.shape[1]), others)), budget, rng, method, LOSS)
+    """Door of the canary and other rows; see ``door_of``."""
+    return door_of(np.vstack((canary(world, others.shape[1]), others)), budget, rng)
 
 
 def door_of(
-    rows: Matrix,
-    budget: Budget | None,
-    rng: np.random.Generator,
-    method: str,
-    loss: Loss,
-    adjacency: str = "replace-one",
-    masks: Masks | None = None,
+    rows: Matrix, budget: Budget | None, rng: np.random.Generator, masks: Masks | None = None
 ) -> tuple[Door, MemoryLedger]:
-    """Door of these rows with labels +1, with fresh streams and a fresh guard.
-
-    With ``method="published"`` the guard's totals have a published figure, too.
-    """
-    ledger = MemoryLedger(budget, method, adjacency)
+    """Door of these rows with labels +1, for the logistic loss, with fresh streams and a fresh guard."""
+    ledger = MemoryLedger(budget, "proven")
     streams = agent_streams(0, int(rng.integers(2**63)))
-    return Door(Holder(rows, np.ones(len(rows))), 0, loss, ledger, streams, masks), ledger
+    return Door(Holder(rows, np.ones(len(rows))), 0, LOSS, ledger, streams, masks), ledger
 
 
 def answered(at: Door, ask: Ask) -> Answer:
     """Answer of a door."""
     return run_single(at.answer(ask, 0))
-
-
-def vector_of(answer: Answer) -> Vector:
-    """Released vector.
-
-    Raises
-    ------
-    RunError
-        If there is none.
-    """
-    if not isinstance(answer, Released):
-        raise RunError("the budget does not afford what was planned")
-    return np.asarray(answer.value)

@@ -19,6 +19,7 @@ from admmnet.version import __version__
 COMMANDS = {
     "account": "Read the accounts that many runs share.",
     "agent": "Run one agent by itself, for several hosts.",
+    "audit": "Bound a method's epsilon from below, by trials with and without a record.",
     "baseline": "Train one model in one place: SDCA, DP-SCD, SGD, DP-SGD and others.",
     "calibrate": "Print the noise and the cost of each step; touches no data.",
     "compare": "Compare methods over epsilons and seeds: table, CSV and picture.",

@@ -58,8 +58,8 @@ def listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def parse_entry(text: str) -> Entry:
-    """Return the entry that NAME[:METHOD[:ACCOUNTANT]] means.
+def parse_entry(text: str, flag: str = "--algorithms") -> Entry:
+    """Return the entry that NAME[:METHOD[:ACCOUNTANT]] means; ``flag`` is what messages call it.
 
     Raises
     ------
@@ -74,17 +74,15 @@ def parse_entry(text: str) -> Entry:
         method = METHODS[name]
     except RequestError as error:
         error.args = (
-            f"--algorithms {text!r} is not allowed: it must be NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT, as in "
+            f"{flag} {text!r} is not allowed: it must be NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT, as in "
             f"pp-admm,ipp-admm:published:proven; {error}",
         )
         raise
     if len(rest) > 2:
-        raise RequestError(f"--algorithms {text!r} is not allowed: it must be NAME:METHOD:ACCOUNTANT at most")
+        raise RequestError(f"{flag} {text!r} is not allowed: it must be NAME:METHOD:ACCOUNTANT at most")
     if not method.private:
         if rest not in ([], ["published"]):
-            raise RequestError(
-                f"--algorithms {text}: {name} has no privacy, and so no such form: write {name}"
-            )
+            raise RequestError(f"{flag} {text}: {name} has no privacy, and so no such form: write {name}")
         return Entry(name, "published", "published")
     form = rest[0] if rest else "proven"
     return Entry(name, form, rest[1] if len(rest) == 2 else form)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from admmnet.auditing.audit import Reading, Trial, World
+from admmnet.auditing.audit import Reading, Trial
+from admmnet.auditing.evidence import World
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import Event, Gaussian, Laplace
 

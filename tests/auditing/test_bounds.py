@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from admmnet.auditing import audit
-from admmnet.auditing.audit import Reading, Trial, World
+from admmnet.auditing.audit import Reading, Trial
 from admmnet.auditing.bounds import (
     Event,
     Gain,
@@ -25,6 +25,7 @@ from admmnet.auditing.bounds import (
     mu_gain,
     mu_of_scores,
 )
+from admmnet.auditing.evidence import World
 from admmnet.errors import RequestError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon

@@ -1,38 +1,34 @@
 """Every mechanism through the real door: bounds stay below what is proven, and half of its noise is found.
 
-Each bound is wrong with probability 1e-6 at most; there are 26 here, so that a true claim fails this file with
+Each bound is wrong with probability 1e-6 at most; there are 30 here, so that a true claim fails this file with
 probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDITS=N`` takes N times the trials (launch/nightly.sh).
 """
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
 
 from admmnet.auditing import Audit, Mechanism, audit
-from admmnet.auditing.canary import answered, door, far
-from admmnet.auditing.network import (
-    CONVEXITY,
-    RECORDS,
-    AgentRounds,
-    GammaRelease,
-    HeldQuestions,
-    MinimiserRelease,
-    NoisyQuestion,
-    NormQuestion,
-    steering,
-)
-from admmnet.auditing.sampled import SampledSteps
-from admmnet.auditing.sums import GradientRounds, MaskedRounds, MomentRelease
+from admmnet.auditing.canary import FAR, answered, door, far
+from admmnet.auditing.evidence import evidence
+from admmnet.auditing.gates import RECORDS, HeldQuestions, NoisyQuestion, NormQuestion
+from admmnet.auditing.masked import MaskedRounds
+from admmnet.auditing.methods import MethodTrials, settings_for
+from admmnet.auditing.planted import BUGS, planted
+from admmnet.auditing.steps import StepTrials
 from admmnet.holder import Ask, Released
-from admmnet.holder.measurements import ExactMinimiser, sums
+from admmnet.holder.measurements import ExactMinimiser
 from admmnet.holder.secrets import Secret
-from admmnet.holder.series import base, dp_scd, gradient
-from admmnet.methods.consensus import ConsensusMethod
-from admmnet.privacy.discrete import discrete_gaussian
+from admmnet.holder.series import song_sgd
+from admmnet.methods import METHODS
+from admmnet.methods.joining import JoiningADMM
+from admmnet.privacy.budget import MemoryLedger
 
+CONVEXITY = 0.5
 DELTA, CONFIDENCE = 1e-5, 1.0 - 1e-6
 TIMES = int(os.environ.get("ADMMNET_AUDITS", "1"))
 
@@ -41,28 +37,43 @@ def audited(mechanism: Mechanism, trials: int, seed: int = 1) -> Audit:
     return audit(mechanism, TIMES * trials, DELTA, seed, confidence=CONFIDENCE)
 
 
+def of(algorithm: str, records: int = 40, **settings: Any) -> MethodTrials | StepTrials:
+    """Trials of a method at the budget of this file, its noise and rounds few."""
+    config = settings_for({"algorithm": algorithm, "epsilon": 4.0, "delta": DELTA, **settings})
+    if METHODS[algorithm].verb == "none":
+        return StepTrials(config, records=records)
+    return MethodTrials(config, records=records)
+
+
 GAUSSIAN: dict[str, tuple[Mechanism, int]] = {
-    "objective": (MinimiserRelease("objective"), 500),
-    "output": (MinimiserRelease("output"), 500),
-    "rounds": (AgentRounds(), 300),
+    "objective": (of("pp-admm", rounds=2), 400),
+    "output": (of("pp-admm", rounds=2, release="output"), 400),
     "noisy-question": (NoisyQuestion(), 600),
     "norm-question": (NormQuestion(), 900),
-    "gradient-sums": (GradientRounds(), 300),
-    "moments": (MomentRelease(), 500),
-    "dp-sgd": (SampledSteps("dp-sgd", 1.0), 400),
-    "dp-scd": (SampledSteps("dp-scd", 1.0), 400),
+    "gradient-sums": (of("noisy-gd", rounds=4), 300),
+    "moments": (of("ssp"), 500),
+    "dp-sgd": (of("dp-sgd", epochs=2, batch=40), 400),
+    "dp-scd": (of("dp-scd", epochs=2, batch=20, sampling="shuffled", dual_noise=True), 400),
+    "seq-dp-scd": (of("seq-dp-scd", epochs=2, batch=20), 400),
 }
 OTHERS: dict[str, tuple[Mechanism, int]] = {
     "held-questions": (HeldQuestions(), 800),
-    "dvp": (GammaRelease(), 1000),
-    "dp-sgd-sampled": (SampledSteps("dp-sgd"), 1500),
-    "dp-scd-sampled": (SampledSteps("dp-scd"), 1500),
+    "m-admm": (of("m-admm", rounds=1), 1000),
+    "dp-scd-sampled": (of("dp-scd", epochs=3, batch=20), 1200),
+    "song-sgd": (of("song-sgd", batch=40), 1000),
+    "banco": (of("banco", records=20), 150),
 }
 
 
 def short_of(name: str) -> float:
-    """How far a plan may stay below its promise: discrete noise leaves a share of delta to kappa, (P11)."""
-    return 1e-4 if name in ("gradient-sums", "moments") else 1e-6
+    """How far a plan may stay below its promise: eq. (P11) of discrete noise, the search for sampled steps."""
+    return (
+        1e-3
+        if name in ("dp-sgd", "dp-scd", "seq-dp-scd")
+        else 1e-4
+        if name in ("gradient-sums", "moments")
+        else 1e-6
+    )
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
@@ -77,27 +88,16 @@ def test_gaussian_events_show_a_good_part_of_what_is_proven(name: str) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_events_show_a_part_of_what_is_proven(name: str) -> None:
     found = audited(*OTHERS[name])
-    assert found.proven == pytest.approx(4.0, rel=1e-3)
+    assert found.proven == pytest.approx(4.0, rel=2e-3)
     assert found.lower_gaussian is None
     assert found.holds, found
     assert found.lower > (0.05 if TIMES == 1 else 0.2) * found.proven
 
 
-def _halve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take out half of every Gaussian draw, behind the door and in the series of steps."""
-    gaussian, with_noise = Secret.gaussian, base.with_noise
-    monkeypatch.setattr(
-        Secret, "gaussian", lambda secret, purpose, sigma, size: gaussian(secret, purpose, 0.5 * sigma, size)
-    )
-    monkeypatch.setattr(sums, "discrete_gaussian", lambda rng, s, size: discrete_gaussian(rng, 0.5 * s, size))
-    for module in (dp_scd, gradient):
-        monkeypatch.setattr(module, "with_noise", lambda x, sigma, rng: with_noise(x, 0.5 * sigma, rng))
-
-
 @pytest.mark.parametrize("name", GAUSSIAN)
-def test_half_the_noise_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _halve(monkeypatch)
-    found = audited(*GAUSSIAN[name])
+def test_half_the_noise_is_found(name: str) -> None:
+    with planted("halve-noise"):
+        found = audited(*GAUSSIAN[name])
     assert found.proven == pytest.approx(4.0, rel=short_of(name))  # the ledger knows nothing of it
     assert not found.holds, found
 
@@ -120,30 +120,78 @@ def test_both_epsilons_of_masked_sums_hold_and_are_needed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_half_the_noise_of_masked_sums_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    _halve(monkeypatch)
-    assert not audited(MASKED[name], 250).holds
+def test_half_the_noise_of_masked_sums_is_found(name: str) -> None:
+    with planted("halve-noise"):
+        assert not audited(MASKED[name], 250).holds
 
 
-def test_the_neighbours_of_an_agent_decide_its_linear_term() -> None:
-    node = AgentRounds().node(1, np.random.default_rng(0))
-    method = node.method
-    assert isinstance(method, ConsensusMethod)
-    for round in range(4):
-        assert node.propose(round) is not None
-        node.absorb({1: steering(node.agent, CONVEXITY * far(2))})
-        np.testing.assert_allclose(method.linear_term(node.agent), CONVEXITY * far(2), rtol=1e-9, atol=1e-9)
+def test_half_the_noise_of_pure_methods_is_found() -> None:
+    with planted("halve-noise"):
+        found = audit(of("song-sgd", batch=40), 1500, DELTA, 1)
+    assert not found.holds, found
+
+
+def test_charges_that_are_forgotten_are_found() -> None:
+    with planted("forget-charges"):
+        found = audit(of("noisy-gd", rounds=2), 600, DELTA, 1)
+    assert found.proven < 3.0
+    assert not found.holds, found
+
+
+def test_what_a_bug_replaces_is_put_back() -> None:
+    before = Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger.charge
+    for bug in BUGS:
+        with planted(bug):
+            assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger.charge) != before
+        assert (Secret.gaussian, vars(song_sgd)["gamma_norm_noise"], MemoryLedger.charge) == before
+
+
+@pytest.mark.parametrize("algorithm", ["pp-admm", "m-admm", "noisy-gd"])
+def test_the_auditor_keeps_the_agent_where_the_canary_counts(
+    algorithm: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points: list[float] = []
+
+    def seen(asked: Any, answer: Any, pair: Any) -> float:
+        here = getattr(asked, "here", None)
+        points.append(float((answer.value if here is None else here)[0]))
+        return evidence(asked, answer, pair)
+
+    monkeypatch.setattr("admmnet.auditing.methods.evidence", seen)
+    of(algorithm, rounds=5).draw(1, np.random.default_rng(0))
+    np.testing.assert_allclose(points[1:], -FAR, rtol=0.05)
+
+
+def test_who_is_outside_of_the_core_is_asked_and_joins() -> None:
+    mechanism = of("ipp-admm", records=1000, rounds=12)
+    assert isinstance(mechanism, MethodTrials)
+    assert isinstance(mechanism.method, JoiningADMM)
+    assert mechanism.method.asked(0)
+    said = [mechanism.draw(1, np.random.default_rng(k)).spent.rho for k in range(20)]
+    assert len({round(rho, 9) for rho in said}) > 1  # it joins in one round or another
+
+
+def test_published_dp_scd_shows_more_than_it_claims() -> None:
+    """Noise on the dual variables shows who is in a batch: what is read exceeds the claim, and not what is proven."""
+    settings: dict[str, Any] = {
+        "method": "published",
+        "accountant": "published",
+        "epsilon": 1.0,
+        "delta": 1e-3,
+    }
+    found = audit(of("dp-scd", records=40, batch=1, epochs=1, **settings), 300, 1e-3, 1)
+    assert found.published is not None
+    assert found.lower_gaussian is not None
+    assert found.published <= 1.0 < found.lower_gaussian
+    assert found.holds
 
 
 def test_a_trial_never_spends_more_than_was_planned() -> None:
-    rounds = AgentRounds(rounds=3)
-    node = rounds.node(0, np.random.default_rng(0))
-    said = []
-    for round in range(4):
-        said.append(node.propose(round))
-        node.absorb({})
-    assert [vector is None for vector in said] == [False] * 3 + [True]
-    assert node.ledger.totals.epsilon_proven(DELTA) <= rounds.epsilon
+    mechanism = of("pp-admm", rounds=3)
+    assert isinstance(mechanism, MethodTrials)
+    spent = mechanism.draw(0, np.random.default_rng(0)).spent
+    assert mechanism.plan.worst_case is not None
+    assert spent.epsilon_proven(DELTA) == mechanism.plan.worst_case.epsilon_proven(DELTA)
 
 
 def test_a_canary_and_its_replacement_move_the_gradient_by_nearly_the_sensitivity() -> None:

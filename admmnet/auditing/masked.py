@@ -1,4 +1,4 @@
-"""Sums on an integer grid, asked for through the door: mechanisms to audit (docs/privacy.md, Theorems 20, 21, 23)."""
+"""Masked sums on an integer grid, asked for through the door: mechanisms to audit (docs/privacy.md, Theorem 23)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from admmnet.auditing.audit import Reading, Trial, World
-from admmnet.auditing.canary import LOSS, answered, canary, door_of, far, vector_of
+from admmnet.auditing.audit import Reading, Trial
+from admmnet.auditing.canary import LOSS, answered, canary, door_of, far
+from admmnet.auditing.evidence import World
 from admmnet.holder import Ask
 from admmnet.holder.known import Known
-from admmnet.holder.measurements import GradientSum, MomentSum
+from admmnet.holder.measurements import GradientSum
 from admmnet.masking import MaskKey, Masks, start_of
 from admmnet.privacy.budget import Budget
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
@@ -20,64 +21,6 @@ from admmnet.types import Vector
 
 RECORDS, WIDTH, GRID = 40, 2, 2.0**-40
 KNOWN = Known(RECORDS, WIDTH, LOSS, frozenset())
-
-
-@dataclass(frozen=True)
-class GradientRounds:
-    """Rounds of gradient sums at a point where the canary pulls with all its slope."""
-
-    rounds: int = 12
-    epsilon: float = 4.0
-    delta: float = 1e-5
-    reading: Reading = "scores"
-
-    @property
-    def name(self) -> str:
-        """Measurement and rounds."""
-        return f"gradient sums, {self.rounds} round{'s' * (self.rounds > 1)}"
-
-    @cached_property
-    def asked(self) -> GradientSum:
-        """What a round asks."""
-        mu = gaussian_mu_left(Target(self.epsilon, self.delta))
-        return GradientSum.costing(KNOWN, -far(WIDTH), mu / math.sqrt(self.rounds), GRID)
-
-    @cached_property
-    def budget(self) -> Budget:
-        """For all rounds."""
-        return _budget(self.asked, self.rounds, self.epsilon, self.delta)
-
-    def draw(self, world: World, rng: np.random.Generator) -> Trial:
-        """Score: the sum of all releases along the direction in which the canary pulls."""
-        at, ledger = door_of(_rows(canary(world, WIDTH)), self.budget, rng, "proven", LOSS)
-        values = [vector_of(answered(at, Ask(self.asked))) for _ in range(self.rounds)]
-        return Trial(-GRID * float(np.sum(values, axis=0)[1]), ledger.totals)
-
-
-@dataclass(frozen=True)
-class MomentRelease:
-    """Moments of records of which the canary's turns round: y x moves by 2, x x^T not at all."""
-
-    epsilon: float = 4.0
-    delta: float = 1e-5
-    reading: Reading = "scores"
-    name: str = "moments, one release"
-
-    @cached_property
-    def asked(self) -> MomentSum:
-        """The one question."""
-        return MomentSum.costing(KNOWN, gaussian_mu_left(Target(self.epsilon, self.delta)), GRID)
-
-    @cached_property
-    def budget(self) -> Budget:
-        """For one release."""
-        return _budget(self.asked, 1, self.epsilon, self.delta)
-
-    def draw(self, world: World, rng: np.random.Generator) -> Trial:
-        """Score: the sum of the second feature, with labels +1."""
-        row = np.array([0.0, 1.0 if world else -1.0])
-        at, ledger = door_of(_rows(row), self.budget, rng, "proven", LOSS)
-        return Trial(GRID * float(vector_of(answered(at, Ask(self.asked)))[1]), ledger.totals)
 
 
 @dataclass(frozen=True)
@@ -129,10 +72,7 @@ class MaskedRounds:
         masks = {i: Masks(i, key, publics, start, self.colluders) for i, key in self._keys.items()}
         honest = range(1) if self.keys else range(self.agents - self.colluders)
         first = canary(world, WIDTH)
-        doors = [
-            door_of(_rows(first if i == 0 else 0.0 * first), self.budget, rng, "proven", LOSS, masks=masks[i])
-            for i in honest
-        ]
+        doors = [door_of(_rows(first if i == 0 else 0.0 * first), self.budget, rng, masks[i]) for i in honest]
         read = np.zeros(WIDTH, dtype=np.int64)
         for attempt in range(1, self.rounds + 1):
             asked = replace(self.asked, attempt=attempt)
@@ -151,6 +91,6 @@ def _rows(first: Vector) -> Vector:
     return np.vstack((first, np.zeros((RECORDS - 1, WIDTH))))
 
 
-def _budget(asked: GradientSum | MomentSum, times: int, epsilon: float, delta: float) -> Budget:
+def _budget(asked: GradientSum, times: int, epsilon: float, delta: float) -> Budget:
     target = Target(epsilon, delta)
     return target.guard(target.worst(tuple((event, times) for event in asked.cost(KNOWN).now)))

@@ -1,0 +1,157 @@
+"""Gates alone, asked through the door: mechanisms to audit.
+
+The relation is replace-one. Public inputs are the auditor's, as docs/privacy.md, sec. 1, allows everybody else.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from admmnet.auditing.audit import Reading, Trial
+from admmnet.auditing.canary import COSINE, FAR, LOSS, SINE, answered, canary, door, far
+from admmnet.auditing.evidence import World
+from admmnet.holder import Ask, Released
+from admmnet.holder.known import Known
+from admmnet.holder.measurements import GradientNorm, HeldFall, NoisyFall
+from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.conversion import gaussian_mu
+from admmnet.privacy.events import AboveThreshold, Event, Gaussian
+from admmnet.types import Matrix
+
+RECORDS, RADIUS = 40, 5.0
+"""n; radius of the gates' balls."""
+G = LOSS.lipschitz()
+
+
+@dataclass(frozen=True)
+class NoisyQuestion:
+    """Questions of the Gaussian gate, all at one centre."""
+
+    rounds: int = 1
+    epsilon: float = 4.0
+    delta: float = 1e-5
+    reading: Reading = "answers"
+
+    @property
+    def name(self) -> str:
+        """Gate and questions."""
+        return f"gaussian gate, {self.rounds} question{'s' * (self.rounds > 1)}"
+
+    @cached_property
+    def event(self) -> Gaussian:
+        """What a question charges."""
+        mu = gaussian_mu(self.epsilon, self.delta)
+        return Gaussian(_fall_sensitivity(), _fall_sensitivity() * math.sqrt(self.rounds) / mu)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """For all questions."""
+        return _budget(self.epsilon, self.delta, self.event, self.rounds)
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """Score: how many answers are yes."""
+        # all others pull as the canary does: its replacement takes away twice its own share of the fall
+        at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.budget, rng)
+        middle = RADIUS * (1.0 - COSINE * COSINE / RECORDS)
+        question = NoisyFall(-far(2), RADIUS, _gap(), middle, self.event.sigma)
+        yes = sum(isinstance(answered(at, Ask(question)), Released) for _ in range(self.rounds))
+        return Trial(float(yes), ledger.totals)
+
+
+@dataclass(frozen=True)
+class NormQuestion:
+    """Questions of the joining gate, all at one point."""
+
+    rounds: int = 3
+    epsilon: float = 4.0
+    delta: float = 1e-5
+    reading: Reading = "answers"
+
+    @property
+    def name(self) -> str:
+        """Gate and questions."""
+        return f"joining gate, {self.rounds} question{'s' * (self.rounds > 1)}"
+
+    @cached_property
+    def event(self) -> Gaussian:
+        """What a question charges."""
+        known = Known(RECORDS, 2, LOSS, frozenset())
+        sensitivity = GradientNorm(np.zeros(2), 1.0, 0.0).sensitivity(known)
+        return Gaussian(
+            sensitivity, sensitivity * math.sqrt(self.rounds) / gaussian_mu(self.epsilon, self.delta)
+        )
+
+    @cached_property
+    def budget(self) -> Budget:
+        """For all questions."""
+        return _budget(self.epsilon, self.delta, self.event, self.rounds)
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """Score: how many answers are yes."""
+        # all others pull as the canary does: its replacement takes away twice its own share of the norm
+        at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.budget, rng)
+        question = GradientNorm(-far(2), self.event.sigma, 1.0 - COSINE * COSINE / RECORDS)
+        yes = sum(isinstance(answered(at, Ask(question)), Released) for _ in range(self.rounds))
+        return Trial(float(yes), ledger.totals)
+
+
+@dataclass(frozen=True)
+class HeldQuestions:
+    """Questions of the gate with a held threshold: noes at a centre where the canary lowers the fall, then a yes."""
+
+    noes: int = 3
+    epsilon: float = 4.0
+    delta: float = 1e-5
+    reading: Reading = "none"
+
+    @property
+    def name(self) -> str:
+        """Gate and questions."""
+        return f"held threshold, {self.noes + 1} questions"
+
+    @cached_property
+    def event(self) -> AboveThreshold:
+        """What a start charges: its two parts as docs/privacy.md, Theorem 9, balances them."""
+        first = self.epsilon / (1.0 + 2.0 ** (2.0 / 3.0))
+        return AboveThreshold(_fall_sensitivity(), first, self.epsilon - first)
+
+    @cached_property
+    def budget(self) -> Budget:
+        """For one start; epsilon is pure, so what is read at delta may be a little less."""
+        return _budget(self.epsilon, self.delta, self.event, 1)
+
+    @cached_property
+    def others(self) -> Matrix:
+        """Two groups that pull against each other along e2; e3 - e4 says which of them is badly classified."""
+        half = (RECORDS - 1) // 2
+        up, down = (0.0, COSINE, SINE, 0.0), (0.0, -COSINE, 0.0, SINE)
+        return np.array([up] * half + [down] * half + [(0.0,) * 4] * (RECORDS - 1 - 2 * half))
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """Score: 1 if the last question alone has the answer yes."""
+        at, ledger = door(world, self.others, self.budget, rng)
+        aside = FAR * np.array([0.0, 0.0, 1.0, -1.0])
+        level = RADIUS * ((RECORDS - 1) // 2) / RECORDS  # between the falls of both worlds, at either centre
+        numbers = RADIUS, _gap(), level, self.event.epsilon_threshold, self.event.epsilon_query
+        for _ in range(self.noes):
+            if isinstance(answered(at, Ask(HeldFall(aside - far(4), *numbers))), Released):
+                return Trial(0.0, ledger.totals)
+        last = answered(at, Ask(HeldFall(-aside - far(4), *numbers)))
+        return Trial(float(isinstance(last, Released)), ledger.totals)
+
+
+def _budget(epsilon: float, delta: float, event: Event, count: int) -> Budget:
+    return Budget.for_plan(epsilon, delta, "proven", Totals.of([(event, count)], "proven"))
+
+
+def _gap() -> float:
+    return 0.02 * 2.0 * G * RADIUS / RECORDS
+
+
+def _fall_sensitivity() -> float:
+    """Theorem 8."""
+    return 2.0 * G * RADIUS / RECORDS + _gap()

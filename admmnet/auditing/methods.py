@@ -1,0 +1,212 @@
+"""Any method of the network as a mechanism to audit: all that one agent says, its neighbour the auditor.
+
+Agent 0 holds the canary. The auditor knows all other records, sends what the neighbour says (or what the others add to
+a sum), and so keeps the agent's point where the canary and its replacement pull apart with all their slope and where
+no curvature is left: docs/privacy.md, sec. 1, allows everybody else that much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import networkx as nx
+import numpy as np
+
+from admmnet.auditing.audit import Reading, Trial
+from admmnet.auditing.canary import FAR, canary, far
+from admmnet.auditing.evidence import Data, World, evidence
+from admmnet.config.run_config import RunConfig
+from admmnet.errors import RequestError, RunError
+from admmnet.holder import Answer, Ask, Door, Holder
+from admmnet.methods import fixed
+from admmnet.methods.base import Agent, AgentPlan, Method
+from admmnet.methods.consensus import ConsensusMethod
+from admmnet.methods.joining import JoiningADMM
+from admmnet.privacy.budget import MemoryLedger
+from admmnet.rng import agent_streams
+from admmnet.running.node import Node
+from admmnet.running.plan import Public, decide
+from admmnet.solvers.batch import Steps
+from admmnet.transport.local import LocalWorld
+from admmnet.types import Integers, Total, Vector
+
+WIDTH = 2
+OTHERS = 10
+"""How many times the agent's records each other agent has, so that it is outside of a core."""
+GRAPH = nx.Graph([(0, 1), (1, 2), (1, 3)])
+"""Agent 0 has one neighbour, whom the auditor plays."""
+GAUSSIAN = {"gaussian", "discrete-gaussian", "objective-perturbation"}
+"""Mechanisms whose noise is normal."""
+DELTA = 1e-5
+Canary = Literal["mirror", "zeros"]
+
+
+@dataclass(frozen=True)
+class MethodTrials:
+    """A run of one agent of a method.
+
+    Attributes
+    ----------
+    config : RunConfig
+        Its settings; data and network are the auditor's.
+    canary : {"mirror", "zeros"}
+        What stands in world 0 in the canary's place: its mirror image, or a row of zeros.
+    records : int
+        n of the agent.
+    """
+
+    config: RunConfig
+    canary: Canary = "mirror"
+    records: int = 1000
+
+    @property
+    def name(self) -> str:
+        """Algorithm and rounds."""
+        return f"{self.config.algorithm}, {self.method.rounds} round{'s' * (self.method.rounds > 1)}"
+
+    @cached_property
+    def _decided(self) -> tuple[Method, dict[int, AgentPlan]]:
+        counts = {i: self.records if i == 0 else OTHERS * self.records for i in GRAPH}
+        config = fixed(self.config)
+        method, plans = decide(config, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
+        if method.masked:
+            raise RequestError(
+                "trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does"
+            )
+        return method, plans
+
+    @property
+    def method(self) -> Method:
+        """The method, the same in all trials."""
+        return self._decided[0]
+
+    @property
+    def plan(self) -> AgentPlan:
+        """Noise of the agent with the canary."""
+        return self._decided[1][0]
+
+    @property
+    def adjacency(self) -> str:
+        """Relation of the proven figures."""
+        return self.plan.adjacency
+
+    @cached_property
+    def reading(self) -> Reading:
+        """Gaussian where all noise is normal and no answer is a yes or a no."""
+        gated = getattr(self.method, "gated", False) and getattr(self.method.settings, "gate", "off") != "off"
+        kinds = {event.mechanism for event, _ in self.plan.charges}
+        return "none" if gated or not kinds <= GAUSSIAN else "scores"
+
+    @cached_property
+    def pair(self) -> tuple[Data, Data]:
+        """Records of both worlds: others are rows of zeros, and as many like the canary as make a question open."""
+        alike = 0
+        if isinstance(self.method, JoiningADMM) and self.method.asked(0):
+            alike = min(self.records - 1, round(self.method.threshold(0) * self.records))
+        others = np.zeros((self.records - 1, WIDTH))
+        others[:alike] = canary(1, WIDTH)
+        known, labels = self.method.known(self.records), np.ones(self.records)
+        worlds: tuple[World, World] = (0, 1)
+        out, inside = (Data(np.vstack((self.row(world), others)), labels, known) for world in worlds)
+        return out, inside
+
+    def row(self, world: World) -> Vector:
+        """The canary, or what is in its place."""
+        return canary(world, WIDTH) if world or self.canary == "mirror" else np.zeros(WIDTH)
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """Score: the logarithm of the likelihood ratio of all answers."""
+        method, plan, data = self.method, self.plan, self.pair[world]
+        ledger = MemoryLedger(plan.budget, str(method.settings.method), plan.adjacency)
+        streams = agent_streams(0, int(rng.integers(2**63)))
+        door = Watched(Door(Holder(data.rows, data.labels), 0, method.loss, ledger, streams), self.pair)
+        node = Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # neither a file nor a Door
+        for round in range(method.rounds):
+            said = node.propose(round)
+            if said is None and ledger.refused_at is not None:
+                raise RunError(f"the budget of {method.rounds} rounds was used up before round {round}")
+            if method.verb == "reduce":
+                node.receive(total(method, node.agent, np.asarray(said, dtype=np.int64)))
+            else:
+                node.absorb({1: message(method, node.agent, said)})
+        return Trial(door.score, ledger.totals)
+
+
+class Watched:
+    """A door whose answers are read as they leave."""
+
+    def __init__(self, door: Door, pair: tuple[Data, Data]) -> None:
+        self._door, self._pair, self.score = door, pair, 0.0
+
+    def answer(self, ask: Ask, round: int) -> Steps[Answer]:
+        """As the door answers."""
+        answer = yield from self._door.answer(ask, round)
+        self.score += evidence(ask.measurement, answer, self._pair)
+        return answer
+
+    def nothing(self, round: int) -> None:
+        """As the door notes it."""
+        self._door.nothing(round)
+
+    @property
+    def simulated(self) -> bool:
+        """As the door says."""
+        return self._door.simulated
+
+
+def message(method: Method, agent: Agent, said: Any) -> Vector:
+    """What the neighbour says so that the next minimiser is far out: its linear term is affine in the message.
+
+    A method without a linear term is told of a point that is far out.
+    """
+    if not isinstance(method, ConsensusMethod):
+        return -2.0 * far(WIDTH)
+
+    def linear(heard: Vector) -> float:
+        after = copy(agent)
+        after.state = deepcopy(agent.state)
+        method.absorb(after, said, {1: heard})
+        return float(method.linear_term(after)[0])
+
+    unit = np.eye(WIDTH)[0]
+    here = linear(0.0 * unit)
+    return np.asarray((agent.convexity * FAR - here) / (linear(unit) - here) * unit)
+
+
+def total(method: Method, agent: Agent, said: Integers) -> Total:
+    """Sum in which the others' part takes the next public point far out: it is affine in the sum."""
+    everybody, unit = tuple(sorted(GRAPH)), np.zeros_like(said)
+
+    def point(value: Any) -> float:
+        after = copy(agent)
+        after.state = deepcopy(agent.state)
+        method.receive(after, said, Total(value, everybody))
+        return float(getattr(after.state, "point", after.state.theta)[0])
+
+    if method.rounds == 1:
+        return Total(said, everybody)
+    unit[0] = 2**40
+    here = point(0 * unit)
+    steps = (-FAR - here) / (point(unit) - here)
+    sum_ = 0 * unit
+    sum_[0] = round(steps * 2**40)
+    return Total(sum_, everybody)
+
+
+def settings_for(given: Mapping[str, Any]) -> RunConfig:
+    """Settings of an audit: those of a run, the noise seeded.
+
+    Raises
+    ------
+    RequestError
+        If delta is left open.
+    """
+    if given.get("delta") == "auto":
+        raise RequestError(
+            f"delta = 'auto' does not go with audit: give a number, or leave it out for {DELTA:g}"
+        )
+    return RunConfig(**{"seed": 0, "delta": DELTA, **given})

@@ -1,0 +1,85 @@
+"""Bugs that an audit must find, planted in the process that audits and taken out again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from admmnet.errors import RequestError
+from admmnet.holder.measurements import sums
+from admmnet.holder.secrets import Secret
+from admmnet.holder.series import banco, dp_scd, gradient, seq_dp_scd, song_sgd
+from admmnet.holder.series.base import with_noise
+from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.discrete import discrete_gaussian
+from admmnet.privacy.events import Event
+from admmnet.privacy.mechanisms import gamma_norm_noise
+
+Change = tuple[Any, str, Callable[..., Any]]
+"""Owner, name, and what stands there while the bug is planted."""
+
+BUGS = {
+    "halve-noise": "every draw of noise is half as large as what is booked",
+    "forget-charges": "the ledger books every other round",
+}
+
+
+@contextmanager
+def planted(bug: str | None) -> Iterator[None]:
+    """Work with a bug of ``BUGS``, or None for none; what it replaces is put back.
+
+    Raises
+    ------
+    RequestError
+        If no bug has the name.
+    """
+    if bug is None:
+        yield
+        return
+    if bug not in BUGS:
+        raise RequestError(f"no bug is called {bug!r}: there are {', '.join(BUGS)}")
+    changes = _halved() if bug == "halve-noise" else _forgetting()
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
+    try:
+        for owner, name, new in changes:
+            setattr(owner, name, new)
+        yield
+    finally:
+        for owner, name, old in before:
+            setattr(owner, name, old)
+
+
+def _halved() -> list[Change]:
+    """Every function that draws noise, so that it draws half."""
+
+    def half(draw: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: 0.5 * draw(*given)
+
+    def smaller(draw: Callable[..., Any], place: int) -> Callable[..., Any]:
+        """With half the standard deviation, which is the argument at a place."""
+        return lambda *given: draw(*given[:place], 0.5 * given[place], *given[place + 1 :])
+
+    sanitised = banco.OnlineSteps._sanitised
+    found: list[Change] = [
+        (Secret, name, half(getattr(Secret, name))) for name in ("gaussian", "gamma_norm", "laplace")
+    ]
+    found += [
+        (song_sgd, "gamma_norm_noise", half(gamma_norm_noise)),
+        (sums, "discrete_gaussian", smaller(discrete_gaussian, 1)),
+        (banco.OnlineSteps, "_sanitised", lambda own, g, rng: 0.5 * (g + sanitised(own, g, rng))),
+    ]
+    return found + [
+        (module, "with_noise", smaller(with_noise, 1)) for module in (dp_scd, gradient, seq_dp_scd)
+    ]
+
+
+def _forgetting() -> list[Change]:
+    """The ledger's charge, without that of every other round."""
+    charge = MemoryLedger.charge
+
+    def forgetful(ledger: MemoryLedger, round: int, *events: Event) -> None:
+        if round % 2 == 0:
+            charge(ledger, round, *events)
+
+    return [(MemoryLedger, "charge", forgetful)]

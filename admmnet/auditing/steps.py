@@ -1,0 +1,262 @@
+"""Single-site methods as mechanisms to audit: every step is seen, as Theorems 10, 12 and 13 let it be.
+
+The canary is e2. The score is the logarithm of the likelihood ratio of all steps; where nothing tells which steps had
+the canary, the mixture over them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import networkx as nx
+import numpy as np
+from scipy.special import logsumexp
+
+from admmnet.auditing.audit import Reading, Trial
+from admmnet.auditing.evidence import World, normal
+from admmnet.auditing.methods import Canary
+from admmnet.config.run_config import RunConfig
+from admmnet.errors import RequestError
+from admmnet.holder.problem import Problem
+from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, SequentialSteps
+from admmnet.holder.series.base import Rngs
+from admmnet.methods import fixed
+from admmnet.methods.base import AgentPlan, Method, filled
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.events import SubsampledGaussian
+from admmnet.running.plan import Public, decide
+from admmnet.transport.local import LocalWorld
+from admmnet.types import Vector
+
+
+class Seen(NamedTuple):
+    """One step.
+
+    Attributes
+    ----------
+    ratio : float
+        Logarithm of the likelihood ratio if the canary, or what is in its place, was in the step's batch.
+    there : bool or None
+        Whether it was; None where nothing tells.
+    """
+
+    ratio: float
+    there: bool | None = None
+
+
+@dataclass(frozen=True)
+class StepTrials:
+    """A run of a single-site method.
+
+    Attributes
+    ----------
+    config : RunConfig
+        Its settings; the data are the auditor's.
+    canary : {"mirror", "zeros"} or None
+        What stands in world 0 in the canary's place; None for what the proof is about.
+    records : int
+        N.
+    """
+
+    config: RunConfig
+    canary: Canary | None = None
+    records: int = 1000
+
+    @property
+    def name(self) -> str:
+        """Algorithm and steps."""
+        steps = getattr(self.series, "steps", None) or self.series.length(self.method.known(self.records))
+        return f"{self.config.algorithm}, {steps} step{'s' * (steps > 1)}"
+
+    @cached_property
+    def _decided(self) -> tuple[Method, AgentPlan]:
+        config = filled(self.config, loss="hinge")  # full slope at zero
+        graph, width = nx.empty_graph(1), 1 if config.algorithm == "banco" else 2
+        method, plans = decide(fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width))
+        series = plans[0].noise.series
+        if type(series) not in LOOKS:
+            raise RequestError(
+                f"the auditor cannot read the steps of {config.algorithm}: name another method"
+            )
+        if self.canary == "mirror" and plans[0].adjacency != "replace-one":
+            raise RequestError(
+                f"canary = 'mirror' asks about replace-one, and what {config.algorithm} promises is for "
+                f"{plans[0].adjacency}: take --canary zeros"
+            )
+        return method, plans[0]
+
+    @property
+    def method(self) -> Method:
+        """The method, the same in all trials."""
+        return self._decided[0]
+
+    @property
+    def adjacency(self) -> str:
+        """Relation of the proven figures."""
+        return self._decided[1].adjacency
+
+    @property
+    def series(self) -> Any:
+        """Its steps with calibrated noise."""
+        return self._decided[1].noise.series
+
+    @cached_property
+    def claimed(self) -> Totals:
+        """What all steps are booked with."""
+        return Totals.of(
+            [(self.series.event(self.method.known(self.records)), 1)], str(self.method.settings.method)
+        )
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is seen which steps had the canary: its dual variable has noise in these alone."""
+        return isinstance(self.series, SequentialSteps) or getattr(self.series, "dual_noise", False)
+
+    @property
+    def reading(self) -> Reading:
+        """Gaussian where the canary is known to be in as many steps in every trial."""
+        series = self.series
+        every = getattr(series, "batch", 0) == self.records
+        known = self.shown and getattr(series, "sampling", "") == "shuffled"
+        if isinstance(series, OnlineSteps):
+            return "none" if series.sigma is None else "scores"
+        gaussian = isinstance(series, DualSteps | SequentialSteps | GradientSteps)
+        return "scores" if gaussian and (every or known) else "none"
+
+    @property
+    def worlds(self) -> tuple[Vector, Vector]:
+        """The record in the canary's place, and the canary: e2, or 1 where there is one feature."""
+        unit = np.eye(2)[1] if self.config.algorithm != "banco" else np.ones(1)
+        zeros = self.canary == "zeros" or self.adjacency != "replace-one"
+        return (0.0 if zeros else -1.0) * unit, unit
+
+    def problem(self, world: World) -> Problem:
+        """Records with labels +1: others are rows of zeros, or e1 where all must have norm 1."""
+        row = self.worlds[world]
+        rows = np.zeros((self.records, len(row)))
+        if isinstance(self.series, SequentialSteps):
+            rows[:, 0] = 1.0
+        rows[0] = row
+        return Problem.of(
+            rows, np.ones(len(rows)), self.method.loss, getattr(self.series, "regularisation", 0.0)
+        )
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """Score: the logarithm of the likelihood ratio of all steps."""
+        series, problem = self.series, self.problem(world)
+        look: Callable[..., Seen] = LOOKS[type(series)]
+        progress, seen = series.start(problem), list[Seen]()
+        before = _copied(progress)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in series.advance(problem, progress, Rngs(*rng.spawn(2))):
+                seen.append(look(series, problem, before, progress, self.worlds))
+                before = _copied(progress)
+        return Trial(self._score(seen), self.claimed)
+
+    def _score(self, seen: list[Seen]) -> float:
+        ratios = np.array([one.ratio for one in seen])
+        if seen[0].there is not None:
+            return float(ratios[[bool(one.there) for one in seen]].sum())
+        if getattr(self.series, "sampling", "shuffled") == "shuffled":  # once an epoch, nobody knows when
+            length = self.series.length(self.method.known(self.records))
+            sizes = np.full(length, float(getattr(self.series, "batch", 1)))
+            sizes[-1] = self.records - sizes[:-1].sum()
+            epochs = ratios.reshape(-1, length)
+            return float(logsumexp(epochs, b=sizes / self.records, axis=1).sum())
+        q = self.series.batch / self.records
+        return (
+            float(np.logaddexp(math.log1p(-q), math.log(q) + ratios).sum())
+            if q < 1.0
+            else float(ratios.sum())
+        )
+
+
+def _copied(progress: Any) -> dict[str, Any]:
+    """State of a series as everybody sees it, before a step changes it."""
+    found = {name: getattr(progress, name) for name in SEEN if hasattr(progress, name)}
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in found.items()}
+
+
+SEEN = ("theta", "v", "dual", "w", "q", "reward", "squares", "step")
+
+
+def _gradients(series: GradientSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
+    """Eq. (54): the noisy sum of clipped gradients that made the step."""
+    theta: Vector = before["theta"]
+    moved = (theta - after.theta) / series.learning_rate - series.regularisation * theta
+    out, inside = (series.batch * moved - _slope(problem, row, theta, series.clip) * row for row in worlds)
+    return Seen(normal(out, inside, series.sigma))
+
+
+def _duals(
+    series: DualSteps | SequentialSteps, problem: Problem, before: Any, after: Any, worlds: Any
+) -> Seen:
+    """Eqs. (48) to (50): the canary's step, of length C, in v and where it is released in its dual variable."""
+    moved = np.array([after.v[1] - before["v"][1], after.dual[0] - before["dual"][0]])
+    there = None
+    if isinstance(series, SequentialSteps) or series.dual_noise:
+        there = bool(moved[1] != 0.0)
+    else:
+        moved = moved[:1]
+    return Seen(normal(moved, moved - series.clip, series.sigma), there)
+
+
+def _disjoint(series: DisjointSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
+    """Eqs. (55), (56): the noisy sum of gradients that made the step; the ball is never left."""
+    theta, t = before["theta"], after.step
+    rates = {"sqrt": 1.0 / math.sqrt(t), "inverse": 1.0 / (series.regularisation * t), "constant": 1.0}
+    size = min(series.batch, problem.records - series.batch * (t - 1))
+    sum_ = size * (
+        (theta - after.theta) / (series.scale * rates[series.schedule]) - series.regularisation * theta
+    )
+    out, inside = (float(np.linalg.norm(sum_ - _slope(problem, row, theta) * row)) for row in worlds)
+    return Seen(0.5 * float(series.epsilon) * (out - inside))
+
+
+def _online(series: OnlineSteps, problem: Problem, before: Any, after: Any, worlds: Any) -> Seen:
+    """Eqs. (57), (58): every record's own noisy subgradient, of one feature; whose it is everybody knows."""
+    size = math.sqrt(max(0.0, after.squares - before["squares"]))
+    along = after.reward - before["reward"] if before["q"][0] else after.q[0]
+    sign = math.copysign(1.0, along * (before["q"][0] or 1.0))
+    out, inside = (np.array([sign * size]) + _slope(problem, row, before["w"]) * row for row in worlds)
+    there = bool(after.order[after.step - 1] == 0)
+    if series.epsilon is None:
+        return Seen(normal(out, inside, float(series.sigma or 0.0)), there)
+    return Seen(0.5 * series.epsilon * (abs(float(out[0])) - abs(float(inside[0]))), there)
+
+
+def _slope(problem: Problem, row: Vector, theta: Vector, clip: float = math.inf) -> float:
+    """Slope of a record's loss, label +1, its gradient clipped."""
+    slope = float(problem.loss.derivative(np.array([row @ theta]), np.ones(1))[0])
+    longest = abs(slope) * float(np.linalg.norm(row))
+    return slope * min(1.0, clip / longest) if longest > 0.0 else slope
+
+
+LOOKS: dict[type, Callable[..., Seen]] = {
+    GradientSteps: _gradients,
+    DualSteps: _duals,
+    SequentialSteps: _duals,
+    DisjointSteps: _disjoint,
+    OnlineSteps: _online,
+}
+"""What a step of each kind shows."""
+
+
+def half_booked(trials: StepTrials) -> Totals:
+    """What is booked by a ledger that forgets every other step.
+
+    Raises
+    ------
+    RequestError
+        If one charge pays for one step of each record.
+    """
+    event = trials.series.event(trials.method.known(trials.records))
+    if not isinstance(event, SubsampledGaussian) or event.steps < 2:
+        raise RequestError(
+            f"bug = 'forget-charges' does not go with {trials.config.algorithm}, charged once: take halve-noise"
+        )
+    return Totals.of([(replace(event, steps=event.steps // 2), 1)], str(trials.method.settings.method))

@@ -1,0 +1,156 @@
+"""admmnet audit: a lower bound on the epsilon of a method, from trials."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from admmnet.cli.compare import GridProgress, Interrupted
+from admmnet.cli.settings import SettingsCommand, given_in, output_flags
+from admmnet.config.run_config import RunConfig
+from admmnet.errors import AdmmnetError, CheckFailed, RequestError
+from admmnet.experiments.parsing import OWN, parse_entry
+from admmnet.settings import settings_in
+
+if TYPE_CHECKING:
+    from admmnet.experiments.audits import Audited
+
+TABLES = ("problem", "algorithm", "baseline", "privacy")
+"""Tables whose settings an audit has; data and network are the auditor's."""
+GIVEN = {"seed", "simulate"}
+"""Settings of other tables: the trials' seed, and what an audit always is."""
+
+
+def refused() -> set[str]:
+    """Settings that an audit cannot have."""
+    own = settings_in(RunConfig).items()
+    return {name for name, setting in own if setting.about.table not in TABLES} - GIVEN | (
+        set(OWN) - {"epsilon", "seed"}
+    )
+
+
+class _Audit(SettingsCommand):
+    """Settings of the method that is named first."""
+
+    more = "A method's own settings: admmnet audit NAME --help."
+
+    def algorithms(self, args: list[str]) -> Iterator[str]:
+        """NAME of NAME[:METHOD[:ACCOUNTANT]]."""
+        for word in args[:1]:
+            try:
+                yield parse_entry(word).algorithm
+            except AdmmnetError:  # the command itself says what is wrong
+                return
+
+
+@click.command(
+    cls=_Audit,
+    hidden=[*(refused() - {"out"}), "simulate", "schema"],
+    changes={
+        "seed": {"help": "seed of all trials (default 0)"},
+        "delta": {
+            "help": "privacy budget delta, of all epsilons here",
+            "metavar": "X",
+            "default": "1e-5",
+            "show_default": True,
+        },
+        "out": {"required": True, "help": "folder of the audit; the same again goes on with it"},
+    },
+)
+@click.argument("name", metavar="NAME[:METHOD[:ACCOUNTANT]]")
+@click.option(
+    "--trials", type=int, default=2000, show_default=True, metavar="N", help="runs in each of the two worlds"
+)
+@click.option(
+    "--confidence", type=float, default=0.99, show_default=True, metavar="X", help="of either lower bound"
+)
+@click.option(
+    "--canary",
+    type=click.Choice(("mirror", "zeros")),
+    help="what the canary takes the place of: its mirror image, or a row of zeros (default: by the proof's relation)",
+)
+@click.option(
+    "--records", type=int, default=1000, show_default=True, metavar="N", help="records of the audited agent"
+)
+@click.option("--bug", metavar="NAME", help="plant a bug, to see it found: halve-noise, forget-charges")
+@click.option("--jobs", type=int, metavar="N", help="processes (default: as many as there are processors)")
+@output_flags
+def audit(
+    name: str,
+    trials: int,
+    confidence: float,
+    canary: Any,
+    records: int,
+    bug: str | None,
+    jobs: int | None,
+    quiet: bool,
+    as_json: bool,
+    debug: bool,
+    **flags: Any,
+) -> None:
+    """Bound the epsilon of a method from below, from trials with and without one record.
+
+    NAME is a private method of `run` or `baseline`. Each trial is a run of one agent through its door, on records of
+    the auditor, who also plays the neighbours. Exit code 1 if a bound exceeds what is proven. Writes audit.json,
+    audit.png and results.jsonl.
+    """
+    from admmnet.experiments.audits import Request, run_audit
+
+    given = given_in(flags)
+    folder, seed, _ = given.pop("out"), given.pop("seed", 0), given.pop("simulate", None)
+    for word in sorted(given.keys() & refused()):
+        flag = f"--{word.replace('_', '-')}"
+        raise RequestError(
+            f"{flag} does not go with audit, whose records and network are its own: leave it out"
+        )
+    request = Request(name, folder, given, trials, seed, confidence, canary, records, bug)
+    progress = GridProgress(shown=not quiet and not as_json and sys.stderr.isatty())
+    try:
+        with progress:
+            found = run_audit(request, jobs=jobs, watch=progress)
+    except KeyboardInterrupt as cause:
+        raise Interrupted(
+            "interrupted; the trials that have finished are kept, and the same call goes on with the rest",
+            cause,
+        ) from None
+    if found.undrawn is not None:
+        print(f"note: {found.undrawn}", file=sys.stderr)
+    if as_json and not quiet:
+        print(json.dumps(found.as_dict(), indent=2))
+    elif not quiet:
+        _print(found)
+    if not found.audit.holds:
+        best = max(found.audit.lower, found.audit.lower_gaussian or 0.0)
+        raise CheckFailed(
+            f"epsilon is at least {best:.4g}, and {found.audit.proven:.4g} is proven: the program does not do what its "
+            f"proof says ({folder}/audit.json); a true claim fails so once in "
+            f"{1.0 / (2.0 * (1.0 - confidence)):.0f} audits"
+        )
+
+
+def _print(found: Audited) -> None:
+    from admmnet.cli.fitted import show, table
+    from admmnet.cli.tables import console, epsilon
+
+    audit = found.audit
+    grid = table(f"{audit.mechanism}: epsilon at delta {audit.delta:g}, {found.adjacency}", "", "epsilon")
+    grid.columns[0].justify = "left"
+    grid.add_row("at least, by counting", f"{audit.lower:.4g}")
+    if audit.lower_gaussian is not None:
+        grid.add_row("at least, by the Gaussian reading", f"{audit.lower_gaussian:.4g}")
+    grid.add_row("proven", epsilon(audit.proven))
+    if audit.published is not None:
+        grid.add_row("published", epsilon(audit.published))
+    show(console(), grid)
+    words = "nothing is found against what is proven" if audit.holds else "more than what is proven"
+    if found.as_dict()["exceeds_published"]:
+        words += "; more than what is published"
+    bug = "" if found.request.bug is None else f", with the bug {found.request.bug}"
+    sure = f"{100.0 * audit.confidence:.6g} % confidence of each bound"
+    print(f"{audit.trials:,} trials in each world, {sure}{bug}: {words}")
+    if found.picture is not None:
+        print(f"written: {found.picture}")

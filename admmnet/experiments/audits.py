@@ -1,0 +1,342 @@
+"""An audit of a method from its words to its files: trials in parts over processes, a bound, a picture; resumable."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from admmnet.auditing.audit import LEAST_TRIALS, Audit, Drawn, Mechanism, Trial, draw, judge
+from admmnet.auditing.evidence import World
+from admmnet.auditing.methods import Canary, MethodTrials, settings_for
+from admmnet.auditing.planted import planted
+from admmnet.auditing.steps import StepTrials, half_booked
+from admmnet.errors import AdmmnetError, RequestError
+from admmnet.experiments.folder import locked, read_about, write_whole
+from admmnet.experiments.parsing import parse_entry
+from admmnet.experiments.picture import drawable
+from admmnet.experiments.pool import Pool
+from admmnet.experiments.progress import Watch
+from admmnet.experiments.store import Job, Lab, Result
+from admmnet.methods import METHODS
+from admmnet.privacy.conversion import gaussian_mu
+from admmnet.report.figure import BLUE, GREEN, GREY, REMEDY, Curve, Look, Panel, Picture, save
+from admmnet.types import Vector
+from admmnet.version import __version__
+
+FILE, PICTURE = "audit.json", "audit.png"
+PART = 250
+"""Trials of one task: a call that was ended has lost no more than these."""
+WORLDS: tuple[World, World] = (0, 1)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be audited.
+
+    Attributes
+    ----------
+    name : str
+        NAME[:METHOD[:ACCOUNTANT]].
+    out : str
+        Folder; the same call goes on with it, also with more trials.
+    settings : mapping
+        Settings of the method that were given.
+    trials : int
+        In each world.
+    seed : int
+        Of all trials.
+    confidence : float
+        Of either bound.
+    canary : {"mirror", "zeros"} or None
+        What is in its place in world 0; None for what the proof is about.
+    records : int
+        n of the agent.
+    bug : str or None
+        Of ``planted.BUGS``.
+    """
+
+    name: str
+    out: str
+    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    trials: int = 2000
+    seed: int = 0
+    confidence: float = 0.99
+    canary: Canary | None = None
+    records: int = 1000
+    bug: str | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is run in a trial, as a process is told."""
+
+    algorithm: str
+    settings: tuple[tuple[str, Any], ...]
+    canary: Canary | None
+    records: int
+    bug: str | None
+
+    def key(self) -> dict[str, Any]:
+        """Everything as JSON takes it."""
+        return asdict(self) | {"settings": dict(self.settings)}
+
+    @property
+    def trials(self) -> MethodTrials | StepTrials:
+        """The method's trials."""
+        return _trials(self)
+
+    @property
+    def delta(self) -> float:
+        """Of all epsilons."""
+        return float(self.trials.config.delta)
+
+    def drawn(self, world: World, seed: int, places: range) -> Drawn:
+        """Trials of these places, with the bug."""
+        mechanism: Mechanism = self.trials
+        if self.bug == "forget-charges" and isinstance(mechanism, StepTrials):
+            mechanism = _Forgetful(mechanism)
+        with planted(self.bug):
+            return draw(mechanism, world, seed, places, self.delta)
+
+
+class _Forgetful:
+    """Steps of which every other one is booked."""
+
+    def __init__(self, trials: StepTrials) -> None:
+        self._trials, self._booked = trials, half_booked(trials)
+        self.name, self.reading = trials.name, trials.reading
+
+    def draw(self, world: World, rng: np.random.Generator) -> Trial:
+        """As the steps are."""
+        return self._trials.draw(world, rng)._replace(spent=self._booked)
+
+
+@lru_cache(maxsize=4)
+def _trials(subject: Subject) -> MethodTrials | StepTrials:
+    """What all parts of a process share: a plan takes longer than a trial."""
+    config = settings_for({"algorithm": subject.algorithm, **dict(subject.settings)})
+    if METHODS[subject.algorithm].verb == "none":
+        return StepTrials(config, subject.canary, subject.records)
+    return MethodTrials(config, subject.canary or "mirror", subject.records)
+
+
+@dataclass(frozen=True)
+class Part(Job):
+    """Trials of one world, from ``first`` on."""
+
+    subject: Subject
+    seed: int
+    world: World
+    first: int
+    count: int
+
+    @property
+    def words(self) -> str:
+        """World and trials."""
+        return f"world {self.world}, trials {self.first} to {self.first + self.count - 1}"
+
+    def __call__(self, shelf: Any) -> Result:
+        """Draw them."""
+        found = self.subject.drawn(self.world, self.seed, range(self.first, self.first + self.count))
+        return {"scores": found.scores.tolist(), "proven": found.proven, "published": found.published}
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What came out.
+
+    Attributes
+    ----------
+    request : Request
+    audit : Audit
+    adjacency : str
+        Relation of the proven figure.
+    target : float
+        Epsilon that was asked for.
+    scores : pair of ndarray
+        Of world 0 and world 1, shape (trials,).
+    picture : Path or None
+    undrawn : str or None
+        Why there is no picture.
+    """
+
+    request: Request
+    audit: Audit
+    adjacency: str
+    target: float
+    scores: tuple[Vector, Vector]
+    picture: Path | None = None
+    undrawn: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Figures for ``audit.json`` and ``--json``."""
+        own = asdict(self.audit)
+        best = max(self.audit.lower, self.audit.lower_gaussian or 0.0)
+        published = self.audit.published
+        return own | {
+            "name": self.request.name,
+            "canary": self.request.canary or ("mirror" if self.adjacency == "replace-one" else "zeros"),
+            "adjacency": self.adjacency,
+            "bug": self.request.bug,
+            "epsilon_target": self.target,
+            "holds": self.audit.holds,
+            "exceeds_published": None if published is None else best > published,
+        }
+
+
+def run_audit(request: Request, *, jobs: int | None = None, watch: Watch | None = None) -> Audited:
+    """Make the trials that are missing, and read them.
+
+    Parameters
+    ----------
+    request : Request
+        What is to be audited, and where it is kept.
+    jobs : int, optional
+        Processes, by default as many as this process may use processors; what comes out does not depend on it. With
+        more than one, a script must call this under ``if __name__ == "__main__"``.
+    watch : Watch, optional
+        Is told of progress.
+
+    Returns
+    -------
+    Audited
+        Also where a bound exceeds what is proven.
+
+    Raises
+    ------
+    RequestError
+        If the words are wrong, the method has no privacy, or the folder holds another audit.
+    BudgetError
+        If the budget affords no release.
+    RunError
+        If a process was ended from outside; what has finished is kept.
+    """
+    subject, folder = subject_of(request), Path(request.out)
+    trials = subject.trials
+    settings = json.loads(json.dumps({"subject": subject.key(), "seed": request.seed}))
+
+    def agree(about: dict[str, Any]) -> None:
+        if about["settings"] != settings:
+            raise RequestError("it is of an audit with other settings")
+
+    read_about(folder / FILE, agree)
+    subject.drawn(1, request.seed, range(1))  # what cannot be audited is refused before anything is written
+    able = drawable(folder, None)
+    with Pool(jobs, watch) as pool, locked(folder):
+        read_about(folder / FILE, agree)  # again: now nobody else can write it
+        about = {"admmnet": __version__, "settings": settings, "result": None}
+        write_whole(folder / FILE, json.dumps(about, indent=2) + "\n")
+        drawn = _all(Lab(folder, pool), subject, request)
+        audit = judge(trials.name, trials.reading, *drawn, delta=subject.delta, confidence=request.confidence)
+        scores = drawn[0].scores, drawn[1].scores
+        found = Audited(request, audit, trials.adjacency, float(trials.config.epsilon), scores)
+        write_whole(folder / FILE, json.dumps(about | {"result": found.as_dict()}, indent=2) + "\n")
+        return _drawn(found, folder, able=able)
+
+
+def subject_of(request: Request) -> Subject:
+    """What the words mean.
+
+    Raises
+    ------
+    RequestError
+        If they are wrong.
+    """
+    if request.trials < LEAST_TRIALS:
+        raise RequestError(f"trials = {request.trials} is too few: at least {LEAST_TRIALS} a world")
+    if not 0.0 < request.confidence < 1.0:
+        raise RequestError(f"confidence = {request.confidence!r} is not allowed: it must lie between 0 and 1")
+    if not 20 <= request.records <= 10**6:
+        raise RequestError(f"records = {request.records} is not allowed: it must lie in [20, 1e+06]")
+    entry = parse_entry(request.name, "NAME")
+    if not (entry.private and METHODS[entry.algorithm].covered):
+        raise RequestError(
+            f"{entry.algorithm} has no proven privacy, and so nothing to audit: name a method that has"
+        )
+    forms = {"method": entry.method, "accountant": entry.accountant}
+    settings = tuple(sorted((dict(request.settings) | forms).items()))
+    with planted(request.bug):
+        return Subject(entry.algorithm, settings, request.canary, request.records, request.bug)
+
+
+def _all(lab: Lab, subject: Subject, request: Request) -> tuple[Drawn, Drawn]:
+    starts = range(0, request.trials, PART)
+    parts = {
+        world: [
+            Part(subject, request.seed, world, first, min(PART, request.trials - first)) for first in starts
+        ]
+        for world in WORLDS
+    }
+    found = lab.measure("trials", [part for first in zip(*parts.values(), strict=True) for part in first])
+
+    def joined(world: World) -> Drawn:
+        lines = [found[part] for part in parts[world]]
+        for line in lines:
+            if "refused" in line:
+                raise RequestError(line["refused"])
+        return Drawn.joined(
+            [Drawn(np.array(line["scores"]), line["proven"], line["published"]) for line in lines]
+        )
+
+    return joined(0), joined(1)
+
+
+def _drawn(found: Audited, folder: Path, *, able: bool) -> Audited:
+    if not able:
+        return replace(found, undrawn=f"no picture was drawn: {REMEDY}, and make the same call again")
+    try:
+        save(folder / PICTURE, picture_of(found))
+    except AdmmnetError as error:  # the figures are worth having without it
+        return replace(found, undrawn=str(error))
+    return replace(found, picture=folder / PICTURE)
+
+
+POINTS = 201
+
+
+def picture_of(found: Audited) -> Picture:
+    """Share of trials with a score above every threshold, in both worlds, under what each claim allows.
+
+    That is the region of (epsilon, delta), or where all events are Gaussian the curve of the Gaussian that has both.
+    """
+    own, audit = found.request, found.audit
+    out, inside = (np.sort(scores) for scores in found.scores)
+    chance = np.linspace(0.0, 1.0, POINTS)
+    # the threshold that a share of the trials without the canary exceed, and the share with it that do
+    power = 1.0 - np.searchsorted(inside, np.quantile(out, 1.0 - chance)) / len(inside)
+    power[0], power[-1] = 0.0, 1.0
+    curves = [Curve("measured", Look(BLUE, ""), chance, power)]
+    claims = {"proven": (audit.proven, GREEN, "dashed"), "published": (audit.published, GREY, "dotted")}
+    for word, (epsilon, colour, dash) in claims.items():
+        if epsilon is None or not math.isfinite(epsilon):
+            continue
+        if audit.lower_gaussian is None:
+            allowed = most(chance, epsilon, audit.delta)
+        else:
+            allowed = ndtr(ndtri(chance) + gaussian_mu(epsilon, audit.delta))
+        curves.append(Curve(f"{word} {epsilon:.3g}", Look(colour, "", dash), chance, allowed))
+    rate = "share of trials that pass a threshold, without the canary"
+    panel = Panel("", rate, "with the canary", tuple(curves))
+    bug = "" if own.bug is None else f", bug {own.bug}"
+    reading = "" if audit.lower_gaussian is None else f", {audit.lower_gaussian:.3g} by the Gaussian reading"
+    note = (
+        f"{audit.trials:,} trials a world, {own.records} records, {found.adjacency}, delta = {audit.delta:g}; "
+        f"epsilon is at least {audit.lower:.3g} by counting{reading} ({audit.confidence:.0%})"
+    )
+    return Picture(f"{audit.mechanism}{bug}", ((panel,),), note, height=3.4)
+
+
+def most(chance: Vector, epsilon: float, delta: float) -> Vector:
+    """Largest probability in one world of what has a probability in the other, under (epsilon, delta)."""
+    up = np.exp(min(epsilon, 700.0)) * chance + delta
+    down = 1.0 - np.exp(-epsilon) * (1.0 - chance - delta)
+    return np.asarray(np.minimum(1.0, np.minimum(up, down)))

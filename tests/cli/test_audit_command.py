@@ -1,0 +1,143 @@
+"""admmnet audit: bounds, bugs, files, resumption."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.auditing.evidence import World
+from admmnet.cli import run_command_line
+from admmnet.experiments.audits import Part, Request, most, run_audit, subject_of
+from admmnet.experiments.store import Lab
+from admmnet.privacy.conversion import gaussian_epsilon
+
+SMALL = ("--rounds", "2", "--release", "output", "--records", "40", "--epsilon", "4")
+
+
+def audited(folder: Path, *words: str, name: str = "pp-admm", trials: int = 60) -> int:
+    return run_command_line(["audit", name, "--trials", str(trials), "-o", str(folder), *words])
+
+
+def result(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "audit.json").read_text())["result"]
+    return found
+
+
+def test_a_sound_method_passes_and_half_its_noise_does_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audited(tmp_path / "a", *SMALL, "--jobs", "1", "--json", trials=300) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told == result(tmp_path / "a")
+    assert told["holds"]
+    assert told["proven"] == pytest.approx(4.0)
+    assert 1.0 < told["lower_gaussian"] < 4.0
+    assert told["lower_gaussian"] < gaussian_epsilon(10.0, 1e-5)
+    assert (told["canary"], told["adjacency"], told["published"]) == ("mirror", "replace-one", None)
+    assert (tmp_path / "a" / "audit.png").stat().st_size > 5000
+    assert audited(tmp_path / "b", *SMALL, "--jobs", "1", "--bug", "halve-noise", trials=300) == 1
+    assert not result(tmp_path / "b")["holds"]
+    error = capsys.readouterr().err
+    assert "is proven: the program does not do what its proof says" in error
+
+
+def test_an_ended_audit_goes_on_and_processes_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("admmnet.experiments.audits.PART", 20)
+    whole, ended = tmp_path / "whole", tmp_path / "ended"
+    assert audited(whole, *SMALL, "--jobs", "2", "--quiet") == 0
+    made: list[Any] = []
+    keep = Lab._keep
+
+    def killed(lab: Lab, job: Any, found: dict[str, Any]) -> None:
+        keep(lab, job, found)
+        made.append(job)
+        if len(made) == 2:
+            with lab._path.open("a") as file:
+                file.write('{"key": "torn')  # as a killed process leaves it
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lab, "_keep", killed)
+        assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 130
+    assert json.loads((ended / "audit.json").read_text())["result"] is None
+
+    def counted(lab: Lab, job: Any, found: dict[str, Any]) -> None:
+        made.append(job)
+        keep(lab, job, found)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lab, "_keep", counted)
+        assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 0
+    assert len(made) == len(set(made)) == 6  # nothing is drawn twice
+    assert result(ended) == result(whole)
+
+
+def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
+    found = [
+        run_audit(
+            Request("ssp", str(tmp_path / word), {"epsilon": 4.0}, 400, canary=word, records=40), jobs=1
+        ).audit
+        for word in ("mirror", "zeros")
+    ]
+    assert found[0].lower_gaussian is not None
+    assert found[1].lower_gaussian is not None
+    assert found[1].lower_gaussian < 0.7 * found[0].lower_gaussian
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("admm",), "admm has no proven privacy"),
+        (("primal-dp-scd:published",), "primal-dp-scd has no proven privacy"),
+        (("ppadmm",), "NAME 'ppadmm' is not allowed"),
+        (("pp-admm", "--data", "census"), "--data does not go with audit"),
+        (("pp-admm", "--trials", "3"), "trials = 3 is too few: at least 20"),
+        (("pp-admm", "--confidence", "1"), "confidence = 1.0 is not allowed"),
+        (("pp-admm", "--records", "3"), "records = 3 is not allowed: it must lie in [20, 1e+06]"),
+        (("pp-admm", "--bug", "foo"), "there are halve-noise, forget-charges"),
+        (("pp-admm", "--delta", "auto"), "delta = 'auto' does not go with audit"),
+        (("dp-sgd", "--canary", "mirror"), "take --canary zeros"),
+        (("song-sgd", "--bug", "forget-charges"), "take halve-noise"),
+        (("noisy-gd", "--trust", "masked", "--colluders", "1"), "trust = 'masked' is not audited here"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(
+    words: tuple[str, ...], named: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command_line(["audit", *words, "-o", str(tmp_path / "a")]) == 2
+    error = capsys.readouterr().err
+    assert named in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_folder_holds_one_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert audited(tmp_path, *SMALL, "--jobs", "1", trials=20) == 0
+    assert audited(tmp_path, *SMALL, "--jobs", "1", trials=30) == 0  # more trials go on with it
+    assert result(tmp_path)["trials"] == 30
+    assert audited(tmp_path, *SMALL, "--jobs", "1", "--canary", "zeros", trials=20) == 2
+    assert "an audit with other settings" in capsys.readouterr().err
+
+
+def test_a_part_depends_on_its_place_alone() -> None:
+    subject = subject_of(Request("ssp", "nowhere", {"epsilon": 1.0}, records=40))
+    worlds: tuple[World, World] = (0, 1)
+    for world in worlds:
+        whole = Part(subject, 7, world, 0, 6)(None)["scores"]
+        assert (
+            whole
+            == Part(subject, 7, world, 0, 2)(None)["scores"] + Part(subject, 7, world, 2, 4)(None)["scores"]
+        )
+        assert whole != Part(subject, 8, world, 0, 6)(None)["scores"]
+
+
+def test_what_a_claim_allows() -> None:
+    chance = np.array([0.0, 0.1, 0.5, 1.0])
+    np.testing.assert_allclose(most(chance, np.log(2.0), 0.0), [0.0, 0.2, 0.75, 1.0])
+    np.testing.assert_allclose(most(chance, 0.0, 0.1), [0.1, 0.2, 0.6, 1.0])

@@ -96,6 +96,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "m-admm": {"algorithm": "m-admm"},
     "r-admm": {"algorithm": "r-admm"},
     "noisy-gd": {"algorithm": "noisy-gd"},
+    "dp-dsgd": {"algorithm": "dp-dsgd", "clip_norm": 0.3},
     "noisy-gd in trouble": {"algorithm": "noisy-gd", "drop": 0.3, "offline": "1:2-4"},
     "tail": {"answer": "tail"},
     "gossip": {"answer": "gossip"},

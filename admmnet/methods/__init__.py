@@ -90,6 +90,7 @@ METHODS: Registry[type[Method]] = Registry(
         "m-admm-gaussian": "admmnet.methods.gaussian:GaussianMADMM",
         "r-admm-gaussian": "admmnet.methods.gaussian:GaussianRADMM",
         "noisy-gd": "admmnet.methods.noisy_gd:NoisyGD",
+        "dp-dsgd": "admmnet.methods.dp_dsgd:DPDSGD",
         "ssp": "admmnet.methods.ssp:SSP",
         "sdca": "admmnet.methods.single_site.sdca:SDCA",
         "dp-scd": "admmnet.methods.single_site.dp_scd:DPSCD",

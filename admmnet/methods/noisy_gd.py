@@ -15,9 +15,8 @@ from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import GradientSum
 from admmnet.methods.base import Agent, Facts, filled
-from admmnet.methods.settings import MethodSettings, SumSettings
+from admmnet.methods.settings import MethodSettings, StepSettings, SumSettings
 from admmnet.methods.sums import FINEST, SumMethod
-from admmnet.settings import Auto, setting
 from admmnet.types import Integers, Total, Vector
 
 REACH = {"binary": 12.0, "classes": 12.0, "real": 2.0}
@@ -29,16 +28,8 @@ WIDTHS = {"smoothed-hinge": 1.0, "huber": 0.25}
 
 
 @dataclass(frozen=True, kw_only=True)
-class DescentSettings(SumSettings):
+class DescentSettings(SumSettings, StepSettings):
     """Settings of its own."""
-
-    step_size: float | Auto = setting(
-        "auto",
-        "algorithm",
-        "step size of noisy-gd; auto: 1 over the bound on the loss's curvature",
-        within="(0, 1e+09]",
-        tunable=True,
-    )
 
 
 @dataclass(slots=True)

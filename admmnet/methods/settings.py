@@ -96,6 +96,19 @@ class MethodSettings(ProblemSettings, PrivacySettings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepSettings(MethodSettings):
+    """What methods have that take gradient steps in a network."""
+
+    step_size: float | Auto = setting(
+        "auto",
+        "algorithm",
+        "step size of noisy-gd and dp-dsgd; auto: 1 over the bound on the loss's curvature",
+        within="(0, 1e+09]",
+        tunable=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class SumSettings(MethodSettings):
     """What methods have whose agents add up sums over their records."""
 

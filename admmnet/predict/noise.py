@@ -356,6 +356,7 @@ BOUNDS: dict[str, tuple[Bound, str]] = {
 WITHOUT = {
     "seq-dp-scd": DUALS,
     "primal-dp-scd": "the scores that its steps go by have noise of their own, and columns were scaled by the records",
+    "dp-dsgd": "noise of one agent comes back through the records of its neighbours: no bound is known for that",
     "banco": "its steps are as long as the noise so far makes them: no bound is known for that",
 }
 """Why other methods of ours have none."""

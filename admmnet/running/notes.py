@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeGuard
+
 from admmnet.config.defaults import is_loose
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
+from admmnet.methods.base import AgentPlan, Method
+from admmnet.transport import World
+
+
+def drowned_of(world: World, method: Method, agents: Mapping[int, AgentPlan]) -> float:
+    """Largest noise over what an agent's questions ask about, of all agents; collective."""
+    own = max((method.drowned(plan) for plan in agents.values()), default=0.0)
+    return max(filter(_is_share, world.gather(own)), default=0.0)
+
+
+def _is_share(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan
 
 
 def host_notes(hosts: int) -> tuple[str, ...]:

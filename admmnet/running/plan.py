@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import platform
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import networkx as nx
 
@@ -17,7 +16,6 @@ from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
-from admmnet.files import free_memory
 from admmnet.holder.known import LabelKind
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS, fixed, only_filled
@@ -33,7 +31,8 @@ from admmnet.running.accounts import delta_for_all, open_accounts
 from admmnet.running.checkpoint.state import kept_state
 from admmnet.running.faults import faults_of
 from admmnet.running.loading import Holders, Loader, dealt, held, loaded
-from admmnet.running.notes import host_notes, notes_of
+from admmnet.running.notes import drowned_of, host_notes, notes_of
+from admmnet.running.room import require_room
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all
@@ -140,8 +139,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     try:
         public = Public(counts, width, data.task, data.classes)
         method, agents = decide(config, graph, world, owners, public, accounts)
-        names = [str(name) for name in world.gather(platform.node()) if name is not None]
-        run_on_all(world, lambda: _check_room(method, len(agents), names.count(platform.node())))
+        hosts = require_room(world, method, len(agents))
         keeps = config.checkpoint_every is not None
         run_on_all(world, lambda: rehearse(method, agents, holders, checkpoints=keeps))
         config = only_filled(config, config_of(method))
@@ -150,12 +148,8 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         for account in accounts.values():
             account.close()
         raise
-    drowned = max((method.drowned(plan) for plan in agents.values()), default=0.0)
-    drowned = max(filter(_is_share, world.gather(drowned)), default=0.0)  # for a note alone
-    advice = method.notes(drowned)
-    notes = (*notes_of(config, data), *advice, *host_notes(len(set(names))))
-    if faults is not None:
-        notes += tuple(faults.notes())
+    advice = method.notes(drowned_of(world, method, agents))
+    notes = (*notes_of(config, data), *advice, *host_notes(hosts), *(faults.notes() if faults else ()))
     return Plan(config, graph, data, holders, method, agents, accounts, faults, notes, advice)
 
 
@@ -379,18 +373,3 @@ def _width(world: World, owners: Sequence[Sequence[int]], data: Records) -> int:
 
     run_on_all(world, agreed)
     return own
-
-
-def _check_room(method: Method, agents: int, processes: int) -> None:
-    """Refuse what does not fit into the memory that is free, shared by so many processes of this machine."""
-    needed, free = method.memory(agents) * processes, free_memory()
-    if needed > free:
-        raise RequestError(
-            f"{method.name} needs {needed / 1e9:.1f} GB for moments of d = {method.facts.width:,} features, and "
-            f"{free / 1e9:.1f} GB of memory are free: take --algorithm noisy-gd, which makes no (d, d) matrix, or "
-            "--project D"
-        )
-
-
-def _is_share(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and 0 <= value <= 1e300  # no nan

@@ -38,6 +38,7 @@ EVERY: dict[str, dict[str, Any]] = {
     "m-admm": {},
     "r-admm": {},
     "noisy-gd": {},
+    "dp-dsgd": {},
 }
 
 

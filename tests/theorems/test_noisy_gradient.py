@@ -1,4 +1,4 @@
-"""Theorem 18: what rounding and one record can move, the noise, and the point's radius."""
+"""Theorems 18 and 24: what rounding and one record can move, the noise, and the point's radius."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ import pytest
 
 from admmnet.errors import RequestError
 from admmnet.holder import Door, Holder
+from admmnet.holder.known import Known
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.rng import agent_streams
+from admmnet.privacy import subsampled
+from admmnet.privacy.conversion import ORDERS
+from admmnet.privacy.events import Gaussian, SubsampledGaussian
+from admmnet.rng import Purpose, agent_streams
 from admmnet.solvers.accurate import accurate_gradient
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
@@ -89,3 +93,65 @@ def test_noise_and_a_far_point() -> None:
     for point in (np.zeros(3), np.full(d, math.nan)):
         with pytest.raises(RequestError):
             ask(door, NoisyGradient(point, sigma))
+
+
+def test_clipped_and_drawn_by_coins() -> None:
+    """What a door answers is the clipped gradient over n of the records whose coins say so."""
+    n, d, sigma, most, rate = 4000, 30, 1e-7, 0.2, 0.3
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y, theta = np.sign(X[:, 0]), rng.standard_normal(d)
+    book: Any = Book()
+    door = Door(Holder(X, y), 0, Logistic(), book, agent_streams(0, 5))
+    released = ask(door, NoisyGradient(theta, sigma, most, rate)).value
+    coins = agent_streams(0, 5)[Purpose.BATCH].random(n) < rate
+    slopes = np.clip(Logistic().derivative(X @ theta, y), -most, most)
+    assert np.linalg.norm(released - (slopes * coins) @ X / n) < 8.0 * sigma * math.sqrt(d)
+    assert np.linalg.norm(released - slopes @ X * rate / n) > 1e3 * sigma
+    for wrong in (1.1, math.nan):
+        with pytest.raises(RequestError, match="rate"):
+            ask(door, NoisyGradient(theta, sigma, most, wrong))
+
+
+def test_a_clip_is_what_one_record_moves() -> None:
+    """Attained to the slack for rounding, by labels that disagree at a score of no weight."""
+    n, most = 40, 0.3
+    X, y = np.tile(np.eye(3)[0], (n, 1)), np.ones(n)
+    known = Known(n, 3, Logistic(), frozenset())
+    (event,) = NoisyGradient(np.zeros(3), 1.0, most).cost(known).now
+    assert isinstance(event, Gaussian)
+    worlds = []
+    for labels in (y, np.concatenate([[-1.0], y[1:]])):
+        book: Any = Book()
+        door = Door(Holder(X, labels), 0, Logistic(), book, agent_streams(0, 5))
+        worlds.append(ask(door, NoisyGradient(np.zeros(3), 1e-9, most)).value)
+    moved = float(np.linalg.norm(worlds[0] - worlds[1]))
+    assert 0.999 * event.sensitivity < moved < event.sensitivity + 1e-7
+
+
+@pytest.mark.parametrize("q", [0.01, 0.3, 0.9])
+@pytest.mark.parametrize("shift", [0.3, 2.0])
+def test_coins_under_replace_one(q: float, shift: float) -> None:
+    """Theorem 24: the profile and the curve of the event bound those of the worst pair, by quadrature; C's do not.
+
+    ``shift`` is C over the noise: with the record drawn, its mean is +shift in one world and -shift in the other.
+    """
+    z, width = np.linspace(-30.0, 30.0, 60_001, retstep=True)
+
+    def density(mean: float) -> np.ndarray:
+        return np.asarray(np.exp(-0.5 * (z - mean) ** 2) / math.sqrt(2.0 * math.pi))
+
+    p, r = ((1.0 - q) * density(0.0) + q * density(mean) for mean in (shift, -shift))
+    event = SubsampledGaussian(0.5 / shift, q, 1, "fixed")
+    ((bound, _),) = subsampled.profiles(event)
+    ((single, _),) = subsampled.profiles(SubsampledGaussian(1.0 / shift, q, 1, "fixed"))
+    x = np.array([0.0, 0.01, 0.1, 0.5, 1.0])
+    exact = np.array([np.maximum(p - math.exp(e) * r, 0.0).sum() * float(width) for e in x])
+    assert (exact <= bound(x) + 1e-9).all()
+    assert (exact > single(x) + 1e-9).any(), "half the sensitivity would be too little"
+    for order in (2.0, 8.0):
+        moment = float(np.exp(order * np.log(p) + (1.0 - order) * np.log(r)).sum() * float(width))
+        divergence = math.log(moment) / (order - 1.0)
+        booked = float(np.interp(order, ORDERS, subsampled.curve(event)))
+        assert divergence <= booked * (1.0 + 1e-6), order

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
 
 from admmnet.holder.answers import Cost, Released, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import Plain, measurement
 from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.secrets import Secret
-from admmnet.privacy.events import Gaussian
+from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
+from admmnet.solvers.certificate import gradient
 from admmnet.solvers.radius import LARGEST_ROW, clip, point_radius
 from admmnet.types import Vector
 
@@ -23,7 +27,7 @@ ROUNDING_SHARE = 1e-5
 @measurement
 @dataclass(frozen=True, eq=False)
 class NoisyGradient(Plain):
-    """Gradient of the mean loss at a public point, with Gaussian noise. Proof: docs/privacy.md, Theorem 18.
+    """Gradient of the mean loss at a public point, with Gaussian noise. Proof: docs/privacy.md, Theorems 18 and 24.
 
     Parameters
     ----------
@@ -31,24 +35,43 @@ class NoisyGradient(Plain):
         Public point.
     sigma : float
         Standard deviation of the noise.
+    most : float or None
+        C, to which each record's slope is clipped; None where G bounds it already.
+    rate : float
+        q, with which each record's coin puts it into the sum, which is over n all the same; 1 for all records.
     """
 
     here: Vector
     sigma: float
+    most: float | None = None
+    rate: float = 1.0
 
     def within(self, known: Known) -> Self:
         """Hold the point to the norm up to which rounding stays within its share: (V11)."""
         checked(self.here, known, "point")
-        rounding = ROUNDING_SHARE * 2.0 * known.loss.lipschitz() / known.records
+        # a mean over those drawn is rounded twice more on its way to one over n
+        rounding = ROUNDING_SHARE * 2.0 * self._steepest(known) / known.records - 1e-15 * known.facts.G
         return replace(self, here=clip(self.here, point_radius(known.facts, rounding)))
 
+    def _steepest(self, known: Known) -> float:
+        """Most that a record's slope is: G, or C."""
+        return min(known.loss.lipschitz(), self.most or np.inf)
+
     def cost(self, known: Known) -> Cost:
-        """Replacing one record moves the mean by at most 2 G/n, rounding in either world added."""
-        sensitivity = 2.0 * known.loss.lipschitz() / known.records * (LARGEST_ROW + 2.0 * ROUNDING_SHARE)
-        return Cost((Gaussian(sensitivity, self.sigma),))
+        """Replacing one record moves the sum over n by at most 2 G/n, or 2 C/n, rounding in either world added."""
+        sensitivity = 2.0 * self._steepest(known) / known.records * (LARGEST_ROW + 2.0 * ROUNDING_SHARE)
+        if self.rate == 1.0:
+            return Cost((Gaussian(sensitivity, self.sigma),))
+        return Cost((SubsampledGaussian(self.sigma / sensitivity, self.rate, 1, "fixed"),))  # Theorem 24
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
-        """Sum of rows by their slopes, over n, and noise."""
+        """Sum of rows by their clipped slopes, of the records whose coins say so, over n, and noise."""
         yield from ()  # no solve is needed
         b = secret.gaussian(Purpose.OBJECTIVE, self.sigma, self.here.size)
-        return Released(round_to_grid(secret.solver.data_gradient(self.here) + b, self.sigma), self)
+        (X, y), loss, most = secret.records, known.loss, self._steepest(known)
+        if self.rate < 1.0:
+            drawn = np.flatnonzero(secret.streams[Purpose.BATCH].random(len(y)) < self.rate)
+            X, y = X[drawn], y[drawn]
+        slopes: Any = SimpleNamespace(derivative=lambda u, y: np.clip(loss.derivative(u, y), -most, most))
+        found = gradient(X, y, self.here, slopes)[0] * (len(y) / known.records) if len(y) else 0.0
+        return Released(round_to_grid(found + b, self.sigma), self)

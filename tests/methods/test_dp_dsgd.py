@@ -1,0 +1,142 @@
+"""Decentralised noisy gradient descent, replayed from eqs. (24), (60), (108) of docs/algorithms.md."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from admmnet import RunConfig, read_run, run
+from admmnet.errors import RequestError
+from admmnet.privacy.events import Gaussian, SubsampledGaussian
+from admmnet.rng import Purpose, agent_streams
+from admmnet.running.plan import Plan
+from admmnet.types import Vector
+
+from .recording import RecordingWorld, shards_of, write_problem
+from .reference import Local, pooled_optimum, sigmoid
+
+SEED, SIZE = 11, 6
+SPLIT = "sizes:3:9:3:2:6"
+R = 1.0 + 1e-9
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_problem(tmp_path_factory.mktemp("problem"), records=401, features=SIZE - 1)
+
+
+def play(problem: Path, folder: Path, **settings: Any) -> tuple[Plan, list[dict[int, Vector | None]]]:
+    world, plans = RecordingWorld(), list[Plan]()
+    values: dict[str, Any] = {"algorithm": "dp-dsgd", "topology": "path:5", "seed": SEED, "loss": "logistic"}
+    values |= {"answer": "last", "split": SPLIT, "rounds": 6} | settings
+    run(RunConfig(data=str(problem), out=str(folder), **values), world=world, on_start=plans.append)
+    return plans[0], world.sent
+
+
+def metropolis(graph: nx.Graph) -> Vector:
+    """W of eq. (24), its diagonal what is left to 1."""
+    W = np.zeros((len(graph), len(graph)))
+    for i, j in graph.edges:
+        W[i, j] = W[j, i] = 1.0 / (1.0 + max(graph.degree(i), graph.degree(j)))
+    return W + np.diag(1.0 - W.sum(axis=1))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"clip_norm": 0.3, "regularisation": 0.2, "step_size": 0.7},
+        {"sample_rate": 0.4, "clip_norm": 0.3, "split": "iid"},
+    ],
+    ids=["whole", "clipped", "sampled"],
+)
+def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tmp_path: Path) -> None:
+    plan, said = play(problem, tmp_path / "run", epsilon=8.0, **settings)
+    shards, graph = shards_of(problem, 5, settings.get("split", SPLIT)), nx.path_graph(5)
+    W, streams = metropolis(graph), {i: agent_streams(i, SEED) for i in range(5)}
+    C, share = settings.get("clip_norm", 1.0), settings.get("sample_rate", 1.0)
+    step, weight = float(plan.config.step_size), settings.get("regularisation", 0.0)
+    total = sum(len(y) for _, y in shards.values())
+    if "step_size" not in settings:
+        largest = max(len(y) for _, y in shards.values()) * 5 / total
+        assert step == pytest.approx(min(1.0, 1.0 + np.linalg.eigvalsh(W)[0]) / (largest * 0.25))
+    theta = np.zeros((5, SIZE))
+    for spoken in said:
+        new = W @ theta
+        for i, (X, y) in shards.items():
+            n, own = len(y), streams[i]
+            q = round(share * n) / n
+            b = plan.agents[i].noise * own[Purpose.OBJECTIVE].standard_normal(SIZE)
+            slopes = -y * sigmoid(-y * (X @ theta[i]))
+            clipped = slopes * np.minimum(
+                1.0, C / np.maximum(np.abs(slopes) * np.linalg.norm(X, axis=1), 1e-300)
+            )
+            if q < 1.0:
+                clipped = clipped * (own[Purpose.BATCH].random(n) < q)
+            noisy = X.T @ clipped / n + b
+            new[i] -= step * (n * 5 / total / q * noisy + weight * theta[i])
+        for i, vector in spoken.items():
+            assert vector is not None
+            # released gradients lie on a grid of 2^-20 of their noise
+            np.testing.assert_allclose(vector, new[i], rtol=0, atol=1e-4 * step * plan.agents[i].noise)
+            new[i] = vector
+        theta = new
+    for i, book in enumerate(read_run(tmp_path / "run").ledgers.values()):
+        n, noise = len(shards[i][1]), plan.agents[i].noise
+        moved, q = 2.0 * C / n * (R + 2e-5), round(share * n) / n
+        assert [round for round, _, _ in book.events] == list(range(6))
+        for _, event, _ in book.events:
+            if q < 1.0:
+                assert isinstance(event, SubsampledGaussian)
+                assert (event.rate, event.steps, event.sampling) == (q, 1, "fixed")
+                assert event.noise_multiplier == pytest.approx(noise / moved, rel=1e-12)
+            else:
+                assert isinstance(event, Gaussian)
+                assert event.sigma == noise
+                assert event.sensitivity == pytest.approx(moved, rel=1e-12)
+    summary = read_run(tmp_path / "run").summary
+    assert summary is not None
+    assert 7.99 < summary["privacy"]["epsilon_proven"] <= 8.0
+    assert summary["privacy"]["adjacency"] == "replace-one"
+    if share < 1.0:  # less noise on a sum over fewer records, more on the mean over those drawn
+        whole, _ = play(problem, tmp_path / "whole", epsilon=8.0, **settings | {"sample_rate": 1.0})
+        assert share < plan.agents[0].noise / whole.agents[0].noise < 0.9
+
+
+@pytest.mark.parametrize("topology", ["star:5", "ring:6", "complete:4"])
+def test_without_noise_to_speak_of_it_nears_the_optimum(topology: str, problem: Path, tmp_path: Path) -> None:
+    """The mean of the agents stays within the bias of a constant step; without mixing it would be far away."""
+    agents = int(topology.split(":")[1])
+    words = {"epsilon": 1e6, "rounds": 200, "regularisation": 0.05, "topology": topology, "split": "iid"}
+    _, said = play(problem, tmp_path / "run", **words)
+    shards = shards_of(problem, agents, "iid")
+    best = pooled_optimum([Local(*shards[i], 0.05, 1.0) for i in range(agents)], SIZE)
+    last = np.array([said[-1][i] for i in range(agents)])
+    alone = [pooled_optimum([Local(*shards[i], 0.05)], SIZE) for i in range(agents)]
+    spread = max(float(np.linalg.norm(one - best)) for one in alone)
+    assert np.linalg.norm(last.mean(axis=0) - best) < 0.1 * spread
+    assert np.linalg.norm(last - best, axis=1).max() < 0.6 * spread
+
+
+def test_what_is_refused() -> None:
+    for words, message in (
+        ({"sample_rate": 1.5}, "sample_rate = 1.5"),
+        ({"clip_norm": 0.0}, "clip_norm = 0"),
+        ({"method": "published"}, "it has the form proven alone"),
+        ({"loss": "squared"}, "no bound on a record's gradient"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            RunConfig(algorithm="dp-dsgd", **words)
+
+
+def test_rounds_follow_the_noise(problem: Path, tmp_path: Path) -> None:
+    """Eq. (109)."""
+    few, _ = play(problem, tmp_path / "few", epsilon=0.5, rounds="auto", split="iid")
+    many, _ = play(problem, tmp_path / "many", epsilon=4.0, rounds="auto", split="iid")
+    assert int(few.config.rounds) < int(many.config.rounds)
+    assert math.isfinite(float(many.config.step_size))

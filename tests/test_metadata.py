@@ -39,6 +39,16 @@ def test_the_versions_are_those_that_are_said() -> None:
     assert sys.version_info[:2] in VERSIONS, "the tests pass with a version that the classifiers do not name"
 
 
+def test_the_citation_is_of_this_version_and_on_the_page() -> None:
+    citation, page = PROJECT["tool"]["citation"], (ROOT / "docs" / "references.md").read_text(encoding="utf-8")
+    assert citation["version"] == ABOUT["version"]
+    assert citation["authors"] == ABOUT["authors"]
+    for key in ("cff-version", "message", "type", "version"):
+        assert f"\n{key}: {citation[key]}\n" in page
+    assert f'\ntitle: "{citation["title"]}"\n' in page
+    assert f"\n  - name: {citation['authors'][0]['name']}\n" in page
+
+
 def test_the_code_is_in_the_oldest_grammar() -> None:
     for path in (ROOT / "admmnet").rglob("*.py"):
         ast.parse(path.read_bytes(), str(path), feature_version=VERSIONS[0])

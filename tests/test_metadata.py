@@ -40,7 +40,10 @@ def test_the_versions_are_those_that_are_said() -> None:
 
 
 def test_the_citation_is_of_this_version_and_on_the_page() -> None:
-    citation, page = PROJECT["tool"]["citation"], (ROOT / "docs" / "references.md").read_text(encoding="utf-8")
+    citation, page = (
+        PROJECT["tool"]["citation"],
+        (ROOT / "docs" / "references.md").read_text(encoding="utf-8"),
+    )
     assert citation["version"] == ABOUT["version"]
     assert citation["authors"] == ABOUT["authors"]
     for key in ("cff-version", "message", "type", "version"):

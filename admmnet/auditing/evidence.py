@@ -45,9 +45,9 @@ class Data:
     labels: Vector
     known: Known
 
-    def gradient(self, theta: Vector) -> Vector:
-        """Gradient of the mean loss, shape (d,)."""
-        slopes = self.known.loss.derivative(self.rows @ theta, self.labels)
+    def gradient(self, theta: Vector, most: float = math.inf) -> Vector:
+        """Gradient of the mean loss, shape (d,), every slope clipped to ``most``."""
+        slopes = np.clip(self.known.loss.derivative(self.rows @ theta, self.labels), -most, most)
         return np.asarray(slopes @ self.rows / len(self.labels))
 
     @cached_property
@@ -93,7 +93,14 @@ def normal(out: Vector, inside: Vector, sigma: float) -> float:
 
 def _sum(used: NoisyGradient | GradientSum | MomentSum, value: Any, pair: Pair) -> float:
     if isinstance(used, NoisyGradient):
-        out, inside = (value - data.gradient(used.here) for data in pair)
+        most = used.most or math.inf
+        out, inside = (value - data.gradient(used.here, most) for data in pair)
+        if (
+            used.rate < 1.0
+        ):  # all others are rows of zeros: it is either with the record's gradient or without
+            q, without = used.rate, np.asarray(value)
+            drawn = [math.log(q) + normal(without, noise, used.sigma) for noise in (out, inside)]
+            return float(np.subtract(*(np.logaddexp(math.log1p(-q), one) for one in reversed(drawn))))
     else:
         seen = used.grid * np.asarray(value, dtype=float)
         out, inside = (seen - used.total(data.secret, data.known) for data in pair)

@@ -1,6 +1,6 @@
 """Every mechanism through the real door: bounds stay below what is proven, and half of its noise is found.
 
-Each bound is wrong with probability 1e-6 at most; there are 30 here, so that a true claim fails this file with
+Each bound is wrong with probability 1e-6 at most; there are 32 here, so that a true claim fails this file with
 probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDITS=N`` takes N times the trials (launch/nightly.sh).
 """
 
@@ -52,6 +52,7 @@ GAUSSIAN: dict[str, tuple[Mechanism, int]] = {
     "norm-question": (NormQuestion(), 900),
     "gradient-sums": (of("noisy-gd", rounds=4), 300),
     "moments": (of("ssp"), 500),
+    "dp-dsgd": (of("dp-dsgd", rounds=2), 400),
     "dp-sgd": (of("dp-sgd", epochs=2, batch=40), 400),
     "dp-scd": (of("dp-scd", epochs=2, batch=20, sampling="shuffled", dual_noise=True), 400),
     "seq-dp-scd": (of("seq-dp-scd", epochs=2, batch=20), 400),

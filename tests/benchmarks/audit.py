@@ -33,6 +33,8 @@ METHODS: tuple[tuple[str, dict[str, Any], int, int], ...] = (
     ("dvp-gaussian", {"rounds": 12}, 1000, 10_000),
     ("m-admm-gaussian", {"rounds": 12}, 1000, 10_000),
     ("r-admm-gaussian", {"rounds": 24}, 1000, 10_000),
+    ("dp-dsgd", {"rounds": 12}, 1000, 10_000),
+    ("dp-dsgd", {"rounds": 12, "sample_rate": 0.5}, 1000, 10_000),
     ("noisy-gd", {"rounds": 12}, 1000, 10_000),
     ("ssp", {}, 1000, 100_000),
     ("dp-sgd", {"epochs": 2, "batch": 20}, 200, 10_000),

@@ -12,6 +12,7 @@ import click
 
 from admmnet.cli.settings import SettingsCommand, settings_of
 from admmnet.errors import RequestError, counted
+from admmnet.methods.sample_complexity import Asked, needed
 
 if TYPE_CHECKING:
     from admmnet.methods.base import AgentPlan, Method
@@ -29,8 +30,36 @@ BUILT_IN_TRAINING = 35_000
     metavar="N[,N...]",
     help="records of every agent, or of each one (default: 35,000 over all agents)",
 )
+@click.option(
+    "--sample-complexity",
+    type=click.FloatRange(0.0, min_open=True),
+    metavar="A",
+    help="of pp-admm as published: records that Theorems 3.4 and 3.5 of its paper ask for at an excess loss of A",
+)
+@click.option(
+    "--reference-norm",
+    type=click.FloatRange(0.0, min_open=True),
+    default=1.0,
+    metavar="R",
+    help="there: norm of the classifier that it is compared with (1)",
+)
+@click.option(
+    "--failure",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.05,
+    metavar="XI",
+    help="there: probability with which Theorem 3.4 may fail (0.05); Theorem 3.5 three times",
+)
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
-def calibrate(config: str | None, records: str | None, as_json: bool, **flags: Any) -> None:
+def calibrate(
+    config: str | None,
+    records: str | None,
+    sample_complexity: float | None,
+    reference_norm: float,
+    failure: float,
+    as_json: bool,
+    **flags: Any,
+) -> None:
     """Print the noise of a run and what each part of its budget buys.
 
     Takes the flags of `run`; --features is the number of columns with the intercept (100 if not given). No
@@ -51,6 +80,9 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
             "--dry-run prints its noise and cost"
         )
     settings = fixed(settings)
+    asked = None
+    if sample_complexity is not None:
+        asked = _asked(settings, Asked(sample_complexity, reference_norm, failure))
     sizes = [] if records is None else _sizes(records)
     agents = settings.agents
     if agents is None and settings.topology is None:
@@ -71,9 +103,18 @@ def calibrate(config: str | None, records: str | None, as_json: bool, **flags: A
     if settings.account is not None:
         print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
     if as_json:
-        print(json.dumps(_as_json(method, plans), indent=2))
+        print(json.dumps(_as_json(method, plans, asked), indent=2))
         return
-    _print(method, plans)
+    _print(method, plans, asked)
+
+
+def _asked(settings: MethodSettings, asked: Asked) -> Asked:
+    if (settings.algorithm, settings.method) != ("pp-admm", "published"):
+        raise RequestError(
+            "--sample-complexity goes with --algorithm pp-admm --method published: its paper's Theorems 3.4 and 3.5 "
+            "speak of that form alone"
+        )
+    return asked
 
 
 def _sizes(text: str) -> list[int]:
@@ -164,7 +205,7 @@ def _decided(config: Any, name: str) -> float | None:
     return None if value in (None, "auto") else float(value)
 
 
-def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
+def _as_json(method: Method, plans: Mapping[int, AgentPlan], asked: Asked | None = None) -> dict[str, Any]:
     from admmnet.privacy.ledger.form import total_line
 
     agents, config = [], method.settings
@@ -188,6 +229,9 @@ def _as_json(method: Method, plans: Mapping[int, AgentPlan]) -> dict[str, Any]:
                 "worst_case": total_line(plan.worst_case, budget.delta),
             }
         )
+        if asked is not None:
+            found = needed(asked, method.beta, noise.sigma1, noise.sigma2, method.facts.width)
+            agents[-1]["sample_complexity"] = asked._asdict() | found._asdict()
     return {
         "algorithm": config.algorithm,
         "method": config.method,
@@ -211,12 +255,28 @@ def _if_all_collude(entry: Mapping[str, Any]) -> str:
     return f" if at most {others}, {second} if all others collude or masks fail"
 
 
-def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
+def _said(found: Mapping[str, Any]) -> str:
+    """What Theorems 3.4 and 3.5 ask for, in a sentence."""
+    from admmnet.cli.tables import number
+
+    def multiple(value: float | None) -> str:
+        return "nothing is promised" if value is None else f"n >= {number(value)} V"
+
+    return (
+        f"sample complexity, excess loss {found['accuracy']:g} over classifiers of norm {found['norm']:g}: "
+        f"{multiple(found['without_noise'])} without noise (Theorem 3.4, probability {1 - found['failure']:g}), "
+        f"{multiple(found['private'])} with it (Theorem 3.5, {max(0.0, 1 - 3 * found['failure']):g}), which promises "
+        f"nothing below an excess of {number(found['least'])}, nor below {number(found['least_ever'])} with any number "
+        "of records; V is a constant that the paper leaves open, its a and Delta are taken to be 0"
+    )
+
+
+def _print(method: Method, plans: Mapping[int, AgentPlan], asked: Asked | None) -> None:
     from admmnet.cli.fitted import show, table
     from admmnet.cli.tables import console, epsilon, number
     from admmnet.privacy.conversion import group_epsilon
 
-    answer, config = _as_json(method, plans), method.settings
+    answer, config = _as_json(method, plans, asked), method.settings
     print(
         f"{config.algorithm} ({config.method}), {counted(len(plans), 'agent')}, {counted(answer['rounds'], 'round')}"
         + "".join(
@@ -263,6 +323,8 @@ def _print(method: Method, plans: Mapping[int, AgentPlan]) -> None:
                 epsilon(charge["epsilon_alone"]),
             )
         show(console(), grid)
+        if asked is not None:
+            print(_said(entry["sample_complexity"]))
     if any(
         charge["mechanism"] == "discrete-gaussian"
         for entry in answer["agents"]

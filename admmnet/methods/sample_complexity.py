@@ -1,0 +1,65 @@
+"""How many records the published PP-ADMM asks for: Ding et al. 2020, Theorems 3.4 and 3.5, docs/algorithms.md (110).
+
+The theorems leave a constant V open, and two more, a and Delta^(t+1) >= 0, which are taken to be 0: what is computed
+is the least that they can ask for, as a multiple of V, and the excess loss below which they promise nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+
+class Asked(NamedTuple):
+    """What is asked of an agent.
+
+    Attributes
+    ----------
+    accuracy : float
+        a_acc, excess of the expected loss over that of the reference.
+    norm : float
+        Norm of the reference classifier.
+    failure : float
+        xi.
+    """
+
+    accuracy: float
+    norm: float
+    failure: float
+
+
+class Needed(NamedTuple):
+    """Answers of both theorems.
+
+    Attributes
+    ----------
+    without_noise, private : float or None
+        n_i / V that Theorem 3.4 and Theorem 3.5 ask for at this noise; None where they promise nothing.
+    least : float
+        Excess loss from which on Theorem 3.5 promises anything at this noise.
+    least_ever : float
+        The same without the noise in the objective, which falls with n_i; that on the solution does not.
+    """
+
+    without_noise: float | None
+    private: float | None
+    least: float
+    least_ever: float
+
+
+def needed(asked: Asked, beta: float, sigma1: float, sigma2: float, width: int) -> Needed:
+    """Eq. (110) for one agent's noise."""
+    log = math.log(1.0 / asked.failure)
+    along, square = sigma2 * math.sqrt(2.0 * width * log), asked.norm**2
+    objective = 2.0 * sigma1**2 * width * log
+    hidden = along * asked.accuracy / square + objective
+
+    def multiple(error: float) -> float | None:
+        room = asked.accuracy**2 / (2.0 * square) - error
+        return log / room if room > 0.0 else None
+
+    def floor(error: float) -> float:
+        """Root of A^2 / (2 R^2) = error + along A / R^2."""
+        return along + math.sqrt(along**2 + 2.0 * square * error)
+
+    return Needed(multiple(beta), multiple(beta + hidden), floor(beta + objective), floor(beta))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.bench_all import SCRIPTS
 from tests.doc_pages import ROOT, name
 
 ABSOLUTE = re.compile(
@@ -59,3 +60,10 @@ def test_the_rules_see_what_they_are_for() -> None:
     assert ABSOLUTE.search("#!/usr/bin/env bash") is None
     assert ABSOLUTE.search("../shared/data and a/tmp/b") is None
     assert REGISTRIES.search("https://files.python" + "hosted.org/x") is not None
+
+
+def test_every_measurement_of_speed_is_made_by_one_command_and_has_its_line_on_the_page() -> None:
+    page = (ROOT / "docs/benchmarks.md").read_text()
+    scripts = {file.stem for file in (ROOT / "tests/benchmarks").glob("bench_*.py")} - {"bench_all"}
+    assert scripts == set(SCRIPTS)
+    assert [name for name in scripts if f"| `{name}` |" not in page] == []

@@ -18,6 +18,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "bench_scale": ("--agents", "100,1000,10000"),
     "bench_baselines": (),
     "bench_zmq": ("1000",),
+    "bench_curves": (),
 }
 LONGEST = 3600
 """Seconds after which a script is ended."""

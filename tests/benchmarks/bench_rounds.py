@@ -35,8 +35,17 @@ from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
-from .bench_solve import AGENTS, DIMENSION, ETA, REGULARISATION, gaussian_records, graph, yardstick
-from .common import ROUNDS, consensus, least, row, summary_of
+from .bench_solve import (
+    AGENTS,
+    DIMENSION,
+    ETA,
+    REGULARISATION,
+    accelerated,
+    gaussian_records,
+    graph,
+    yardstick,
+)
+from .common import ROUNDS, Solve, consensus, least, row, summary_of
 
 LOSS = LOSSES["logistic"]
 TEST = 3500
@@ -132,13 +141,14 @@ def rounds(repeats: int) -> None:
         )
         return ends[-1] - ends[0]
 
-    def theirs() -> float:
-        return consensus(yardstick(records), graph(), DIMENSION, ETA, REGULARISATION)[0].seconds
+    def theirs(solve: Solve) -> float:
+        return consensus(solve, graph(), DIMENSION, ETA, REGULARISATION)[0].seconds
 
     private = {"algorithm": "pp-admm", "epsilon": 5.0}
     found = least(
         {
-            "L-BFGS": theirs,
+            "L-BFGS": partial(theirs, yardstick(records)),
+            "decent-bench": partial(theirs, accelerated(records)),
             "admm": partial(ours, algorithm="admm"),
             "admm, measured every 10": partial(ours, algorithm="admm", measure_every=10),
             "pp-admm": partial(ours, **private),
@@ -146,31 +156,34 @@ def rounds(repeats: int) -> None:
         },
         repeats,
     )
-    print(row("30 rounds", "s", "L-BFGS over it"), row("---", "---", "---"), sep="\n")
+    others = ("L-BFGS", "decent-bench")
+    print(row("30 rounds", "s", *(f"{other} over it" for other in others)), row(*["---"] * 4), sep="\n")
     for name, seconds in found.items():
-        print(row(name, f"{seconds:.3f}", f"{found['L-BFGS'] / seconds:.2f}"))
+        print(row(name, f"{seconds:.3f}", *(f"{found[other] / seconds:.2f}" for other in others)))
 
 
 def commands(repeats: int) -> None:
     """Processor time of whole commands on the census set, over an interpreter's that imports what they cannot avoid."""
 
-    def used(*words: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *words], check=True, capture_output=True, timeout=120)
+    def used(*words: str, ranks: int = 0) -> float:
+        before, launch = resource.getrusage(resource.RUSAGE_CHILDREN), ("mpirun", "-n", str(ranks))
+        command = [*(launch if ranks else ()), sys.executable, *words]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def command() -> float:
+    def command(ranks: int = 0) -> float:
         with tempfile.TemporaryDirectory() as folder:
             asked = ("--algorithm", "admm", "--seed", "0", "--rounds", "30", "--quiet")
-            return used(
-                "-m", "admmnet", "run", "--data", "census", *asked, "--out", os.path.join(folder, "run")
-            )
+            words = "-m", "admmnet", "run", "--data", "census", *asked, "--out", os.path.join(folder, "run")
+            return used(*words, ranks=ranks)
 
     runs = {
         "imports": lambda: used("-c", "import numpy, networkx"),
         "admmnet --help": lambda: used("-m", "admmnet", "--help"),
         "admmnet run": command,
+        "mpirun -n 5, imports": lambda: used("-c", "import numpy, networkx", ranks=5),
+        "mpirun -n 5 admmnet run": lambda: command(5),
     }
     found = least(runs, repeats)
     print(row("command", "s", "over the imports"), row("---", "---", "---"), sep="\n")

@@ -117,8 +117,8 @@ class PrimalSteps(Sampled):
         kernels = noisy_kernels(3e-8 * problem.records * self.steps) if sigma else None
         for chosen in draw_batches(*settings, rngs.batches, progress=progress):
             rows = across[chosen]
-            slopes = loss.derivative(v, problem.y) / problem.records
-            zeta = -(rows @ slopes + weight * theta[chosen]) / bend[chosen]
+            pull = rows @ loss.derivative(v, problem.y) / problem.records
+            zeta = -(pull + weight * theta[chosen]) / bend[chosen]
             zeta = np.minimum(np.maximum(zeta, -self.clip), self.clip)
             total = np.asarray(zeta @ rows)
             theta[chosen] += with_noise(zeta, sigma, rngs.noise)

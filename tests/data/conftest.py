@@ -14,6 +14,10 @@ from admmnet.errors import RequestError
 
 Write = Callable[[str, str], str]
 
+NUMBER: dict[str, Any] = {"kind": "numeric", "low": 0, "high": 10}
+WARD: dict[str, Any] = {"kind": "categorical", "categories": ["A", "B"]}
+"""Columns of small tables."""
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> str:

@@ -1,15 +1,13 @@
-"""Files as people have them: missing values, other separators and marks, no header, parquet, no schema."""
+"""Numbers, separators, headers and parquet files as people write them."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
 from admmnet.config.toml import read_schema
 from admmnet.data import DataSettings, load
@@ -17,125 +15,14 @@ from admmnet.data.columns import Column, Table
 from admmnet.data.draft import draft
 from admmnet.data.given import Given
 from admmnet.data.readers.delimited import Form, form_of_text, read_csv
-from admmnet.data.schema import parse_schema, to_table
-from admmnet.data.source import Source, source_of
 from admmnet.data.values import Spelling, no_number
 from admmnet.errors import RequestError
-from tests.data.conftest import Write, refusal
-from tests.people_runs import summary_of
-
-NUMBER: dict[str, Any] = {"kind": "numeric", "low": 0, "high": 10}
-WARD: dict[str, Any] = {"kind": "categorical", "categories": ["A", "B"]}
-
-
-def encoded(columns: dict[str, Any], *, data: str = "a,w,y\n5,A,1\nNA,?,0\n,B,1\n") -> Source:
-    path = Path("t.csv")
-    path.write_text(data)
-    table = read_csv(path)
-    drop = [
-        name for name in table.names if name not in ("y", *(e.get("column", k) for k, e in columns.items()))
-    ]
-    return source_of(table, parse_schema({"label": "y", "columns": columns, "drop": drop}), discover=False)
+from tests.data.conftest import NUMBER, WARD, Write, refusal
 
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("column", "entry", "names", "rows"),
-    [
-        ("a", NUMBER | {"missing": "indicator"}, ("a", "a=missing"), [[0.5, 0], [0, 1], [0, 1]]),
-        ("a", NUMBER | {"missing": 10}, ("a",), [[0.5], [1], [1]]),
-        ("a", NUMBER | {"missing": -3, "scale": "centred"}, ("a",), [[0], [-1], [-1]]),
-        ("a", NUMBER | {"missing": "indicator", "weight": 2}, ("a", "a=missing"), [[1, 0], [0, 2], [0, 2]]),
-        (
-            "a",
-            {"kind": "numeric", "edges": [0, 4], "missing": "indicator"},
-            ("a=[0,4)", "a=[4,inf)", "a=missing"),
-            [[0, 1, 0], [0, 0, 1], [0, 0, 1]],
-        ),
-        (
-            "w",
-            WARD | {"missing": "indicator"},
-            ("w=A", "w=B", "w=missing"),
-            [[1, 0, 0], [0, 0, 1], [0, 1, 0]],
-        ),
-        ("w", WARD | {"missing": "B"}, ("w=A", "w=B"), [[1, 0], [0, 1], [0, 1]]),
-        ("w", WARD | {"other": True}, ("w=A", "w=B", "w=other"), [[1, 0, 0], [0, 0, 1], [0, 1, 0]]),
-        (
-            "w",
-            WARD | {"other": True, "missing": "indicator"},
-            ("w=A", "w=B", "w=other", "w=missing"),
-            [[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0]],
-        ),
-        (
-            "w",
-            {"kind": "categorical", "categories": ["A", "B", "?"], "missing": "indicator"},
-            ("w=A", "w=B", "w=?", "w=missing"),
-            [[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0]],  # what is declared is no missing value
-        ),
-    ],
-)
-def test_missing_values(
-    column: str, entry: dict[str, Any], names: tuple[str, ...], rows: list[list[float]]
-) -> None:
-    source = encoded({column: entry})
-    assert source.features.names == names
-    np.testing.assert_array_equal(source.features.take(np.arange(3)), rows)
-    assert parse_schema(to_table(source.schema)) == source.schema
-
-
-@pytest.mark.parametrize(
-    ("column", "entry", "words"),
-    [
-        (
-            "a",
-            NUMBER,
-            "line 3, column 'a': 'NA' is no number but a missing value; fill it in, or declare missing =",
-        ),
-        ("a", NUMBER | {"missing": "refuse"}, "'NA' is no number but a missing value"),
-        ("w", WARD, "undeclared category '?'"),
-        (
-            "w",
-            WARD | {"missing": "refuse", "other": True},
-            "line 3, column 'w': missing value '?'; remove the row",
-        ),
-        (
-            "a",
-            NUMBER | {"missing": "drop"},
-            "a.missing must be 'indicator', 'refuse' or a number, got 'drop'",
-        ),
-        ("a", NUMBER | {"missing": True}, "a.missing must be a finite number, got True"),
-        (
-            "w",
-            WARD | {"missing": "C"},
-            "w.missing must be 'indicator', 'refuse' or one of the categories, got 'C'",
-        ),
-    ],
-)
-def test_missing_values_that_are_refused(column: str, entry: dict[str, Any], words: str) -> None:
-    with pytest.raises(RequestError) as caught:
-        encoded({column: entry})
-    assert words in str(caught.value)
-
-
-def test_bounds_and_categories_are_read_past_missing_values() -> None:
-    columns = {
-        "a": {"kind": "numeric", "missing": "indicator"},
-        "w": {"kind": "categorical", "missing": "indicator"},
-    }
-    Path("t.csv").write_text("a,w,y\n5,A,1\nNA,?,0\n7,B,1\n")
-    source = source_of(
-        read_csv(Path("t.csv")), parse_schema({"label": "y", "columns": columns}), discover=True
-    )
-    assert source.features.names == ("a", "a=missing", "w=A", "w=B", "w=missing")
-    np.testing.assert_array_equal(source.features.take(np.arange(3))[:, 0], [0, 0, 1])
-    Path("t.csv").write_text("a,y\n?,1\nNA,0\n")
-    schema = parse_schema({"label": "y", "columns": {"a": columns["a"]}})
-    with pytest.raises(RequestError, match="column 'a' has no value at all"):
-        source_of(read_csv(Path("t.csv")), schema, discover=True)
 
 
 @pytest.mark.parametrize(
@@ -239,47 +126,6 @@ def test_a_file_without_a_header(write: Write) -> None:
 def test_a_separator_is_one_mark(write: Write, separator: str) -> None:
     path = write("t.csv", "a,y\n1,1\n2,0\n")
     assert "must be one mark" in refusal(path, label="y", schema={"separator": separator or "ab"})
-
-
-def people(path: Path, rows: int = 80, seed: int = 0) -> Path:
-    """A csv of numbers of very different sizes, some missing, words, dates and text labels."""
-    stream = np.random.default_rng(seed)
-    lines = ["id,age,income,ward,seen,sick"]
-    for k in range(rows):
-        age = stream.integers(20, 90)
-        income = "" if k % 9 == 0 else f"{stream.lognormal(10):.2f}"
-        lines.append(
-            f"P{k:04},{age},{income},{'ABC'[k % 3]},2024-01-{1 + k % 28:02},{'yes' if age > 60 else 'no'}"
-        )
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def test_a_simulation_drafts_what_nothing_declares() -> None:
-    data = str(people(Path("people.csv")))
-    quick: dict[str, Any] = {"data": data, "label": "sick", "agents": 2, "rounds": 2, "topology": "path:2"}
-    result = run(RunConfig(**quick, seed=1, out="one"))
-    notes = " ".join(result.summary["notes"])
-    assert "'id' (identifiers or free text), 'seen' (dates)" in notes
-    assert "the encoding of 3 columns, the labels 'no', 'yes'" in notes
-    assert (
-        summary_of(Path("one"))["data"]["features"] == 8
-    )  # age, income and missing, three wards and others, intercept
-    assert run_command_line(["evaluate", "one", "--data", data]) == 0  # encoding.json says how
-    private: dict[str, Any] = {"no_test": True, "no_account": True}
-    with pytest.raises(RequestError, match="data check"):
-        run(RunConfig(**quick, **private, out="two"))
-    accepted = run(RunConfig(**quick, **private, data_dependent=True, out="three"))
-    assert "P0" not in str(accepted.summary["notes"])
-
-
-def test_a_private_run_takes_numbers_as_they_are(write: Write) -> None:
-    data = write("n.csv", "a,b,y\n" + "".join(f"{k},{k * k},{k % 2}\n" for k in range(40)))
-    quick: dict[str, Any] = {"data": data, "label": "y", "agents": 2, "rounds": 2, "topology": "path:2"}
-    result = run(RunConfig(**quick, no_test=True, no_account=True, out="one"))
-    assert not (result.folder / "encoding.json").exists()
-    X = load(DataSettings(data=data, label="y", no_test=True), 1, [0]).shards[0][0]
-    np.testing.assert_allclose(X[:, 0] / X[:, 2], np.arange(40.0), rtol=1e-15)
 
 
 def test_parquet(write: Write) -> None:
@@ -404,40 +250,6 @@ def test_real_targets_in_another_spelling_are_drafted() -> None:
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [["no", None, "yes"], [0.0, math.nan, 1.0], [1.0, -1.0, None], ["0", "1", ""]],
-    ids=["words", "numbers", "signs", "texts"],
-)
-def test_records_without_a_label_are_counted(labels: list[Any]) -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"a": np.arange(60) ** 2 / 7, "y": labels * 20})
-    settings = DataSettings(data="frame", label="y", no_test=True, data_dependent=True)
-    records = Given("frame", frame).load(settings, 1, [0])
-    assert "20 of 60 records have no label and are left out" in records.notes
-    assert sorted(set(records.shards[0][1])) == [-1.0, 1.0]
-    frame.to_csv("f.csv", index=False)
-    again = load(DataSettings(data="f.csv", label="y", no_test=True, data_dependent=True), 1, [0])
-    assert again.notes == records.notes
-    np.testing.assert_array_equal(again.shards[0][1], records.shards[0][1])
-
-
-def test_columns_that_are_all_left_out_are_named() -> None:
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"id": range(60), "c": 1, "y": [0, 1] * 30})
-    settings = DataSettings(data="frame", label="y", no_test=True, data_dependent=True)
-    with pytest.raises(RequestError, match=r"no column is left .*'id' \(identifiers\), 'c' \(constant\)"):
-        Given("frame", frame).load(settings, 1, [0])
-
-
-def test_pyarrow_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    Path("p.parquet").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert "pip install 'admmnet[frames]'" in refusal("p.parquet", label="y")
-
-
-@pytest.mark.parametrize(
     ("marks", "found"),
     [
         (("1.234,50", "7,00", "12.000.000,25"), (",", ".")),
@@ -455,41 +267,3 @@ def test_a_draft_finds_out_how_numbers_are_written(marks: tuple[str, ...], found
     assert (schema.decimal, schema.thousands) == found
     assert [rule.column for rule in schema.rules] == ["v"]
     assert type(schema.rules[0]).__name__ == "Numeric"
-
-
-@pytest.mark.parametrize("kind", ["plain", "semicolons", "no header"])
-def test_three_commands_from_a_messy_file_to_a_private_model(
-    kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = people(Path("people.csv"), 120)
-    text, label = path.read_text(), "sick"
-    if kind == "semicolons":
-        path.write_text("\ufeff" + _german(text), encoding="utf-8")
-    if kind == "no header":
-        path.write_text(text.partition("\n")[2])
-        label = "x6"
-    commands = (
-        f"data draft people.csv --label {label} -o schema.toml",
-        "data check people.csv --schema schema.toml",
-        "run --data people.csv --schema schema.toml --no-test --no-account --agents 3 --rounds 2 -o one",
-    )
-    for words in commands:
-        assert run_command_line(words.split()) == 0, capsys.readouterr().err
-    printed = capsys.readouterr()
-    assert "looked at people.csv: 120 records" in printed.out
-    assert ("its cells are divided by semicolons" in printed.out) is (kind == "semicolons")
-    assert ("its numbers are read as 1234,5" in printed.out) is (kind == "semicolons")
-    assert ("its first line is taken for a record" in printed.out) is (kind == "no header")
-    assert "whoever uses this schema on" in Path("schema.toml").read_text()
-    assert summary_of(Path("one"))["data"]["features"] == 8
-    assert "read from the rows" not in printed.err
-
-
-def _german(text: str) -> str:
-    return "\n".join(line.replace(",", ";").replace(".", ",") for line in text.splitlines()) + "\n"
-
-
-def test_a_label_by_name_where_there_is_no_header(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    path = write("n.csv", "39,A,1\n41,B,0\n")
-    assert run_command_line(["data", "draft", path, "--label", "y"]) == 2
-    assert "the columns are x1 to x3: name one of them with --label" in capsys.readouterr().err

@@ -11,19 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import networkx as nx
-import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
+from admmnet.methods.agent import Agent, AgentPlan, Attempt, Contact, Mask
 from admmnet.methods.settings import Given, MethodSettings
-from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate import Calibrated, Charges, Target
-from admmnet.privacy.events import relation_of
+from admmnet.privacy.calibrate import Target
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Integers, Total, Vector
 
@@ -31,40 +29,7 @@ if TYPE_CHECKING:
     from admmnet.holder.known import LabelKind
 
 
-Mask: TypeAlias = NDArray[np.bool_]
-
-
-class Attempt(NamedTuple):
-    """An attempt at a masked sum.
-
-    Attributes
-    ----------
-    number : int
-        Counted from 1 over the start of a run, the same at every process.
-    participants : tuple of int
-        Agents that are to take part, ascending, fixed beforehand.
-    """
-
-    number: int
-    participants: tuple[int, ...]
-
-
-class Contact(NamedTuple):
-    """A round's trouble around one agent, by neighbour in ascending order.
-
-    Attributes
-    ----------
-    present : ndarray of bool, shape (degree,)
-        Whether the edge is there, known before the agent solves.
-    arrives : ndarray of bool, shape (degree,)
-        Whether what the agent says gets there, known by acknowledgement; False where the edge is absent.
-    hears : ndarray of bool, shape (degree,)
-        Whether what the neighbour says gets here; False where the edge is absent.
-    """
-
-    present: Mask
-    arrives: Mask
-    hears: Mask
+__all__ = ["Agent", "AgentPlan", "Attempt", "Closing", "Contact", "Facts", "Mask", "Method", "filled"]
 
 
 @dataclass(frozen=True)
@@ -104,96 +69,6 @@ class Closing(NamedTuple):
 
     facts: Mapping[str, Any] = MappingProxyType({})
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class AgentPlan:
-    """What was decided for one agent before the first round, from public facts.
-
-    Attributes
-    ----------
-    eta, regularisation, proximal : float
-        ADMM penalty; lambda/N, the agent's share of the regulariser; weight of its self-term.
-    weight : float
-        w_i of its mean loss, docs/algorithms.md (60).
-    convexity : float
-        m / w_i, m the least convexity of its objectives over the run.
-    noise : object
-        The method's own numbers, None where there are none.
-    charges : tuple of (Event, int)
-        All that the run can charge.
-    worst_case : Totals or None
-        Sum of the charges.
-    budget : Budget or None
-    """
-
-    eta: float = 0.0
-    regularisation: float = 0.0
-    proximal: float = 0.0
-    weight: float = 1.0
-    convexity: float = 0.0
-    noise: Any = None
-    charges: Charges = ()
-    worst_case: Totals | None = None
-    budget: Budget | None = None
-
-    @property
-    def adjacency(self) -> str:
-        """Relation of the proven figures: ``replace-one``, or ``zero-out`` where a charge's proof is for that."""
-        relations = [relation_of(event) for event, _ in self.charges]
-        return next((relation for relation in relations if relation != "replace-one"), "replace-one")
-
-    def calibrated(self, found: Calibrated[Any]) -> AgentPlan:
-        """Return the same with calibrated noise."""
-        return replace(
-            self,
-            noise=found.noise,
-            charges=found.charges,
-            worst_case=found.worst_case,
-            budget=found.budget,
-        )
-
-
-@dataclass(slots=True)
-class Agent:
-    """One agent as its method sees it: no path leads to records or ledger.
-
-    Attributes
-    ----------
-    id : int
-    neighbours : tuple of int
-        In ascending order, the order of every sum; those of all rounds where the graph changes.
-    plan : AgentPlan
-    state : object
-        Of the method's own kind, a dataclass: its fields are what a checkpoint keeps.
-    releases, sent, numbers : int
-        Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each.
-    contact : Contact or None
-        Trouble of the present round, None for none; set before the agent proposes.
-    attempt : Attempt or None
-        At a masked sum, where sums are masked; set before the agent proposes.
-    """
-
-    id: int
-    neighbours: tuple[int, ...]
-    plan: AgentPlan
-    state: Any = None
-    releases: int = 0
-    sent: int = 0
-    numbers: int = 0
-    contact: Contact | None = None
-    attempt: Attempt | None = None
-
-    @property
-    def degree(self) -> int:
-        """Number of neighbours, |B_i|."""
-        return len(self.neighbours)
-
-    @property
-    def convexity(self) -> float:
-        """M_i / w_i, m_i = lambda/N + 2 eta |B_i| + p of the round's objective, whatever the trouble: (62)."""
-        whole = self.plan.regularisation + 2.0 * self.plan.eta * self.degree + self.plan.proximal
-        return whole / self.plan.weight
 
 
 class Method:

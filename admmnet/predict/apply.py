@@ -7,7 +7,6 @@ records that the run was trained on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -214,8 +213,10 @@ def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bo
         _refuse_training_records(model, new, chosen)
     rows = rows_for(model, new, part=chosen)
     assert rows.y is not None  # labels were asked for
+    from threadpoolctl import threadpool_limits
+
     y, task, classes = rows.y, rows.task, len(rows.labels)
-    with _one_thread():
+    with threadpool_limits(limits=1):  # as in the run: more threads change the last bits
         models = [model.consensus, *map(model.vector, range(len(model.theta)))]
         found = [scores(rows.X, theta, classes) for theta in models]
     consensus, *errors = (figure(task, score, y) for score in found)
@@ -301,14 +302,6 @@ def _require_same_task(model: Model, rows: NewRows) -> None:
         )
 
 
-def _one_thread() -> AbstractContextManager[Any]:
-    """As in the run: more threads change the last bits."""
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
-    return limits
-
-
 def _refuse_training_records(model: Model, new: NewData, part: Part) -> None:
     """Errors on training records are not post-processing of the model: they are computed from the records."""
     relation = _relation(model.config, new.data)
@@ -380,10 +373,12 @@ def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predicti
     RequestError
         As `rows_for`, or if there is no such agent.
     """
+    from threadpoolctl import threadpool_limits
+
     _check(model, new)
     theta = model.vector(agent)
     rows = rows_for(model, new, labelled=False)
-    with _one_thread():
+    with threadpool_limits(limits=1):
         score = scores(rows.X, theta, len(rows.labels))
     probable = model.config.loss in PROBABLE
     if rows.task == "classes":

@@ -117,11 +117,10 @@ def colluders_of(run: RunFacts) -> str:
 
 def _trust(run: RunFacts) -> list[tuple[str, str]]:
     """The two epsilons of masked sums."""
-    worst = real(run.said("privacy", "epsilon_if_all_collude"))
     if run.header.get("trust") != "masked":
         return []
-    spent = run.largest("unmasked")
-    figure = worst if worst is not None else spent
+    worst = real(run.said("privacy", "epsilon_if_all_collude"))
+    figure = run.largest("unmasked") if worst is None else worst
     second = "" if figure is None else f" is epsilon {above(figure)} and"
     words = (
         "The agents hid their sums from each other by masks, and shared the noise. The promise above holds against "
@@ -160,13 +159,9 @@ def _promised(run: RunFacts) -> list[tuple[str, str]]:
         lost = ", the lost agents left out" if any(agent.lost_at is not None for agent in run.agents) else ""
         proven = f"What is proven of the planned worst case{lost} is epsilon {above(promise.epsilon)}, by summary.json."
         if not _bounds(run, promise):
-            why = (
-                ", because rounds that were computed again were charged again"
-                if any(book.resumes for book in run.books)
-                else ", lost agents included"
-                if lost
-                else ""
-            )
+            why = ", lost agents included" if lost else ""
+            if any(book.resumes for book in run.books):
+                why = ", because rounds that were computed again were charged again"
             spent = above(run.largest("spent"))
             proven += f" It does not bound this run: {spent} is spent already{why}. Quote neither."
             return [("The promise", claim + proven)]
@@ -311,12 +306,9 @@ def _account(run: RunFacts) -> list[tuple[str, str]]:
             "not in them, and comes on top."
         )
         return [("Other runs on the same records", words)]
-    told = run.largest("account_spent")
-    stood = (
-        ""
-        if told is None
-        else f" When the run ended, the fullest account stood at epsilon {above(told)}, by summary.json."
-    )
+    stood = ""
+    if (told := run.largest("account_spent")) is not None:
+        stood = f" When the run ended, the fullest account stood at epsilon {above(told)}, by summary.json."
     most, all_ = (run.said("privacy", f"account_{name}") for name in ("colluders", "epsilon_if_all_collude"))
     if whole(most) is not None and (figure := real(all_)) is not None:
         stood += (

@@ -111,7 +111,8 @@ def agreed(world: World, read: Callable[[], Read], loader: object, *, stoppable:
                 raise _shared(other)
     if given is None or given.whole:
         return config, given
-    return _numbered(config, {agent for answer in answers for agent in answer["own"]}), given
+    owned = [_owned(rank, answer) for rank, answer in enumerate(answers)]
+    return _numbered(config, set().union(*owned)), given
 
 
 def _told(config: RunConfig, given: Given | None, call: dict[str, Any]) -> dict[str, Any]:
@@ -221,6 +222,17 @@ def _words(value: Any, other: Any) -> str | None:
     alike = next((k for k, (a, b) in enumerate(zip(text, base, strict=False)) if a != b), 0)
     start = max(alike - WIDTH // 2, 0) if len(text) > WIDTH else 0
     return "..." * (start > 0) + text[start : start + WIDTH] + "..." * (len(text) > start + WIDTH)
+
+
+def _owned(rank: int, answer: Any) -> list[int]:
+    """Agents of whom a process says that it has shards; hosts of their own may say anything, or be lost."""
+    own = answer.get("own") if isinstance(answer, Mapping) else None
+    if not isinstance(own, list) or not all(type(agent) is int and agent >= 0 for agent in own):
+        raise _shared(
+            f"process {rank} does not say which agents it has shards of: give it shards={{agent: (X, y)}} and the same "
+            "version, as all others"
+        )
+    return own
 
 
 def _numbered(config: RunConfig, known: set[int]) -> RunConfig:

@@ -129,3 +129,19 @@ def test_long_values_are_shown_where_they_differ() -> None:
     assert "199-200, process 0" not in text
     assert "-200" in text
     assert "process 1 was given topology = ..." in text
+
+
+@pytest.mark.parametrize(
+    "other", [{"told": {}}, {"own": 1}, {"own": ["1"]}, {"own": [-1]}, {"own": [True]}, {}]
+)
+def test_a_host_that_does_not_say_whose_shards_it_has_is_named(other: dict[str, Any]) -> None:
+    class Hosts(Pair):
+        name = "zmq"
+
+    shards = Given("arrays", own={0: (X, y)}, whole=False)
+    config = RunConfig(data="arrays", seed=0, topology="path:2")
+    found, _ = agreed(Hosts({"own": [1]}), lambda: (config, shards), None, stoppable=True)
+    assert found.agents is None
+    with pytest.raises(RequestError, match="process 1 does not say which agents it has shards of") as caught:
+        agreed(Hosts(other), lambda: (config, shards), None, stoppable=True)
+    assert caught.value.shared

@@ -40,6 +40,13 @@ class Column:
         """Copy with other texts."""
         return replace(self, levels=tuple(map(change, self.levels)))
 
+    def taken(self, rows: Rows) -> Column:
+        """Column of some rows, with the texts that they have."""
+        levels, codes = np.unique(self.codes[rows], return_inverse=True)
+        return replace(
+            self, levels=tuple(self.levels[level] for level in levels), codes=codes.astype(np.int32)
+        )
+
     def values(self, spelling: Spelling, *, missing: bool) -> Vector | None:
         """As `numbers_of` the levels; the spelling is that of texts."""
         if self.typed is None and spelling != PLAIN:

@@ -157,7 +157,7 @@ def text_of_column(series: Any, what: str) -> Column:
     codes, found = pd.factorize(series)
     levels = column_of_cells([*found.tolist(), None], what)  # the last for missing cells
     column = levels.codes[codes]  # -1 is the last
-    return _present(replace(levels, codes=column.astype(np.int32)))
+    return replace(levels, codes=column.astype(np.int32)).taken(np.arange(len(column)))
 
 
 def column_of_cells(
@@ -169,12 +169,6 @@ def column_of_cells(
     # the text of a whole number is the same in every spelling
     mixed = words and any("." in t for v, t in zip(values, texts, strict=True) if not isinstance(v, str))
     return replace(column_of(texts), typed=None if mixed else not words)
-
-
-def _present(column: Column) -> Column:
-    """Drop texts that no row has."""
-    present, codes = np.unique(column.codes, return_inverse=True)
-    return Column(tuple(column.levels[level] for level in present), codes.astype(np.int32), column.typed)
 
 
 def text_of(value: Any, what: str) -> str:

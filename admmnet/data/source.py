@@ -145,12 +145,10 @@ def selected(table: Table, keep: NDArray[np.bool_]) -> Table:
     if not len(kept):
         raise DataError(f"{table.origin}: none of {table.rows} records counts; give a file that has some")
 
-    def read(name: str) -> Column:
-        whole = table.read(name)
-        levels, codes = np.unique(whole.codes[kept], return_inverse=True)
-        return Column(tuple(whole.levels[level] for level in levels), codes.astype(np.int32), whole.typed)
-
-    gone = table.left_out + table.rows - len(kept)
     return replace(
-        table, rows=len(kept), read=read, where=lambda row: table.where(int(kept[row])), left_out=gone
+        table,
+        rows=len(kept),
+        read=lambda name: table.read(name).taken(kept),
+        where=lambda row: table.where(int(kept[row])),
+        left_out=table.left_out + table.rows - len(kept),
     )

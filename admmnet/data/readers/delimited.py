@@ -133,18 +133,7 @@ def read_delimited(
             raise RequestError(f"{path} holds no record: get the original file")
         lines_before.append(first)
         starts.append(sum(block.shape[1] for block in blocks))
-    whole = np.concatenate(blocks, axis=1)
-
-    def read(name: str) -> Column:
-        k = list(names).index(name)
-        return Column(tuple(indices[k]), whole[k]).mapped(str.strip)
-
-    def where(row: int) -> str:
-        part = bisect_right(starts, row) - 1
-        return _line_of(paths[part], lines_before[part])(row - starts[part])
-
-    parts = tuple(np.diff(starts).tolist()) if len(paths) > 1 else ()
-    return Table(tuple(names), whole.shape[1], read, where, str(paths[0]), parts=parts)
+    return _table_of(paths, names, indices, blocks, starts, lines_before)
 
 
 def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
@@ -169,20 +158,33 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
             _even(list(map(len, records)), width, _line_of(path, above), refuse)
             codes = np.empty((len(names), len(records)), dtype=np.int32)
             for k, place in enumerate(places):
-                codes[k] = [indices[k][record[place].strip()] for record in records]
+                codes[k] = [indices[k][record[place]] for record in records]
             blocks.append(codes)
         starts.append(sum(block.shape[1] for block in blocks))
+    return _table_of(paths, names, indices, blocks, starts, [1] * len(paths))
+
+
+def _table_of(
+    paths: Sequence[Path],
+    names: Sequence[str],
+    indices: Sequence[_Index],
+    blocks: Sequence[Codes],
+    starts: Sequence[int],
+    above: Sequence[int],
+) -> Table:
+    """Table of coded cells; ``starts`` are the first row of each file and the number of all, ``above`` lines before."""
     whole = np.concatenate(blocks, axis=1)
 
     def read(name: str) -> Column:
         k = list(names).index(name)
-        return Column(tuple(indices[k]), whole[k])
+        return Column(tuple(indices[k]), whole[k]).mapped(str.strip)
 
     def where(row: int) -> str:
         part = bisect_right(starts, row) - 1
-        return _line_of(paths[part], 1)(row - starts[part])
+        return _line_of(paths[part], above[part])(row - starts[part])
 
-    return Table(tuple(names), whole.shape[1], read, where, str(paths[0]))
+    parts = tuple(np.diff(starts).tolist()) if len(paths) > 1 else ()
+    return Table(tuple(names), whole.shape[1], read, where, str(paths[0]), parts=parts)
 
 
 def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,13 @@ import click
 
 from admmnet.cli.settings import SettingsCommand, given_in, output_flags, words_after
 from admmnet.config.toml import read_values
-from admmnet.errors import AdmmnetError, RunError
+from admmnet.errors import AdmmnetError, RequestError, RunError
 from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds
 from admmnet.experiments.progress import Watch
 
 if TYPE_CHECKING:
     from admmnet.experiments import Comparison
+    from admmnet.experiments.figures import Failed
 
 
 class Interrupted(AdmmnetError):
@@ -93,8 +95,12 @@ class _Compare(SettingsCommand):
 )
 @click.argument("config", required=False, metavar="[CONFIG.toml]")
 @click.option(
-    "--algorithms", required=True, metavar="NAME[:METHOD[:ACCOUNTANT]],...", help="methods to compare"
+    "--algorithms",
+    metavar="NAME[:METHOD[:ACCOUNTANT]],...",
+    help="methods to compare; with --suite further ones",
 )
+@click.option("--suite", is_flag=True, help="the benchmark: fixed data, networks, methods, epsilons, seeds")
+@click.option("--quick", is_flag=True, help="of --suite the smallest part")
 @click.option(
     "--epsilons", default="0.5,1,2,10", show_default=True, metavar="X,X,...", help="privacy budgets epsilon"
 )
@@ -115,6 +121,8 @@ def compare(
     config: str | None,
     jobs: int | None,
     plot: str | None,
+    suite: bool,
+    quick: bool,
     quiet: bool,
     as_json: bool,
     debug: bool,
@@ -131,15 +139,20 @@ def compare(
         ready()  # its imports go on beside those of this process
     from admmnet.experiments import compare as run_grid
 
-    wanted, picture = _comparison(config, flags), None if plot is None else Path(plot)
     progress = GridProgress(shown=not quiet and not as_json and sys.stderr.isatty())
-    try:
-        with progress:
-            result = run_grid(wanted, jobs=jobs, plot=picture, watch=progress)
-    except KeyboardInterrupt as cause:
-        raise Interrupted(
-            "interrupted; finished runs are kept, and the same call goes on with the others", cause
-        ) from None
+    if quick and not suite:
+        raise RequestError("--quick is the smallest part of --suite: give both")
+    if suite:
+        from admmnet.cli.compare_suite import print_suite, run_wanted
+
+        with _resumable(progress):
+            made = run_wanted(flags, config, jobs=jobs, quick=quick, watch=progress)
+        print_suite(made, quiet=quiet, as_json=as_json)
+        _tell_failed(made.failed, made.folder, debug=debug)
+        return
+    wanted, picture = _comparison(config, flags), None if plot is None else Path(plot)
+    with _resumable(progress):
+        result = run_grid(wanted, jobs=jobs, plot=picture, watch=progress)
     if as_json and not quiet:
         print(json.dumps(result.as_dict(), indent=2))
     elif not quiet:
@@ -148,14 +161,28 @@ def compare(
         print_comparison(result)
     if result.undrawn is not None:
         print(f"note: {result.undrawn}", file=sys.stderr)
-    for failed in result.failed:
+    _tell_failed(result.failed, result.folder / "compare.csv", debug=debug)
+
+
+@contextmanager
+def _resumable(progress: GridProgress) -> Iterator[None]:
+    try:
+        with progress:
+            yield
+    except KeyboardInterrupt as cause:
+        raise Interrupted(
+            "interrupted; finished runs are kept, and the same call goes on with the others", cause
+        ) from None
+
+
+def _tell_failed(failures: Sequence[Failed], where: Path, *, debug: bool) -> None:
+    for failed in failures:
         print(f"failed: {failed.words}: {failed.message}", file=sys.stderr)
         if debug:
             print(failed.trace, file=sys.stderr)
-    if result.failed:
+    if failures:
         raise RunError(
-            f"{len(result.failed)} failed, see above; they are not in {result.folder / 'compare.csv'}, and the same "
-            "call tries them again"
+            f"{len(failures)} failed, see above; they are not in {where}, and the same call tries them again"
         )
 
 
@@ -163,6 +190,8 @@ def _comparison(config: str | None, flags: dict[str, Any]) -> Comparison:
     from admmnet.experiments import Comparison
 
     algorithms, epsilons, seeds = flags.pop("algorithms"), flags.pop("epsilons"), flags.pop("seeds")
+    if algorithms is None:
+        raise RequestError("compare needs --algorithms NAME,..., as in pp-admm,ipp-admm; or --suite")
     settings = {} if config is None else read_values(Path(config))
     tune, tune_seeds = flags.pop("tune"), flags.pop("tune_seeds")
     out, resplit = flags.pop("out"), flags.pop("resplit")

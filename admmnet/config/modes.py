@@ -92,9 +92,7 @@ def _is_training_file(test: str, data: str) -> bool:
 def _test(config: RunConfig) -> str | None:
     if config.test is not None or config.no_test:
         return None
-    if config.own_set:
-        return "--no-test"
-    if config.public_data and config.data not in OFFICIAL:
+    if config.own_set or (config.public_data and config.data not in OFFICIAL):
         return "--no-test"
     own = "official" if config.public_data else "FILE"
     return f"--test {own} (records that are somebody's to publish) or --no-test"

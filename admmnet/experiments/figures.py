@@ -73,7 +73,8 @@ def to_csv(rows: Iterable[Row]) -> str:
 class Line:
     """A method at an epsilon, over its finished runs: means, the largest epsilons, None where any is undefined.
 
-    ``spread`` is the sample standard deviation of the consensus' test error, None of one run.
+    ``spread`` is the sample standard deviation of the consensus' test error, None of one run; ``errors`` are those of
+    all runs in the order of their seeds.
     """
 
     entry: Entry
@@ -89,6 +90,8 @@ class Line:
     seconds: float
     colluders: int | None = None
     epsilon_if_all_collude: float | None = None
+    adjacency: str = "replace-one"
+    errors: tuple[float | None, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line for JSON."""
@@ -115,6 +118,8 @@ def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> Line:
         fmean(row.seconds for row in rows),
         rows[0].colluders,
         max(_known([row.epsilon_if_all_collude for row in rows]), default=None),
+        rows[0].adjacency,
+        tuple(row.test_error for row in sorted(rows, key=lambda row: row.seed)),
     )
 
 

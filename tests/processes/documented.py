@@ -51,6 +51,7 @@ UNRUN = (
         r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"
     ),
     Unrun(r"launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
+    Unrun(r"admmnet compare --suite\b", "many minutes; tests/experiments/test_suite.py measures a small one"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
 )
 

@@ -78,7 +78,7 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
     return {
         "header": account.header,
         **lines,
-        "count": len(account.events),
+        "count": account.count,
         "delta": at,
         "total": total_line(account.totals, at),
         "finished": account.finished,
@@ -106,6 +106,7 @@ def verify(
     run: Path, more: tuple[Path, ...], against: tuple[Path, ...], network_file: str | None, key: Path | None
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
+    from admmnet.experiments.workers import processors
     from admmnet.running.evidence import compare, hold_keys, read_evidence
     from admmnet.running.reading import hold_summaries, read_run
     from admmnet.running.signoff import check_signature
@@ -115,8 +116,8 @@ def verify(
     here = run.resolve()
     if here in [path.resolve() for path in against]:
         raise RequestError(f"--against {run}: is the folder itself; name other agents' folders")
-    folder = read_run(run)
-    folders = [folder, *map(read_run, against)]
+    folder, *others = (read_run(path, events=False, processes=processors()) for path in (run, *against))
+    folders = [folder, *others]
     found = [(path, read_evidence(path)) for path in (run, *against)]
     for path, evidence in found:
         if evidence is None and (against or network_file is not None):
@@ -129,7 +130,7 @@ def verify(
     notes = [] if network_file is None else hold_keys(kept[0], read_network(network_file), network_file)
     signed = check_signature(run)
     ledgers = folder.ledgers.values()
-    events = sum(len(account.events) for account in ledgers)
+    events = sum(account.count for account in ledgers)
     open_ = sum(not account.finished for account in ledgers)
     torn = sum(account.torn for account in ledgers)
     state = "the run is finished" if folder.summary is not None else "the run is unfinished (no summary.json)"
@@ -208,7 +209,7 @@ def sign(run: Path, key: Path, note: str) -> None:
     from admmnet.transport.hosts.keys import read_signer
 
     identity = read_signer(key)
-    read_run(run)
+    read_run(run, events=False)
     if (evidence := read_evidence(run)) is not None:
         compare([evidence])
     digest = sign_folder(run, identity, note)
@@ -218,12 +219,19 @@ def sign(run: Path, key: Path, note: str) -> None:
 
 @ledger.command()
 @_RUN
-@click.option("--format", "form", type=click.Choice(["csv"]), default="csv", help="format")
+@click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv", help="format")
 @click.option(
-    "--out", "-o", type=click.Path(path_type=Path), metavar="FILE", help="file (default: standard output)"
+    "--out",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="file (default: standard output); of jsonl, a new folder",
 )
 def export(run: Path, form: str, out: Path | None) -> None:
-    """Write one row an event of every ledger."""
+    """Write one row an event of every ledger (csv), or every agent's ledger to a file of its own (jsonl)."""
+    if form == "jsonl":
+        _write_files(run, out)
+        return
     accounts = _accounts(run, None)
     if out is None:
         _write_csv(sys.stdout, accounts)
@@ -231,6 +239,28 @@ def export(run: Path, form: str, out: Path | None) -> None:
     try:
         with out.open("w", encoding="utf-8", newline="") as file:
             _write_csv(file, accounts)
+    except OSError as error:
+        raise RequestError(f"cannot write {out}: {error.strerror}") from None
+
+
+def _write_files(run: Path, out: Path | None) -> None:
+    """Write the ledgers as their agents' own files, byte for byte, whatever files they share in the run folder."""
+    from admmnet.experiments.workers import processors
+    from admmnet.privacy.ledger.segments import content, strands
+    from admmnet.running.reading import read_run
+    from admmnet.running.shelf import ledger_files
+
+    if out is None:
+        raise RequestError("--format jsonl writes a file an agent: name a new folder with -o")
+    names = {
+        account.header["agent"]: Path(name).name
+        for name, account in read_run(run, events=False, processes=processors()).ledgers.items()
+    }
+    try:
+        out.mkdir(parents=True)
+        for path in ledger_files(run):
+            for own in strands(path):
+                (out / names[json.loads(own.lines[0][1])["agent"]]).write_bytes(content(own))
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror}") from None
 

@@ -43,7 +43,7 @@ def print_accounts(
         grid.add_row(
             str(header["agent"]),
             str(header["records"]),
-            str(len(account.events)),
+            str(account.count),
             str(len({round for round, _, _ in account.events})),
             number(finite(totals.rho), 5),
             "-" if at is None else epsilon(finite(totals.epsilon_proven(at)), 5),

@@ -173,7 +173,11 @@ class ConsensusMethod(Method):
         Its own n_i is its holder's count; the other agents' are their word, and move the mean alone.
         """
         counts = self.facts.counts
-        return 1.0 if self.published else counts[agent] * len(counts) / sum(counts.values())
+        return 1.0 if self.published else counts[agent] * len(counts) / self._records
+
+    @cached_property
+    def _records(self) -> int:
+        return sum(self.facts.counts.values())
 
     def noise_norm(self, agent: int, releases: int) -> float:
         """Typical norm of the noise in a weighted gradient where so many releases share the budget, eq. (19).

@@ -41,7 +41,8 @@ def core_of(counts: Mapping[int, int]) -> frozenset[int]:
     for size, i in enumerate(order, 1):
         records += counts[i]
         ratios.append(records / math.sqrt(size))
-    longest = max(size for size, ratio in enumerate(ratios, 1) if ratio >= SLACK * max(ratios))
+    enough = SLACK * max(ratios)
+    longest = max(size for size, ratio in enumerate(ratios, 1) if ratio >= enough)
     return frozenset(order[: max(longest, LEAST_CORE)])
 
 

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from admmnet.privacy.events import (
     SubsampledGaussian,
 )
 from admmnet.privacy.ledger import audit
+from admmnet.running.shelf import ledger_files, read_all
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.types import Vector
 
@@ -127,19 +127,14 @@ def _read(model: Model, agent: int | None) -> _Run:
         raise RequestError(
             f"{model.folder} has no sound summary.json ({error}): take the original run folder"
         ) from None
-    paths = sorted((model.folder / "ledger").glob("agent-*.jsonl"))
-    ledgers = {int(path.stem.removeprefix("agent-")): path for path in paths if _numbered(path)}
+    ledgers = {int(read.ledger.header["agent"]): read.ledger for read in read_all(ledger_files(model.folder))}
     if missing := sorted(entries - set(ledgers)):
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise _NoFigure(
             f"the noise follows from all agents' ledgers, and those of {shown} are not in this folder: each owner has "
             "its own"
         )
-    return _Run(model, agent, summary, {i: audit.read(ledgers[i]) for i in sorted(entries)})
-
-
-def _numbered(path: Path) -> bool:
-    return path.stem.removeprefix("agent-").isdigit()
+    return _Run(model, agent, summary, {i: ledgers[i] for i in sorted(entries)})
 
 
 def _require_steady(run: _Run) -> None:

@@ -57,7 +57,7 @@ def _faults(path: Path, summary: Mapping[str, Any], accounts: Mapping[str, Verif
             yield from _not_lost(summary, account, entry["lost_at"], given=name in listed)
         elif name in listed:
             yield from _entry_faults(account, entry, releases.get(agent))
-            last = max((round_ for round_, *_ in account.events), default=0)
+            last = account.last
             if account.header["neighbours"] and (whole(summary.get("rounds")) or 0) <= last:
                 told = summary.get("rounds")
                 yield f"rounds is {told!r:.60}, the ledger of agent {agent} has a charge of round {last}"
@@ -94,7 +94,7 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
             yield f"agent {agent}: {key} is {entry.get(key)!r:.60}, its ledger says {right!r}"
     if releases is not None and entry.get("releases") != releases:
         yield f"agent {agent}: releases is {entry.get('releases')!r:.60}, metrics.csv says {releases}"
-    refused, last = entry.get("refused_at"), max((round_ for round_, *_ in account.events), default=0)
+    refused, last = entry.get("refused_at"), account.last
     if refused is not None and not account.resumed and not last <= (real(refused) or 0.0):
         yield f"agent {agent}: refused_at is {refused!r:.60}, its ledger has a charge of round {last}"
     # a resumed run pays for rounds twice, and an account's worst case is of this run alone
@@ -119,9 +119,15 @@ def _not_lost(
 def _releases(path: Path) -> dict[int, int]:
     """Releases of every agent in the last round of metrics.csv; nothing where it cannot be read."""
     try:
-        rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-        return {int(row[1]): int(row[3]) for row in rows[1:] if row[0] == rows[-1][0]}
-    except (OSError, ValueError, IndexError):
+        last, found = "", dict[str, str]()
+        with path.open(encoding="utf-8") as file:
+            next(file, None)
+            for line in file:
+                round_, agent, _, releases, *_ = line.rstrip("\n").split(",", 4)
+                found = found if round_ == last else {}
+                last, found[agent] = round_, releases
+        return {int(agent): int(releases) for agent, releases in found.items()}
+    except (OSError, ValueError):
         return {}
 
 

@@ -179,7 +179,12 @@ def write_part(folder: Path, agent: int, agents: int) -> None:
 
 def ledger_path(folder: Path, agent: int, agents: int) -> Path:
     """File of one agent's ledger."""
-    return folder / "ledger" / f"agent-{agent:0{max(3, len(str(agents - 1)))}d}.jsonl"
+    return folder / ledger_name(agent, agents)
+
+
+def ledger_name(agent: int, agents: int) -> str:
+    """Name of an agent's ledger in the run folder, and in its summary, also where it shares a file with others."""
+    return f"ledger/agent-{agent:0{max(3, len(str(agents - 1)))}d}.jsonl"
 
 
 class MetricsFile:

@@ -16,9 +16,8 @@ from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
-from admmnet.privacy.ledger.file import Ledger, Place
+from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
-from admmnet.privacy.ledger.lines import KEPT
 from admmnet.rng import agent_streams
 from admmnet.running import folder as run_folder
 from admmnet.running.accounts import note_begun
@@ -38,6 +37,7 @@ from admmnet.running.receipts import Receipts, begin, wanted
 from admmnet.running.references import pooled_figure
 from admmnet.running.result import RunResult
 from admmnet.running.rounds import Rounds
+from admmnet.running.shelf import ledger_places
 from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.radius import tail_delta
@@ -123,7 +123,9 @@ def execute(
         if receipts is not None:
             receipts.settle(durable=not plan.config.simulation)
         for agent in agents:
-            agent.ledger.finish()
+            agent.ledger.end()
+        for agent in agents:
+            agent.ledger.close()
         theta = answer(plan, transport, observer, tail, agents, done)
         times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
@@ -133,7 +135,6 @@ def execute(
             agents,
             observer,
             transport,
-            folder,
             times,
             (*plan.notes, *rounds.notes(done), *keeper.notes, *(() if receipts is None else receipts.notes)),
             pooled_figure(plan, transport, loader),
@@ -189,17 +190,18 @@ def _nodes(
 ) -> list[list[Node]]:
     """Agents of this process, those of a block together."""
     mine = transport.layout.blocks[transport.world.rank]
-    return [[_node(plan, folder, i, keeper.place(i), masks.get(i)) for i in block] for block in mine]
+    files = ledger_places(plan.config, folder, mine, len(plan.graph))
+    return [[_node(plan, files[i], i, keeper.place(i), masks.get(i)) for i in block] for block in mine]
 
 
-def _node(plan: Plan, folder: Path, i: int, since: Place | None, masks: Masks | None) -> Node:
-    ledger, streams = _ledger(plan, folder, i, since), agent_streams(i, plan.config.seed)
+def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
+    ledger, streams = _ledger(plan, file, i, since), agent_streams(i, plan.config.seed)
     holder, member = plan.holders[i]
     door = Door(holder, member, plan.loss, ledger, streams, masks)
     return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
 
 
-def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger:
+def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
     config = plan.config
     own = plan.agents[agent]
     budget, draws = own.budget, sum(times for _, times in own.charges)
@@ -228,7 +230,5 @@ def _ledger(plan: Plan, folder: Path, agent: int, since: Place | None) -> Ledger
         version=__version__,
         adjacency=own.adjacency,
     )
-    path = run_folder.ledger_path(folder, agent, len(plan.graph))
     durable, account = not config.simulation, plan.accounts.get(agent)
-    kept = len(plan.holders) <= KEPT
-    return Ledger(path, header, budget, durable=durable, account=account, since=since, kept=kept)
+    return Ledger(file, header, budget, durable=durable, account=account, since=since)

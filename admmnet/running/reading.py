@@ -13,9 +13,11 @@ from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import account_path
 from admmnet.privacy.ledger.lines import digest
+from admmnet.privacy.ledger.segments import is_segment
 from admmnet.running.agree import contradictions, lost_of
-from admmnet.running.folder import PART, ledger_path, sha256
+from admmnet.running.folder import PART, ledger_name
 from admmnet.running.manifest import MANIFEST, check_manifest
+from admmnet.running.shelf import ledger_files, read_all
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class RunFolder:
     path : Path
     ledgers : dict
         File to verified ledger, in the order of the agents.
+    digests : dict
+        sha256 of the bytes of every ledger.
     summary : dict or None
         Of a finished run.
     part : (int, int) or None
@@ -37,6 +41,7 @@ class RunFolder:
 
     path: Path
     ledgers: dict[str, audit.VerifiedLedger]
+    digests: dict[str, str]
     summary: dict[str, Any] | None
     part: tuple[int, int] | None = None
 
@@ -55,8 +60,12 @@ class RunFolder:
         return f"RunFolder({str(self.path)!r}, {state}, ledgers={len(self.ledgers)})"
 
 
-def read_run(path: str | Path, *, ledgers_alone: bool = False) -> RunFolder:
+def read_run(
+    path: str | Path, *, ledgers_alone: bool = False, events: bool = True, processes: int = 1
+) -> RunFolder:
     """Read a run folder, or one agent's part of it, and verify everything in it, or its ledgers alone.
+
+    Without ``events`` what every single one says is not kept. So many ``processes`` may share the work.
 
     Raises
     ------
@@ -68,36 +77,44 @@ def read_run(path: str | Path, *, ledgers_alone: bool = False) -> RunFolder:
     if not isinstance(path, str | Path):
         raise RequestError(f"{short(path)} is no run folder: give its path")
     path = Path(path)
-    files = sorted((path / "ledger").glob("agent-*.jsonl"))
+    files = ledger_files(path)
     if not files:
         lacks = "it has no ledger/agent-*.jsonl" if path.exists() else "there is nothing of that name"
         raise RequestError(f"{path} is no run folder: {lacks}; name a folder that a run wrote")
     part = _read_part(path / PART)
     summary = _read_summary(path / "summary.json")
-    ledgers = {f"ledger/{file.name}": audit.read(file) for file in files}
+    found = read_all(files, keep=events, processes=processes)
+    if any(map(is_segment, files)):
+        found.sort(key=lambda read: int(read.ledger.header["agent"]))
     expected: Sequence[int]
-    expected, agents = (range(len(files)), len(files)) if part is None else ((part[0],), part[1])
-    if len(files) != len(expected):
-        raise CheckFailed(f"{path / PART}: says one agent's ledger, but there are {len(files)}")
-    if part is None and summary is None and not any(account.events for account in ledgers.values()):
+    expected, agents = (range(len(found)), len(found)) if part is None else ((part[0],), part[1])
+    if len(found) != len(expected):
+        raise CheckFailed(f"{path / PART}: says one agent's ledger, but there are {len(found)}")
+    if part is None and summary is None and not any(read.ledger.count for read in found):
         # the run died while its ledgers were being made, by several processes at once: nothing was sent
-        expected = [int(account.header["agent"]) for account in ledgers.values()]
+        expected = [int(read.ledger.header["agent"]) for read in found]
         agents = max(_declared(path / "config.toml"), agents, expected[-1] + 1)
-    for number, (name, account) in zip(expected, ledgers.items(), strict=True):
-        if account.header["agent"] != number or ledger_path(path, number, agents).name != Path(name).name:
+    for number, read in zip(expected, found, strict=True):
+        if is_segment(read.path) and read.ledger.header.get("mode") != "simulation":
+            raise CheckFailed(f"{read.path}: line {read.line}: only ledgers of simulations share a file")
+        named = is_segment(read.path) or ledger_name(number, agents) == f"ledger/{read.path.name}"
+        if read.ledger.header["agent"] != number or not named:
             raise CheckFailed(
-                f"{path / name}: line 1: is the ledger of agent {account.header['agent']}, expected agent {number} "
-                "(a file is missing, misnamed or swapped)"
+                f"{read.path}: line {read.line}: is the ledger of agent {read.ledger.header['agent']}, expected agent "
+                f"{number} (a file is missing, misnamed or swapped)"
             )
+    ledgers = {ledger_name(number, agents): read.ledger for number, read in zip(expected, found, strict=True)}
+    digests = dict(zip(ledgers, (read.digest for read in found), strict=True))
     if summary is not None:
-        _check_digests(path, summary, ledgers, whole=part is None)
+        places = dict(zip(ledgers, (read.path for read in found), strict=True))
+        _check_digests(path, summary, ledgers, digests, places, whole=part is None)
     if not ledgers_alone:
         faults = [manifest_fault(path, summary)]
         if summary is not None and (path / MANIFEST).exists():  # of older versions the digests alone are held
             faults = [*contradictions(path / "summary.json", summary, ledgers), *faults]
         for fault in filter(None, faults):
             raise CheckFailed(fault)
-    return RunFolder(path, ledgers, summary, part)
+    return RunFolder(path, ledgers, digests, summary, part)
 
 
 def hold_summaries(folders: Sequence[RunFolder]) -> None:
@@ -202,7 +219,13 @@ def _read_summary(path: Path) -> dict[str, Any] | None:
 
 
 def _check_digests(
-    path: Path, summary: dict[str, Any], ledgers: dict[str, audit.VerifiedLedger], *, whole: bool
+    path: Path,
+    summary: dict[str, Any],
+    ledgers: dict[str, audit.VerifiedLedger],
+    digests: dict[str, str],
+    places: dict[str, Path],
+    *,
+    whole: bool,
 ) -> None:
     """Hold the ledgers against the summary, which a run writes when every agent that it still has is through.
 
@@ -221,7 +244,10 @@ def _check_digests(
     for name, account in ledgers.items():
         if name not in summary["ledgers"]:
             continue
-        if sha256(path / name) != summary["ledgers"][name]:
-            raise CheckFailed(f"{path / name}: its sha256 is not the one in summary.json")
+        whose = f"{places[name]}: " + (
+            f"the ledger of agent {account.header['agent']}: " if is_segment(places[name]) else ""
+        )
+        if digests[name] != summary["ledgers"][name]:
+            raise CheckFailed(f"{whose}its sha256 is not the one in summary.json")
         if not account.finished:
-            raise CheckFailed(f"{path / name}: has no end line though summary.json says the run finished")
+            raise CheckFailed(f"{whose}has no end line though summary.json says the run finished")

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -24,11 +23,12 @@ from admmnet.methods.base import Closing, Method
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger.form import finite
-from admmnet.running import folder as run_folder
+from admmnet.running.folder import ledger_name
 from admmnet.running.manifest import MANIFEST
 from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.references import references
+from admmnet.running.shelf import digest_of
 from admmnet.transport import Transport
 from admmnet.version import __version__
 
@@ -54,7 +54,6 @@ def summarise(
     agents: Sequence[Node],
     observer: Observer,
     transport: Transport,
-    folder: Path,
     seconds: Seconds,
     notes: Sequence[str],
     pooled: float | None = None,
@@ -74,19 +73,17 @@ def summarise(
     times = (seconds.total, seconds.solve if simulation else 0.0, seconds.exchange)
     mine = {
         "agents": [_agent_entry(agent, observer) for agent in agents],
-        "digests": [
-            [f"ledger/{agent.ledger.path.name}", run_folder.sha256(agent.ledger.path)] for agent in agents
-        ],
+        "digests": [[ledger_name(agent.id, len(graph)), digest_of(agent.ledger)] for agent in agents],
         "seconds": [round(value, digits) for value in times],
         "frames": getattr(transport.world, "counts", {}),
     }
     said = Said()
-    said.hear(mine, transport.agents, folder, len(graph))
+    said.hear(mine, transport.agents, len(graph))
     for rank, (own, answer) in enumerate(
         zip(transport.layout.owners, transport.world.gather(mine), strict=True)
     ):
         if rank != transport.world.rank and answer is not None:
-            said.hear(answer, own, folder, len(graph))
+            said.hear(answer, own, len(graph))
     for i in transport.lost:
         said.entries.pop(i, None)
     living = [said.entries[i] for i in sorted(said.entries)]
@@ -190,11 +187,11 @@ class Said:
         self.seconds: list[list[float]] = []
         self.frames: list[dict[str, int]] = []
 
-    def hear(self, answer: Any, own: Sequence[int], folder: Path, agents: int) -> None:
+    def hear(self, answer: Any, own: Sequence[int], agents: int) -> None:
         """Take in the word of a process whose agents are ``own``; this process's own comes first."""
         if not isinstance(answer, dict):
             return
-        mine, names = set(own), {f"ledger/{run_folder.ledger_path(folder, i, agents).name}" for i in own}
+        mine, names = set(own), {ledger_name(i, agents) for i in own}
         for entry in _items(answer.get("agents")):
             if self._is_entry(entry) and entry["agent"] in mine:
                 self.entries[entry["agent"]] = entry

@@ -28,7 +28,7 @@ def ledger_tail(path: Path) -> Tail | None:
             size = file.seek(0, os.SEEK_END)
             for most in (NEAR, FAR):
                 file.seek(max(0, size - most))
-                tail = _tail(file.read(most))
+                tail = tail_of(file.read(most))
                 if tail.round is not None or size <= most:
                     break
     except OSError:
@@ -36,7 +36,8 @@ def ledger_tail(path: Path) -> Tail | None:
     return tail
 
 
-def _tail(data: bytes) -> Tail:
+def tail_of(data: bytes) -> Tail:
+    """Return how these lines end, of which the first may be cut."""
     total = None
     for text in reversed(data.split(b"\n")[:-1]):
         try:

@@ -14,10 +14,12 @@ from typing import Any
 
 from admmnet.errors import CheckFailed, RequestError, printable
 from admmnet.files import load_json, load_toml
+from admmnet.privacy.ledger.segments import is_segment
 from admmnet.running.agree import entries_of
 from admmnet.running.evidence import read_evidence
 from admmnet.running.folder import LOST, PART, is_held
-from admmnet.running.tails import ledger_tail
+from admmnet.running.shelf import Follower, ledger_files
+from admmnet.running.tails import Tail, ledger_tail
 from admmnet.running.values import at, real, whole
 
 SHARE = 0.05
@@ -180,6 +182,7 @@ class Watcher:
         self.folder = folder
         self._metrics = Metrics(folder / "metrics.csv")
         self._headers: dict[Path, Mapping[str, Any]] = {}
+        self._followed: dict[Path, Follower] = {}
         self._trouble: str | None = None
         self._charged = 0
         self._next = 0.0
@@ -256,18 +259,27 @@ class Watcher:
 
     def _budgets(self) -> Iterator[tuple[int, tuple[float | None, float | None]]]:
         """Agents whose ledgers are here: epsilon of the budget, and what is spent of it."""
-        for path in sorted((self.folder / "ledger").glob("agent-*.jsonl")):
-            header = self._header(path)
+        for header, tail in self._ends():
             agent, target, spent = whole(at(header, "agent")), real(at(header, "budget", "epsilon")), None
             if agent is None:
                 continue
-            tail = ledger_tail(path)
             if tail is not None and target is not None:
                 key = "epsilon_published" if at(header, "accountant") == "published" else "epsilon_spent"
                 spent = 0.0 if tail.total is None else real(tail.total.get(key))
             if tail is not None and at(header, "neighbours"):  # a series may be charged ahead
                 self._charged = max(self._charged, tail.round or 0)
             yield agent, (target, spent)
+
+    def _ends(self) -> Iterator[tuple[Mapping[str, Any], Tail | None]]:
+        """Headers and ends of the ledgers that are here."""
+        for path in ledger_files(self.folder):
+            if not is_segment(path):
+                yield self._header(path), ledger_tail(path)
+                continue
+            for line, tail in self._followed.setdefault(path, Follower(path)).look():
+                header = _mapping(line, load_json) or {}
+                self._headers.setdefault(path, header)
+                yield header, tail
 
     def _header(self, path: Path) -> Mapping[str, Any]:
         if path not in self._headers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any, NoReturn
 
 import networkx as nx
@@ -112,8 +111,8 @@ def word(*entries: Any, **other: Any) -> dict[str, Any]:
 def summary_of(answer: Any) -> Said:
     said = Said()
     digests = [["ledger/agent-000.jsonl", "0" * 64], ["ledger/agent-001.jsonl", "1" * 64]]
-    said.hear(word(entry(0), entry(1), digests=digests), (0, 1), Path("run"), 3)
-    said.hear(answer, (2,), Path("run"), 3)
+    said.hear(word(entry(0), entry(1), digests=digests), (0, 1), 3)
+    said.hear(answer, (2,), 3)
     return said
 
 

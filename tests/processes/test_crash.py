@@ -128,7 +128,7 @@ def _patch(killer: Killer) -> None:
     def charging(self: AccountFile, round: int, event: Event) -> None:
         def half() -> None:
             account_charge(self, round, event)
-            line = self._file._pending
+            line = self._chain.file._pending
             with self.path.open("ab") as file:
                 file.write(line[: len(line) // 2])
 

@@ -19,7 +19,7 @@ from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Event
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import Header, encode, event_bytes
-from admmnet.privacy.ledger.lines import NOTHING, ChainFile, digest, mend, open_plain
+from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, digest, mend, open_plain
 from admmnet.privacy.ledger.lock import Lock
 
 
@@ -94,7 +94,7 @@ class AccountFile:
             else:
                 previous = self._continue(lines, agent, records, delta, since, mode)
             self._check_mark(lines)
-            self._file, self._count = self._chain(previous), len(lines)
+            self._chain, self._count = self._opened(previous), len(lines)
         except OSError as error:
             self._lock.close()
             raise self._cannot_open(error) from None
@@ -122,7 +122,7 @@ class AccountFile:
     @property
     def fresh(self) -> bool:
         """Whether no run has begun here; the order may still be chosen, from public facts."""
-        return self._file.previous == NOTHING
+        return self._chain.previous == NOTHING
 
     def _continue(
         self,
@@ -175,24 +175,22 @@ class AccountFile:
             "put the right one back"
         )
 
-    def _chain(self, previous: str, standing: tuple[bytes, ...] = ()) -> ChainFile:
-        return ChainFile(
-            self.path, "account", durable=True, previous=previous, standing=standing, kept=self._kept
-        )
+    def _opened(self, previous: str, standing: tuple[bytes, ...] = ()) -> Chain:
+        return Chain(ChainFile(self.path, "account", durable=True, kept=self._kept), previous, standing)
 
     def _append(self, line: bytes) -> None:
-        self._count += self._file.append(line)
+        self._count += self._chain.append(line)
 
     @property
     def head(self) -> str:
         """Digest of the last line."""
-        return self._file.previous
+        return self._chain.previous
 
     def begin(self, header: Header) -> None:
         """Write the header of a new account, or the line of another run."""
         line = replace(header, account=None).line()
         if not self.fresh:
-            line = {**line, "kind": "run", "previous": self._file.previous}
+            line = {**line, "kind": "run", "previous": self._chain.previous}
         self._append(encode(line))
 
     def rewind(self, events: int) -> None:
@@ -213,8 +211,8 @@ class AccountFile:
         self.totals = self.past
         for event in self._events[:events]:
             self.totals = grown(self.totals, event)
-        self._file.close()
-        self._file = self._chain(digest(self._lines[events]), tuple(self._lines[events + 1 :]))
+        self._chain.file.close()
+        self._chain = self._opened(digest(self._lines[events]), tuple(self._lines[events + 1 :]))
 
     def resume(self, header: Header, round: int, events: int) -> None:
         """Go on with a private run, whose ledger holds this many events; everything charged stays so.
@@ -227,14 +225,14 @@ class AccountFile:
         if len(self._events) < events:
             raise self._lacks()
         if self._alone:
-            self._append(encode({"kind": "resume", "round": round, "previous": self._file.previous}))
+            self._append(encode({"kind": "resume", "round": round, "previous": self._chain.previous}))
         else:
             self.begin(header)
 
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""
         self.totals = grown(self.totals, event)
-        self._append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
+        self._append(event_bytes(round, event, self.totals, self._delta, self._chain.previous))
 
     def commit(self) -> None:
         """Wait until every charge is on the disk.
@@ -245,7 +243,7 @@ class AccountFile:
             If the disk refuses, or the account is not the one that this run has written.
         """
         self._lock.check()
-        self._file.commit()
+        self._chain.file.commit()
         if self._count > (self._lock.mark or (0, ""))[0]:
             self._lock.remember(self._count, self.head)
 
@@ -256,7 +254,7 @@ class AccountFile:
             try:
                 self.commit()
             finally:
-                self._file.close()
+                self._chain.file.close()
                 self._lock.close()
 
 

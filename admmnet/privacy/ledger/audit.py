@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -55,7 +55,9 @@ class VerifiedLedger:
     header : dict
         First line.
     events : tuple of (int, Event, dict)
-        Round, event and the line it stands in.
+        Round, event and the line it stands in; none where they were not to be kept.
+    count, last : int
+        How many events there are, and the latest round of any.
     totals : Totals
         Recomputed from the events' parameters.
     finished : bool
@@ -72,6 +74,8 @@ class VerifiedLedger:
 
     header: dict[str, Any]
     events: tuple[tuple[int, Event, dict[str, Any]], ...]
+    count: int
+    last: int
     totals: Totals
     finished: bool
     torn: bool = False
@@ -91,12 +95,49 @@ class VerifiedLedger:
 
     def __repr__(self) -> str:
         """One line, without the events."""
-        return f"VerifiedLedger(agent={self.header['agent']}, events={len(self.events)}, rho={self.totals.rho:.6g})"
+        return f"VerifiedLedger(agent={self.header['agent']}, events={self.count}, rho={self.totals.rho:.6g})"
+
+
+class Strand(NamedTuple):
+    """Lines of one ledger, with their numbers in its file, and whether a last one was cut off."""
+
+    path: Path
+    lines: list[tuple[int, bytes]]
+    torn: bool = False
+
+
+def read(path: Path, *, account: bool = False) -> VerifiedLedger:
+    """``check`` the ledger, or account, that has a file of its own."""
+    return check(whole_lines(path), account=account)
+
+
+def whole_lines(path: Path) -> Strand:
+    """Whole lines of a file, and whether something that is none stands behind them.
+
+    Raises
+    ------
+    CheckFailed
+        If it cannot be read, or its end is not what a crash leaves.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
+    if not data:
+        raise CheckFailed(f"{path}: is empty; a ledger starts with its header")
+    *lines, tail = data.split(b"\n")
+    if tail and is_whole(tail):  # it lacks its newline alone: a charge is a charge
+        lines, tail = [*lines, tail], b""
+    if not lines or (tail and not is_torn(tail)):
+        raise CheckFailed(f"{path}: line {len(lines) + 1}: is cut off (no newline at its end)")
+    return Strand(path, list(enumerate(lines, start=1)), bool(tail))
 
 
 @np.errstate(all="ignore")  # numbers of any size may stand in the file; what is not finite fits no budget
-def read(path: Path, *, account: bool = False) -> VerifiedLedger:
-    """Read and verify one ledger, or one account: a ledger of several runs, each with a line of its own.
+def check(strand: Strand, *, account: bool = False, keep: bool = True) -> VerifiedLedger:
+    """Verify one ledger, or one account: a ledger of several runs, each with a line of its own.
+
+    Its events take no memory where they are not to ``keep``.
 
     Every line but the last is held to the bit by the hash in the line behind it, the end line by the event
     before it. The last line of an unfinished ledger, lines cut off whole, and lines that were all changed
@@ -112,98 +153,98 @@ def read(path: Path, *, account: bool = False) -> VerifiedLedger:
     CheckFailed
         With file, line and fault, at the first line that does not hold.
     """
-    lines, torn = _lines(path)
-    header, raw = _header(path, lines)
-    delta, totals = header["budget"]["delta"], empty(header["method"])
-    events: list[tuple[int, Event, dict[str, Any]]] = []
-    finished, last_round, total, payer = False, 0, total_line(totals, delta), header
-    starts, resumed, head = [Start()], [], None
-    for number, data in lines:
-        line = _parse(path, number, data)
-        if finished and line.get("kind") != "resume":  # a run may die between its end lines and its summary
-            raise _fault(path, number, "stands behind the end line")
-        if line.get("previous") != digest(raw):
-            raise _fault(
-                path, number, "does not follow from the line before (changed, removed or swapped lines)"
-            )
-        if account and line.get("kind") == "run":
-            _within_budget(path, payer, totals)
-            header = _run(path, number, line, header)
-            starts.append(Start(digest(raw), number, len(events)))
-            last_round = 0
-        elif line.get("kind") == "resume":
-            last_round = _resume(path, number, line, header)
-            resumed.append(last_round)
-            finished = False
-        elif line.get("kind") == "end":
-            end = {"kind": "end", "events": len(events), "total": total}
-            if "account" in header and _is_digest(line.get("account")):  # versions before wrote none
-                end["account"] = line["account"]
-            if data != encode({**end, "previous": digest(raw)}):
-                raise _fault(path, number, f"is not the end of the {len(events)} events before it")
-            finished, head = True, line.get("account")
-        else:
-            event, round_ = _event(path, number, line, header["records"])
-            relation = relation_of(event)
-            if relation != "replace-one" and relation != header["adjacency"]:
-                raise _fault(path, number, f"holds for {relation}, the header is of {header['adjacency']}")
-            if isinstance(event, DiscreteGaussian):
-                _check_trust(path, number, event, header)
-            if round_ < last_round:
-                raise _fault(path, number, f"round {round_} stands behind round {last_round}")
-            try:
-                totals = grown(totals, event)
-                if event_bytes(round_, event, totals, delta, digest(raw)) != data:
-                    _compare(path, number, line, event_line(round_, event, totals, delta, digest(raw)))
-            except ArithmeticError:
-                raise _fault(path, number, f"{event.mechanism}: its cost exceeds every number") from None
-            events.append((round_, event, line))
-            last_round, total, payer = round_, line["total"], header
-        raw = data
-    if torn and finished and header["noise"] == "seeded":
-        raise CheckFailed(f"{path}: the beginning of a line stands behind the end line")
-    _within_budget(path, payer, totals)
-    finished = finished and not torn
-    return VerifiedLedger(header, tuple(events), totals, finished, torn, tuple(starts), tuple(resumed), head)
-
-
-def _check_trust(path: Path, number: int, event: DiscreteGaussian, header: dict[str, Any]) -> None:
-    """Refuse sums masked where the header denies it, not masked where it says so, or against another K."""
-    if (event.parts > 1) != (header.get("trust") == "masked"):
-        raise _fault(path, number, f"has noise of {event.agents} agents, which its header does not say")
-    if event.colluders != header.get("colluders", 0):
-        raise _fault(
-            path, number, f"colluders is {event.colluders}, the header's is {header.get('colluders', 0)}"
-        )
-
-
-def _lines(path: Path) -> tuple[Iterator[tuple[int, bytes]], bool]:
-    """Numbered whole lines, and whether something that is none stands behind them."""
+    (number, raw), *lines = strand.lines
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CheckFailed(f"{path}: cannot be read: {error.strerror}") from None
-    if not data:
-        raise CheckFailed(f"{path}: is empty; a ledger starts with its header")
-    *lines, tail = data.split(b"\n")
-    if tail and is_whole(tail):  # it lacks its newline alone: a charge is a charge
-        lines, tail = [*lines, tail], b""
-    if not lines or (tail and not is_torn(tail)):
-        raise _fault(path, len(lines) + 1, "is cut off (no newline at its end)")
-    return iter(list(enumerate(lines, start=1))), bool(tail)
+        _check_header(header := _parse(raw))
+        delta, totals = header["budget"]["delta"], empty(header["method"])
+        events: list[tuple[int, Event, dict[str, Any]]] = []
+        total, payer, facts = total_line(totals, delta), header, _facts(header)
+        before = digest(raw)
+        starts, resumed, head, finished, count, last_round, last = [Start()], [], None, False, 0, 0, 0
+        for number, data in lines:
+            blank = _unlinked(data, before)
+            line: dict[str, Any] = {"kind": "event", "previous": before}
+            if blank is None:
+                line = _parse(data)
+                blank = encode({**line, "previous": ""})
+            # a run may die between its end lines and its summary
+            if finished and line.get("kind") != "resume":
+                raise CheckFailed("stands behind the end line")
+            if line.get("previous") != before:
+                raise CheckFailed("does not follow from the line before (changed, removed or swapped lines)")
+            if account and line.get("kind") == "run":
+                _within_budget(payer, totals)
+                header = _run(line, header)
+                facts = _facts(header)
+                starts.append(Start(before, number, count))
+                last_round = 0
+            elif line.get("kind") == "resume":
+                last_round = _resume(line, header)
+                resumed.append(last_round)
+                finished = False
+            elif line.get("kind") == "end":
+                end = {"kind": "end", "events": count, "total": total}
+                if "account" in header and _is_digest(line.get("account")):  # versions before wrote none
+                    end["account"] = line["account"]
+                if data != encode({**end, "previous": before}):
+                    raise CheckFailed(f"is not the end of the {count} events before it")
+                finished, head = True, line.get("account")
+            else:
+                round_, event, line, totals = _charge(blank, totals, facts)
+                if round_ < last_round:
+                    raise CheckFailed(f"round {round_} stands behind round {last_round}")
+                total, payer, count = line["total"], header, count + 1
+                last_round, last = round_, max(last, round_)
+                if keep:
+                    events.append((round_, event, {**line, "previous": before}))
+            before = digest(data)
+        if strand.torn and finished and header["noise"] == "seeded":
+            raise CheckFailed("the beginning of a line stands behind the end line")
+        _within_budget(payer, totals)
+        done, kept = finished and not strand.torn, (tuple(starts), tuple(resumed), head)
+        return VerifiedLedger(header, tuple(events), count, last, totals, done, strand.torn, *kept)
+    except CheckFailed as error:
+        raise CheckFailed(f"{strand.path}: line {number}: {error}") from None
 
 
-def _header(path: Path, lines: Iterator[tuple[int, bytes]]) -> tuple[dict[str, Any], bytes]:
-    number, raw = next(lines)
-    line = _parse(path, number, raw)
-    _check_header(path, number, line)
-    return line, raw
+def _facts(header: dict[str, Any]) -> tuple[Any, ...]:
+    """What a header says that its events are held against."""
+    names = ("records", "adjacency", "trust", "colluders")
+    return header["budget"]["delta"], *map(header.get, names)
 
 
-def _run(path: Path, number: int, line: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+def _unlinked(data: bytes, before: str) -> bytes | None:
+    """Bytes of an event's line that follows from the digest ``before``, without it; None of any other line."""
+    linked = data.startswith(b'{"kind":"event"') and data.endswith(b'"previous":"%b"}' % before.encode())
+    return data[: -len(before) - 2] + b'"}' if linked else None
+
+
+@lru_cache(maxsize=4 * SHARED)  # most agents of a run have the same lines, but for their chains
+def _charge(data: bytes, totals: Totals, facts: tuple[Any, ...]) -> tuple[int, Event, dict[str, Any], Totals]:
+    """Round, event and line of a checked event, whose ``previous`` is empty, and the totals with it; all shared."""
+    line = _parse(data)
+    delta, records, adjacency, trust, colluders = facts
+    event, round_ = _event(line, records)
+    if (relation := relation_of(event)) not in ("replace-one", adjacency):
+        raise CheckFailed(f"holds for {relation}, the header is of {adjacency}")
+    if isinstance(event, DiscreteGaussian):
+        if (event.parts > 1) != (trust == "masked"):  # masked where the header says so, and nowhere else
+            raise CheckFailed(f"has noise of {event.agents} agents, which its header does not say")
+        if event.colluders != (colluders or 0):
+            raise CheckFailed(f"colluders is {event.colluders}, the header's is {colluders or 0}")
+    try:
+        totals = grown(totals, event)
+        if event_bytes(round_, event, totals, delta, "") != data:
+            _compare(line, event_line(round_, event, totals, delta, ""))
+    except ArithmeticError:
+        raise CheckFailed(f"{event.mechanism}: its cost exceeds every number") from None
+    return round_, event, line, totals
+
+
+def _run(line: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
     """Header of another run of an account; records, delta, order and relation are the account's."""
     header = {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}
-    _check_header(path, number, header)
+    _check_header(header)
     for name, own, asked in (
         ("agent", first["agent"], header["agent"]),
         ("records", first["records"], header["records"]),
@@ -212,28 +253,26 @@ def _run(path: Path, number: int, line: dict[str, Any], first: dict[str, Any]) -
         ("delta", first["budget"]["delta"], header["budget"]["delta"]),
     ):
         if own != asked:
-            raise _fault(path, number, f"{name} is {shown(asked)}, the account's is {shown(own)}")
+            raise CheckFailed(f"{name} is {shown(asked)}, the account's is {shown(own)}")
     return header
 
 
-def _resume(path: Path, number: int, line: dict[str, Any], header: dict[str, Any]) -> int:
+def _resume(line: dict[str, Any], header: dict[str, Any]) -> int:
     """Round from which a run goes on, whose noise no seed can make again; charges before it stand."""
     round_ = line.get("round")
     if list(line) != ["kind", "round", "previous"] or not is_count(round_, 0) or header["noise"] != "private":
-        raise _fault(path, number, "is not the resumption of a private run")
+        raise CheckFailed("is not the resumption of a private run")
     return int(str(round_))
 
 
-def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
+def _check_header(line: dict[str, Any]) -> None:
     if line.get("kind") != "header":
-        raise _fault(path, number, "is not a header")
+        raise CheckFailed("is not a header")
     if line.get("schema") not in (1, SCHEMA):
-        raise _fault(
-            path, number, f"schema {shown(line.get('schema'))} is not one this version reads (1, {SCHEMA})"
-        )
+        raise CheckFailed(f"schema {shown(line.get('schema'))} is not one this version reads (1, {SCHEMA})")
     for name, good in _HEADER.items():
         if (name not in line and name not in _ABSENT) or not good(line.get(name)):
-            raise _fault(path, number, f"{name} = {shown(line.get(name))} is out of range")
+            raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
     values: dict[str, Any] = {
         name: line.get(name) for name in _HEADER if name not in ("neighbours", "budget", "admmnet")
     }
@@ -242,9 +281,9 @@ def _check_header(path: Path, number: int, line: dict[str, Any]) -> None:
     ).line()
     alone = not line["neighbours"]  # agents of a network have neighbours, and replace-one
     if (line.get("trust") is None) != (line.get("colluders") is None):
-        raise _fault(path, number, "trust and colluders stand together, or neither does")
+        raise CheckFailed("trust and colluders stand together, or neither does")
     if header != line or encode(header) != encode(line) or (line["adjacency"] == "zero-out" and not alone):
-        raise _fault(path, number, f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
+        raise CheckFailed(f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
 
 
 def _is_digest(value: object) -> bool:
@@ -283,30 +322,23 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _parse(path: Path, number: int, data: bytes) -> dict[str, Any]:
+def _parse(data: bytes) -> dict[str, Any]:
     def constant(name: str) -> float:
         raise ValueError(name)
 
     try:
         line = json.loads(data, parse_constant=constant)
     except (ValueError, RecursionError):
-        raise _fault(path, number, "is not JSON") from None
+        raise CheckFailed("is not JSON") from None
     try:
         if isinstance(line, dict) and encode(line) == data:
             return line
     except (ValueError, RecursionError):  # 1e999, a lone surrogate, too deep
         pass
-    raise _fault(path, number, "is not in the canonical form that admmnet writes")
+    raise CheckFailed("is not in the canonical form that admmnet writes")
 
 
-@lru_cache(maxsize=SHARED)
-def _event_of(mechanism: str, values: bytes) -> tuple[Event, bool]:
-    """Event of a line, and whether its parameters are in canonical form; most lines of a run have the same."""
-    event = from_parameters(mechanism, json.loads(values))
-    return event, values == encode(parameters(event))
-
-
-def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple[Event, int]:
+def _event(line: dict[str, Any], records: int) -> tuple[Event, int]:
     round_, mechanism, values = line.get("round"), line.get("mechanism"), line.get("parameters")
     if (
         line.get("kind") != "event"
@@ -315,50 +347,44 @@ def _event(path: Path, number: int, line: dict[str, Any], records: int) -> tuple
         or not isinstance(mechanism, str)
         or not isinstance(values, dict)
     ):
-        raise _fault(path, number, "is neither an event nor the end")
+        raise CheckFailed("is neither an event nor the end")
     try:
-        event, canonical = _event_of(mechanism, encode(values))
+        event = from_parameters(mechanism, values)
     except AdmmnetError as error:
-        raise _fault(path, number, str(error)) from None
-    if not canonical:
-        raise _fault(path, number, "parameters are not in the canonical form that admmnet writes")
+        raise CheckFailed(str(error)) from None
+    if encode(values) != encode(parameters(event)):
+        raise CheckFailed("parameters are not in the canonical form that admmnet writes")
     if isinstance(event, SubsampledGaussian):
         batch = event.rate * records
         if round(batch) < 1 or abs(batch - round(batch)) > TOLERANCE * batch:
-            raise _fault(
-                path, number, f"rate is {event.rate!r}, no whole batch of the header's {records} records"
-            )
+            raise CheckFailed(f"rate is {event.rate!r}, no whole batch of the header's {records} records")
     if isinstance(event, ObjectivePerturbation | GammaNorm):
         if event.records != records:
-            raise _fault(path, number, f"records is {event.records}, the header's is {records}")
+            raise CheckFailed(f"records is {event.records}, the header's is {records}")
         slope = 0.5 * event.sensitivity * event.records  # G, under replace-one
         if isinstance(event, ObjectivePerturbation) and not _close(event.lipschitz, slope):
             right = 2.0 * event.lipschitz / event.records
-            raise _fault(path, number, f"sensitivity is {event.sensitivity!r}, under replace-one {right!r}")
+            raise CheckFailed(f"sensitivity is {event.sensitivity!r}, under replace-one {right!r}")
         if event.logistic and not _close(event.curvature, 0.25 * slope * slope):
-            raise _fault(path, number, f"curvature is {event.curvature!r}, for a logistic loss lipschitz^2/4")
+            raise CheckFailed(f"curvature is {event.curvature!r}, for a logistic loss lipschitz^2/4")
     return event, round_
 
 
-def _compare(
-    path: Path, number: int, line: dict[str, Any], expected: dict[str, Any], where: str = ""
-) -> None:
+def _compare(line: dict[str, Any], expected: dict[str, Any], where: str = "") -> None:
     if list(line) != list(expected):
-        raise _fault(
-            path,
-            number,
-            f"{where or 'line'} has the keys {shown(list(line))}, expected {', '.join(expected)}",
+        raise CheckFailed(
+            f"{where or 'line'} has the keys {shown(list(line))}, expected {', '.join(expected)}"
         )
     for key, right in expected.items():
         wrong, name = line[key], f"{where}{key}"
         if isinstance(right, dict) and isinstance(wrong, dict):
             if key != "parameters":  # they were compared as they were read
-                _compare(path, number, wrong, right, f"{name}.")
+                _compare(wrong, right, f"{name}.")
         elif type(wrong) is not type(right) or not (
             _close(wrong, right) if isinstance(right, float) else wrong == right
         ):
             then = BEFORE if key == "epsilon_published" else ""
-            raise _fault(path, number, f"{name} is {shown(wrong)}, recomputed {right!r}{then}")
+            raise CheckFailed(f"{name} is {shown(wrong)}, recomputed {right!r}{then}")
 
 
 BEFORE = " (of a published baseline's run made before the moments accountant: make it again)"
@@ -370,7 +396,7 @@ def _close(wrong: float, right: float) -> bool:
     return same_sign and abs(wrong - right) <= TOLERANCE * min(abs(wrong), abs(right))
 
 
-def _within_budget(path: Path, header: dict[str, Any], totals: Totals) -> None:
+def _within_budget(header: dict[str, Any], totals: Totals) -> None:
     if header["budget"]["delta"] is None:
         return
     epsilon, delta = float(header["budget"]["epsilon"]), float(header["budget"]["delta"])
@@ -382,8 +408,4 @@ def _within_budget(path: Path, header: dict[str, Any], totals: Totals) -> None:
     else:
         spent, limit, what = totals.rho_published, loose_rho(epsilon, delta), "the published rho"
     if spent is None or not spent <= limit * (1.0 + TOLERANCE + SLACK):
-        raise CheckFailed(f"{path}: {what} comes to {spent!r}, above the budget's {limit!r}")
-
-
-def _fault(path: Path, number: int, what: str) -> CheckFailed:
-    return CheckFailed(f"{path}: line {number}: {what}")
+        raise CheckFailed(f"{what} comes to {spent!r}, above the budget's {limit!r}")

@@ -15,7 +15,7 @@ from admmnet.privacy.events import Event
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import Header, encode, event_bytes, total_line
-from admmnet.privacy.ledger.lines import ChainFile, create, digest, mend
+from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest, mend
 
 
 class Place(NamedTuple):
@@ -36,13 +36,44 @@ class Head(NamedTuple):
     rho: float
 
 
+class LedgerFile:
+    """The file of one ledger, as a run writes it; ``kept`` open from commit to commit or not."""
+
+    def __init__(self, path: Path, *, durable: bool, kept: bool = True) -> None:
+        self.path, self.durable, self.kept = path, durable, kept
+
+    def begin(self, header: bytes) -> Chain:
+        """Make the file, with its first line."""
+        create(self.path, "ledger", header, durable=self.durable)
+        return self.resume([header], [])
+
+    def found(self, header: bytes) -> audit.Strand:
+        """What stands in the file, its end mended, of the ledger with this header.
+
+        Raises
+        ------
+        RequestError
+            If it cannot be read.
+        """
+        try:
+            mend(self.path)
+        except OSError as error:
+            raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
+        return audit.whole_lines(self.path)
+
+    def resume(self, lines: list[bytes], standing: list[bytes]) -> Chain:
+        """Go on behind ``lines``; ``standing`` ones follow them in the file already."""
+        file = ChainFile(self.path, "ledger", durable=self.durable, kept=self.kept)
+        return Chain(file, digest(lines[-1]), standing)
+
+
 class Ledger(MemoryLedger):
     """Append-only ledger of one agent and the guard of its budget.
 
     Parameters
     ----------
-    path : Path
-        File to create; it must not exist.
+    path : Path or LedgerFile
+        File to create, which must not exist, or one that ledgers share.
     header : Header
         First line.
     budget : Budget or None
@@ -68,7 +99,7 @@ class Ledger(MemoryLedger):
 
     def __init__(
         self,
-        path: Path,
+        path: Path | LedgerFile,
         header: Header,
         budget: Budget | None,
         *,
@@ -78,28 +109,21 @@ class Ledger(MemoryLedger):
         kept: bool = True,
     ) -> None:
         super().__init__(budget, header.method, header.adjacency)
-        self.path, self._delta, self._account, self._closed = path, header.delta, account, False
-        self._kept = kept
+        self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
+        self.path, self._delta, self._account, self._closed = self._place.path, header.delta, account, False
         header = header if account is None else replace(header, account=account.place)
         if since is None:
-            line = encode(header.line())
-            create(path, "ledger", line, durable=durable)
-            self._file = ChainFile(path, "ledger", durable=durable, previous=digest(line), kept=kept)
-            self._lines = 1
+            self.chain, self._lines = self._place.begin(encode(header.line())), 1
             if account is not None:
                 account.begin(header)
                 account.commit()
         else:
-            self._file = self._resume(header, durable, since)
+            self.chain = self._resume(header, since)
 
-    def _resume(self, header: Header, durable: bool, since: Place) -> ChainFile:
-        try:
-            mend(self.path)
-            lines = self.path.read_bytes().split(b"\n")[:-1]
-        except OSError as error:
-            raise RequestError(f"cannot read the ledger {self.path}: {error.strerror}") from None
-        book = audit.read(self.path)
-        if lines[0] != encode(header.line()):
+    def _resume(self, header: Header, since: Place) -> Chain:
+        own = self._place.found(first := encode(header.line()))
+        book, lines = audit.check(own), [line for _, line in own.lines]
+        if lines[0] != first:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the records, settings and version of admmnet that the run had, or run anew"
@@ -116,22 +140,13 @@ class Ledger(MemoryLedger):
             self.events, self._lines = since.events, since.lines
             if self._account is not None:
                 self._account.rewind(since.events)
-            standing = lines[since.lines :]
-            return ChainFile(
-                self.path,
-                "ledger",
-                durable=durable,
-                previous=since.digest,
-                standing=standing,
-                kept=self._kept,
-            )
-        self.totals, self.events, self._lines = book.totals, len(book.events), len(lines)
+            return self._place.resume(lines[: since.lines], lines[since.lines :])
+        self.totals, self.events, self._lines = book.totals, len(book.events), len(lines) + 1
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))
-        file = ChainFile(self.path, "ledger", durable=durable, previous=digest(lines[-1]), kept=self._kept)
-        file.append(encode({"kind": "resume", "round": since.round, "previous": file.previous}))
-        self._lines += 1
-        return file
+        chain = self._place.resume(lines, [])
+        chain.append(encode({"kind": "resume", "round": since.round, "previous": chain.previous}))
+        return chain
 
     def place(self, round: int) -> Place:
         """Where the ledger stands after ``round`` rounds, for a checkpoint; everything in it is on the disk then.
@@ -143,13 +158,13 @@ class Ledger(MemoryLedger):
         """
         if self._account is not None:
             self._account.commit()
-        self._file.sync()
-        return Place(round, self.events, self._lines, self._file.previous, self.refused_at)
+        self.chain.file.sync()
+        return Place(round, self.events, self._lines, self.chain.previous, self.refused_at)
 
     @property
     def head(self) -> Head:
         """What it holds, for receipts."""
-        return Head(self._file.previous, self._lines, self.totals.rho)
+        return Head(self.chain.previous, self._lines, self.totals.rho)
 
     @property
     def spent(self) -> Totals:
@@ -160,7 +175,7 @@ class Ledger(MemoryLedger):
         if self._account is not None:
             self._account.charge(round, event)
         super()._book(round, event)
-        self._append(event_bytes(round, event, self.totals, self._delta, self._file.previous))
+        self._append(event_bytes(round, event, self.totals, self._delta, self.chain.previous))
 
     @property
     def account(self) -> Totals | None:
@@ -177,14 +192,18 @@ class Ledger(MemoryLedger):
         """
         if self._account is not None:
             self._account.commit()
-        self._file.commit()
+        self.chain.file.commit()
 
-    def finish(self) -> None:
-        """Write the end line and close."""
+    def end(self) -> None:
+        """Write the end line."""
         total = total_line(self.totals, self._delta)
         account = {} if self._account is None else {"account": self._account.head}
         end = {"kind": "end", "events": self.events, "total": total, **account}
-        self._append(encode({**end, "previous": self._file.previous}))
+        self._append(encode({**end, "previous": self.chain.previous}))
+
+    def finish(self) -> None:
+        """Write the end line and close."""
+        self.end()
         self.close()
 
     def close(self) -> None:
@@ -195,10 +214,10 @@ class Ledger(MemoryLedger):
         try:
             self.commit()
         finally:
-            self._file.close()
+            self.chain.file.close()
             if self._account is not None:
                 self._account.close()
 
     def _append(self, line: bytes) -> None:
-        self._file.append(line)
+        self.chain.append(line)
         self._lines += 1

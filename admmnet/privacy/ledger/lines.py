@@ -41,26 +41,14 @@ def open_plain(path: Path, flags: int) -> int:
 
 
 class ChainFile:
-    """Lines that go to a file, which errors call ``what``, or are found to stand there already.
+    """A file, which errors call ``what``, of one chain of lines or many.
 
-    ``previous`` is the digest of the line before the next one. Lines ``standing`` behind it are in the file: the next
-    ones must equal them, and are not written again. Unless it is ``kept`` open, the file is opened at every commit, so
-    that one process may keep any number of ledgers.
+    Unless it is ``kept`` open, the file is opened at every commit, so that one process may keep any number of ledgers.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        what: str,
-        *,
-        durable: bool,
-        previous: str,
-        standing: Iterable[bytes] = (),
-        kept: bool = True,
-    ) -> None:
-        self.path, self.what, self.previous = path, what, previous
+    def __init__(self, path: Path, what: str, *, durable: bool, kept: bool = True) -> None:
+        self.path, self.what = path, what
         self._durable, self._handle = durable, None if not kept else self._open()
-        self._standing = deque(standing)
         self._pending = bytearray()
         self._lasts = True  # whether everything that was written is on the disk
         handle = self._open() if self._handle is None else self._handle
@@ -86,25 +74,9 @@ class ChainFile:
             "put the right file back, or what was spent is lost to every later run"
         )
 
-    def append(self, line: bytes) -> bool:
-        """Add a line, which ``commit`` writes; return whether it is new.
-
-        Raises
-        ------
-        RunError
-            If another line stands there already.
-        """
-        if self._standing:
-            if self._standing.popleft() != line:
-                raise RunError(
-                    f"the {self.what} {self.path} holds other charges than this run makes again: records, seed, "
-                    "admmnet and its libraries must be those of the interrupted run; run anew"
-                )
-            self.previous = digest(line)
-            return False
+    def add(self, line: bytes) -> None:
+        """Add a line, which ``commit`` writes."""
         self._pending += line + b"\n"
-        self.previous = digest(line)
-        return True
 
     def commit(self) -> None:
         """Push all lines out of the process, and to the disk if durable.
@@ -164,6 +136,37 @@ class ChainFile:
             del self._pending[:written]
         if self._durable:
             os.fsync(handle)
+
+
+class Chain:
+    """Lines that go to a file, or are found to stand there already, each with the digest of the one before.
+
+    ``previous`` is the digest of the line before the next one. Lines ``standing`` behind it are in the file: the next
+    ones must equal them, and are not written again.
+    """
+
+    def __init__(self, file: ChainFile, previous: str, standing: Iterable[bytes] = ()) -> None:
+        self.file, self.previous = file, previous
+        self._standing = deque(standing) or None
+
+    def append(self, line: bytes) -> bool:
+        """Add a line, which a commit of the file writes; return whether it is new.
+
+        Raises
+        ------
+        RunError
+            If another line stands there already.
+        """
+        new = not self._standing
+        if not self._standing:
+            self.file.add(line)
+        elif self._standing.popleft() != line:
+            raise RunError(
+                f"the {self.file.what} {self.file.path} holds other charges than this run makes again: records, seed, "
+                "admmnet and its libraries must be those of the interrupted run; run anew"
+            )
+        self.previous = digest(line)
+        return new
 
 
 _TAIL = 256

@@ -59,7 +59,7 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
     pattern, times and total; ``of``: ledger's name to its history; ``resumes``: name to round and events above.
     """
     readable = [(book, book.account) for book in books if book.account is not None]
-    events = sum(len(account.events) for _, account in readable)
+    events = sum(account.count for _, account in readable)
     kinds = Numbered()
     form = "lines"
     private = any(account.delta is not None for _, account in readable)

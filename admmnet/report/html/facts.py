@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +12,12 @@ from typing import Any
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import load_json, load_toml
 from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger.segments import content, is_segment, strands
 from admmnet.report.series import Series, joining, read_series
 from admmnet.running import folder as records
 from admmnet.running.agree import contradictions, entries_of
 from admmnet.running.reading import manifest_fault
+from admmnet.running.shelf import ledger_files
 from admmnet.running.values import at, last_total, real, whole
 
 
@@ -136,11 +139,11 @@ def read_facts(path: Path, name: str) -> RunFacts:
     summary, digest = _summary(summary_file)
     listed = at(summary, "ledgers")
     listed = listed if isinstance(listed, Mapping) else {}
-    files = sorted((path / "ledger").glob("agent-*.jsonl"))
-    verified = (None,) * len(files) if series is None else series.ledgers
+    found = _strands(path)
+    verified = (None,) * len(found) if series is None else series.ledgers
     books = tuple(
-        _book(file, account, listed.get(f"ledger/{file.name}"))
-        for file, account in zip(files, verified, strict=True)
+        _book(name, own, account, listed.get(name))
+        for (name, own), account in zip(found, verified, strict=True)
     )
     faults += [book.fault for book in books if book.fault is not None and book.fault not in faults]
     entries, part = entries_of(summary), _part(path / records.PART)
@@ -200,28 +203,43 @@ def _settings(path: Path) -> dict[str, dict[str, Any]] | None:
     return {name: table for name, table in tables.items() if isinstance(table, dict)}
 
 
-def _book(file: Path, account: audit.VerifiedLedger | None, told: Any) -> Book:
-    fault = None
+def _strands(path: Path) -> list[tuple[str, audit.Strand | str]]:
+    """Names of the ledgers in a run folder, and their lines; of a file that cannot be taken apart what is wrong."""
+    found: list[tuple[str, audit.Strand | str]] = []
+    apart: list[tuple[int, audit.Strand]] = []
+    for file in ledger_files(path):
+        name = f"ledger/{file.name}"
+        try:
+            if is_segment(file):
+                apart += [(whole(at(load_json(own.lines[0][1]), "agent")) or 0, own) for own in strands(file)]
+            else:
+                found.append((name, audit.whole_lines(file)))
+        except (CheckFailed, ValueError) as error:
+            found.append((name, str(error)))
+    apart.sort(key=lambda one: one[0])
+    return [*found, *((records.ledger_name(agent, len(apart)), own) for agent, own in apart)]
+
+
+def _book(name: str, own: audit.Strand | str, account: audit.VerifiedLedger | None, told: Any) -> Book:
+    told = told if isinstance(told, str) else None
+    if isinstance(own, str):
+        return Book(name, None, own, "", told, ())
+    fault, digest = None, hashlib.sha256(content(own)).hexdigest()
     if account is None:
         try:
-            account = audit.read(file)
+            account = audit.check(own)
         except CheckFailed as error:
             fault = str(error)
-    try:
-        digest = records.sha256(file)
-    except OSError:
-        digest = ""
-    told = told if isinstance(told, str) else None
     if fault is None and told is not None and told != digest:
-        account, fault = None, f"{file}: its sha256 is not the one in summary.json"
-    resumes = () if account is None or not account.resumed else _resumes(file)
-    return Book(f"ledger/{file.name}", account, fault, digest, told, resumes)
+        account, fault = None, f"{own.path}: its sha256 is not the one in summary.json"
+    resumes = () if account is None or not account.resumed else _resumes(own)
+    return Book(name, account, fault, digest, told, resumes)
 
 
-def _resumes(file: Path) -> tuple[tuple[int, int], ...]:
+def _resumes(own: audit.Strand) -> tuple[tuple[int, int], ...]:
     """Where the resume lines of a verified ledger stand."""
     found, events = [], 0
-    for line in file.read_bytes().split(b"\n"):
+    for _, line in own.lines:
         if line.startswith(b'{"kind":"event"'):
             events += 1
         elif line.startswith(b'{"kind":"resume"'):
@@ -264,7 +282,7 @@ def _agent(number: int, book: Book | None, entry: Mapping[str, Any], part: str |
         degree=len(header["neighbours"]) if read else whole(entry.get("degree")),
         neighbours=tuple(header.get("neighbours", ())),
         releases=whole(entry.get("releases")),
-        events=None if account is None else len(account.events),
+        events=None if account is None else account.count,
         epsilon_target=real(budget.get("epsilon")) if read else real(entry.get("epsilon_target")),
         delta=real(budget.get("delta")),
         epsilon_proven=real(entry.get("epsilon_proven")),

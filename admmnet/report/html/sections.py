@@ -87,7 +87,7 @@ def banner(runs: tuple[RunFacts, ...]) -> Raw:
             role="alert",
         )
     books = [book.account for run in runs for book in run.books if book.account is not None]
-    events = sum(len(account.events) for account in books)
+    events = sum(account.count for account in books)
     loose = sum(book.listed is None for run in runs for book in run.books)
     digests = (
         "every digest is the one in summary.json"
@@ -309,7 +309,7 @@ def verification(run: RunFacts) -> Raw:
         tag(
             "tr",
             tag("th", book.name, scope="row"),
-            tag("td", "-" if book.account is None else f"{len(book.account.events):,}"),
+            tag("td", "-" if book.account is None else f"{book.account.count:,}"),
             tag("td", book_words(book), class_="t alarm" if book.account is None else "t"),
             tag("td", tag("code", book.digest, class_="digest"), class_="t"),
         )

@@ -107,9 +107,10 @@ def _check_folder(folder: Path) -> None:
 
 def _spent(folder: Path) -> str:
     from admmnet.running.reading import read_run
+    from admmnet.running.shelf import ledger_files
 
-    if not any((folder / "ledger").glob("agent-*.jsonl")):
+    if not ledger_files(folder):
         return "nothing is spent"
-    books = read_run(folder).ledgers.values()
+    books = read_run(folder, events=False).ledgers.values()
     spent = [0.0 if book.delta is None else book.totals.epsilon_proven(book.delta) for book in books]
-    return f"epsilon {max(spent):.4g} is spent" if any(book.events for book in books) else "nothing is spent"
+    return f"epsilon {max(spent):.4g} is spent" if any(book.count for book in books) else "nothing is spent"

@@ -175,11 +175,12 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     for paper in papers:
         words = f"reproduce {paper} --quick --data-dir there -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
-    *times, audited, large, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
+    *times, audited, tables, large, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
     assert [line.split()[0] for line in times] == papers
     attacks = " ".join(f"tests/attacks/test_{name}.py" for name in ("certificate", "messages", "whole_runs"))
     assert audited == f"10     : -m pytest tests/auditing {attacks}"
+    assert tables == f"     : -m tests.benchmarks.audit -o {out / 'audits'} --confidence 0.999999 --times 0.2"
     assert large.startswith("     : -m pytest tests/privacy/")
     assert shown == " all    : -m pytest tests/processes/test_documented_commands.py"
     outside = " ".join(f"tests/attacks/test_{name}.py" for name in ("strangers", "floods", "liars"))

@@ -178,17 +178,20 @@ def message(method: Method, agent: Agent, said: Any) -> Vector:
 
 
 def total(method: Method, agent: Agent, said: Integers) -> Total:
-    """Sum in which the others' part takes the next public point far out: it is affine in the sum."""
+    """Sum in which the others' part takes the next public point far out: it is affine in the sum.
+
+    A method that asks at no ``point`` of its state gets what the agent itself said.
+    """
     everybody, unit = tuple(sorted(GRAPH)), np.zeros_like(said)
+    if not hasattr(agent.state, "point"):
+        return Total(said, everybody)
 
     def point(value: Any) -> float:
         after = copy(agent)
         after.state = deepcopy(agent.state)
         method.receive(after, said, Total(value, everybody))
-        return float(getattr(after.state, "point", after.state.theta)[0])
+        return float(after.state.point[0])
 
-    if method.rounds == 1:
-        return Total(said, everybody)
     unit[0] = 2**40
     here = point(0 * unit)
     steps = (-FAR - here) / (point(unit) - here)

@@ -24,8 +24,10 @@ from admmnet.errors import RequestError
 from admmnet.holder.problem import Problem
 from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, SequentialSteps
 from admmnet.holder.series.base import Rngs
-from admmnet.methods import fixed
+from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Method, filled
+from admmnet.methods.single_site.banco import BANCO
+from admmnet.methods.single_site.base import SingleSite
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.running.plan import Public, decide
@@ -74,14 +76,17 @@ class StepTrials:
 
     @cached_property
     def _decided(self) -> tuple[Method, AgentPlan]:
+        kind = METHODS[self.config.algorithm]
+        strange = RequestError(
+            f"the auditor cannot read the epochs of {self.config.algorithm}: name another method"
+        )
+        if not issubclass(kind, SingleSite):
+            raise strange
         config = filled(self.config, loss="hinge")  # full slope at zero
-        graph, width = nx.empty_graph(1), 1 if config.algorithm == "banco" else 2
+        graph, width = nx.empty_graph(1), 1 if kind is BANCO else 2
         method, plans = decide(fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width))
-        series = plans[0].noise.series
-        if type(series) not in LOOKS:
-            raise RequestError(
-                f"the auditor cannot read the steps of {config.algorithm}: name another method"
-            )
+        if type(plans[0].noise.series) not in LOOKS:
+            raise strange
         if self.canary == "mirror" and plans[0].adjacency != "replace-one":
             raise RequestError(
                 f"canary = 'mirror' asks about replace-one, and what {config.algorithm} promises is for "
@@ -130,7 +135,7 @@ class StepTrials:
     @property
     def worlds(self) -> tuple[Vector, Vector]:
         """The record in the canary's place, and the canary: e2, or 1 where there is one feature."""
-        unit = np.eye(2)[1] if self.config.algorithm != "banco" else np.ones(1)
+        unit = np.eye(2)[1] if not isinstance(self.method, BANCO) else np.ones(1)
         zeros = self.canary == "zeros" or self.adjacency != "replace-one"
         return (0.0 if zeros else -1.0) * unit, unit
 
@@ -148,7 +153,7 @@ class StepTrials:
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio of all steps."""
         series, problem = self.series, self.problem(world)
-        look: Callable[..., Seen] = LOOKS[type(series)]
+        look = LOOKS[type(series)]
         progress, seen = series.start(problem), list[Seen]()
         before = _copied(progress)
         with np.errstate(over="ignore", invalid="ignore"):

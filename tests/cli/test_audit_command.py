@@ -13,7 +13,16 @@ from admmnet.auditing.evidence import World
 from admmnet.cli import run_command_line
 from admmnet.experiments.audits import Part, Request, most, run_audit, subject_of
 from admmnet.experiments.store import Lab
+from admmnet.methods.base import Method
 from admmnet.privacy.conversion import gaussian_epsilon
+
+
+class Epochs(Method):
+    """A method of one site from outside, whose epochs the auditor knows nothing of."""
+
+    name = "epochs"
+    verb = "none"
+
 
 SMALL = ("--rounds", "2", "--release", "output", "--records", "40", "--epsilon", "4")
 
@@ -96,6 +105,7 @@ def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
         (("admm",), "admm has no proven privacy"),
         (("primal-dp-scd:published",), "primal-dp-scd has no proven privacy"),
         (("ppadmm",), "NAME 'ppadmm' is not allowed"),
+        (("tests.cli.test_audit_command:Epochs",), "the auditor cannot read the epochs of"),
         (("pp-admm", "--data", "census"), "--data does not go with audit"),
         (("pp-admm", "--trials", "3"), "trials = 3 is too few: at least 20"),
         (("pp-admm", "--confidence", "1"), "confidence = 1.0 is not allowed"),

@@ -65,12 +65,17 @@ class DataSet:
     def check(self, data_dir: str | None) -> None:
         """Look for the files, reading none; what may be downloaded is not missed."""
         if not self.sha256 or data_folder(data_dir) is not None:
-            self._located(data_dir)
+            self.located(data_dir)
 
-    def _located(self, data_dir: str | None) -> list[Path]:
+    def located(self, data_dir: str | None) -> list[Path]:
+        """Find the files, downloading once what may be; a MissingDataError says what to do."""
         if self.files and "*" in self.files[0][0]:
             return found_all(self.files[0], data_dir, self.origin)
         return [locate(names, data_dir, self.origin, self.sha256.get(names[0])) for names in self.files]
+
+    def table(self, data_dir: str | None) -> Table:
+        """What the files hold, as it is there."""
+        return self.read(self.located(data_dir))
 
     def _unknown(self, paths: Sequence[Path]) -> tuple[str, ...]:
         """Words for files that no known checksum vouches for."""
@@ -88,13 +93,14 @@ class DataSet:
         *,
         official: bool,
         labelled: bool = True,
+        positive: str | None = None,
         drafts: bool = False,
     ) -> Source:
         """Read the files; `official` says that the official split is meant, which may need all records.
 
-        `drafts` is for sets that are read as a file of one's own, see `source_of`.
+        `positive` and `drafts` are for sets that are read as a file of one's own, see `source_of`.
         """
-        paths = self._located(data_dir)
+        paths = self.located(data_dir)
         table = raw = self.read(paths)
         complete = self.records in (None, table.rows)
         if official and not complete:
@@ -117,7 +123,12 @@ class DataSet:
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
             notes += (f"{self.name}: {self.alternative}, {paths[0]}",)
         source = source_of(
-            table, schema, discover=self.discover, labelled=labelled, drafts=drafts and self.discover
+            table,
+            schema,
+            positive,
+            discover=self.discover,
+            labelled=labelled,
+            drafts=drafts and self.discover,
         )
         return replace(
             source,

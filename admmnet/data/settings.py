@@ -223,14 +223,16 @@ def form_of(path: str) -> str:
     Raises
     ------
     RequestError
-        If the ending is none of `FILE_FORMS`.
+        If the ending is none of `FILE_FORMS`, and no set's name for a person's own file comes before it.
     """
     if path in GIVEN:
         return GIVEN[path]
     match = re.search(r"(\.csv|\.tsv|\.libsvm|\.svm)(\.gz)?$|(\.npz|\.parquet)$", path)
     if match is None:
-        from admmnet.data.sets import BUILT_IN, NAMES
+        from admmnet.data.sets import BUILT_IN, NAMES, OWN
 
+        if path.startswith(OWN):
+            return ".csv"
         raise RequestError(
             f"unknown data {path!r}: {meant(path, BUILT_IN)}the names are {NAMES};"
             f" a file must end with one of {', '.join(FILE_FORMS)}"
@@ -275,11 +277,14 @@ def _check_named(settings: DataSettings) -> None:
     own = settings.own_set
     if own and settings.per_agent:
         raise RequestError(f"{settings.data} is one extract, without {AGENT}")
-    given = ("label", "positive", "separator")
-    for flag, value in ((f"--{name}", getattr(settings, name)) for name in given):
-        if value is not None and not (own and flag == "--label"):
+    from admmnet.data.sets import OFFICIAL, TAKES
+
+    taken = TAKES.get(settings.data.partition(":")[0] + ":", ())
+    for name in ("label", "positive", "separator"):
+        value = getattr(settings, name)
+        if value is not None and name not in taken:
             raise RequestError(
-                f"{flag} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}"
+                f"--{name} {value} goes with a csv, npz or libsvm file, not with {settings.data!r}"
             )
     other = set(settings.schema) - FIXED_KEYS
     if settings.features is not None or (other and not own):
@@ -288,8 +293,6 @@ def _check_named(settings: DataSettings) -> None:
             f"{which} goes with a file; {settings.data!r} has a public encoding of its own"
             f" ([data.schema] may hold {' and '.join(sorted(FIXED_KEYS))} alone)"
         )
-    from admmnet.data.sets import OFFICIAL
-
     official = settings.data in OFFICIAL
     if settings.test is not None and not (official and settings.test == "official"):
         allowed = (

@@ -36,11 +36,11 @@ def facts_of(settings: DataSettings, *, balance: bool) -> dict[str, Any]:
         raise RequestError(f"{settings.data}: name the file of one agent, without {AGENT}")
     validate(settings)
     known = find(settings.data)
-    if known is not None:
+    if known is not None and not known.discover:
         return _of_source(read_source(settings), settings, known)
     schema = declared(settings)
     with about(settings.data):
-        table = read_table(Path(settings.data), schema)
+        table = read_table(Path(settings.data), schema) if known is None else known.table(settings.data_dir)
     facts = _of_schema(schema, settings, table)
     if balance:
         facts["label"]["records"] = _counts(read_source(settings))

@@ -141,6 +141,8 @@ def _labels_of(settings: DataSettings) -> Schema:
 def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
     """Read pooled records; what a file's schema leaves open is read from its rows."""
     known, schema = find(settings.data), declared(settings)
+    # without an intercept a record in the middle of every column would have no direction
+    drafts = settings.data_dependent and not settings.no_intercept
     if known is None:
         return read_file(
             settings.data,
@@ -148,14 +150,19 @@ def read_source(settings: DataSettings, *, labelled: bool = True) -> Source:
             settings.positive,
             discover=True,
             labelled=labelled,
-            # without an intercept a record in the middle of every column would have no direction
-            drafts=settings.data_dependent and not settings.no_intercept,
+            drafts=drafts,
         )
     share = settings.test_fraction or known.test_share
     official = settings.test == "official" or (share is None and not settings.no_test)
     with about(settings.data):
-        drafts = settings.data_dependent and not settings.no_intercept
-        source = known.source(settings.data_dir, schema, official=official, labelled=labelled, drafts=drafts)
+        source = known.source(
+            settings.data_dir,
+            schema,
+            official=official,
+            labelled=labelled,
+            positive=settings.positive,
+            drafts=drafts,
+        )
     return replace(source, file=settings.data)
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from admmnet.data.sets import find
 from admmnet.data.settings import DataSettings
 from admmnet.data.sources import validate
 from admmnet.errors import MissingDataError, RequestError
@@ -26,7 +27,7 @@ from admmnet.version import __version__
 
 FILE, PAGE = "benchmark.json", "benchmark.md"
 
-LOCAL = ("admm", "pp-admm", "ipp-admm", "noisy-gd", "ssp", "dvp", "m-admm", "r-admm")
+LOCAL = ("admm", "pp-admm", "ipp-admm", "noisy-gd", "dp-dsgd", "ssp", "dvp", "m-admm", "r-admm")
 PAPERS = ("pp-admm:published:proven", "ipp-admm:published:proven")
 SINGLE = ("dp-scd", "dp-sgd")
 """Private methods of one place, which holds all records."""
@@ -145,6 +146,8 @@ class _Call:
         try:
             if missing:
                 validate(DataSettings(data=place.data, data_dir=self.data_dir))
+                if (known := find(place.data)) is not None:
+                    known.located(self.data_dir)
         except MissingDataError as error:
             self.left_out.append(f"{place.name}: {error}")
             return

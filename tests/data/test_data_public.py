@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import issparse
 
+from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load, load_new, sets
 from admmnet.data.rows import INTERCEPT
 from tests.data.conftest import Write, every, need, refusal
@@ -165,6 +166,24 @@ def test_openml_as_arff(write: Write) -> None:
     assert whole.feature_names == ("loan amount", INTERCEPT)
 
 
+def test_openml_from_a_look_to_predictions(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{k},{'car' if k % 3 else 'boat'},{'good' if k % 2 else 'bad'}\n" for k in range(40))
+    head = "@relation r\n@attribute size numeric\n@attribute kind {car,boat}\n@attribute class {good,bad}\n@data\n"
+    folder, out = below(write("openml/9.arff", head + rows)), str(tmp_path / "run")
+    data = ["--data", "openml:9", "--data-dir", folder]
+    assert run_command_line(["data", "show", "openml:9", "--data-dir", folder]) == 0
+    assert "kind" in capsys.readouterr().out
+    words = ["--label", "class", "--positive", "good", "--simulate", "--agents", "2", "--rounds", "2"]
+    assert run_command_line(["run", *data, *words, "-o", out]) == 0
+    capsys.readouterr()
+    assert run_command_line(["evaluate", out, *data, "--json"]) == 0
+    assert '"positive": "good"' in capsys.readouterr().out
+    assert run_command_line(["predict", out, *data, "-o", str(tmp_path / "p.csv")]) == 0
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 41
+
+
 def test_openml_as_parquet(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     (tmp_path / "openml").mkdir()
@@ -187,7 +206,8 @@ def test_openml_as_parquet(tmp_path: Path) -> None:
         (ARFF.partition("% first")[0], {}, "31.arff has a header and no records"),
         (ARFF, {"data": "openml:credit"}, "openml:credit: ID must be the number of a data set, as in openml:31"),
         (ARFF, {"data": "openml:3"}, "openml/3.parquet"),
-        (ARFF, {"positive": "bad"}, "--positive bad goes with a csv, npz or libsvm file"),
+        (ARFF, {"separator": ";"}, "--separator ; goes with a csv, npz or libsvm file"),
+        (ARFF, {"positive": "worse", "label": "class"}, "worse"),
     ],
 )  # fmt: skip
 def test_openml_refusals(text: str, others: dict[str, Any], words: str, write: Write) -> None:

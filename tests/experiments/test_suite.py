@@ -97,6 +97,19 @@ def test_an_interrupted_suite_goes_on(data: str, tmp_path: Path, monkeypatch: py
     assert (out / "pixels" / "runs" / "admm-0" / "summary.json").stat().st_mtime_ns == began
 
 
+def test_what_cannot_be_downloaded_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("ADMMNET_DATA", raising=False)
+
+    def refused(url: str, timeout: float) -> None:
+        raise OSError("no way out")
+
+    monkeypatch.setattr("urllib.request.urlopen", refused)
+    cut = Suite((Place("people", "adult", "ring:4", ("admm",)),), (5.0,), (0,))
+    with pytest.raises(MissingDataError, match=r"people: adult\.data could not be downloaded"):
+        run_suite(str(tmp_path / "bench"), suite=cut, jobs=1)
+
+
 def test_what_is_refused_or_left_out(data: str, tmp_path: Path) -> None:
     out = tmp_path / "bench"
     measure(out, data, suite=Suite((Place("pixels", "skin", "ring:4", ("admm",)),), (5.0,), (0,)))

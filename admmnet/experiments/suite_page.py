@@ -23,8 +23,8 @@ which writes this page and [benchmark.json](benchmark.json), with the error of e
   replace-one, but of methods marked * for zero-out; these have all records in one place.
 - The error is of the model at the end, on test records: mean and sample standard deviation over the noise of seeds
   {seeds}. `admm` has no privacy, and no noise.
-- `NAME:published:proven` is the paper's algorithm with its own constants, and noise that gives the proven epsilon. Tuned
-  constants give lower errors ([reproduction](reproduction.md)).
+- `NAME:published:proven` is the paper's algorithm with its own constants, and noise that gives the proven epsilon.
+  Tuned constants give lower errors ([reproduction](reproduction.md)).
 - Messages are vectors that agents release, each to all neighbours; MB are what that sends.
 - Seconds are of one run, several side by side, on the machine where the file was made: compare them within the page.
 """

@@ -18,10 +18,10 @@ from admmnet.papers.damaskinos2021_figures import (
     Application,
     batches_and_clips,
     convergence,
-    tuning,
 )
+from admmnet.papers.damaskinos2021_tuning import learning_rates, tuning
 from admmnet.papers.driver import Request
-from admmnet.papers.report import Figure, Finding, curves, heights, told, verdict_on
+from admmnet.papers.report import Figure, Finding, beyond, curves, heights, told, verdict_on
 from admmnet.papers.runs import Contender, CostJob, Final, RunJob, compared, settings
 from admmnet.papers.sources import first_found, guessing, made, named, rows, stand_ins
 from admmnet.papers.tables import Row, RowTable, grid_table, several, three
@@ -32,14 +32,16 @@ ABOUT = (
     "The paper: delta = 1e-3; ridge regression on YearPredictionMSD and logistic regression on Phishing with lambda = "
     "1e-4, SVM on Adult with lambda = 1e-5; L and C (and the learning rate of the SGDs) chosen on validation records. "
     "It tried 156 settings for DP-SCD and 2,028 for DP-SGD, ran 50 epochs on YearPredictionMSD and 10 on the others, "
-    "and shows medians of 10 seeds; here the grids are far smaller, all runs have 10 epochs, and settings are chosen "
-    f"on a held-out quarter of the training records. Two readings: *{PUBLISHED}* is the paper's methods (noise on "
-    "the dual variables, shuffled batches) and its arithmetic, under which the proven epsilon is several times as "
-    f"large; *{PROVEN}* compares what is proven: DP-SCD with private duals, the paper's DP-SCD with as much noise as "
-    "its proof needs, seqDP-SCD with the proved sensitivity, DP-SGD with Poisson batches. All epsilons are for "
-    "zero-out."
+    "as is done here, and shows medians of 10 seeds; here the grids are far smaller, and settings are chosen on a "
+    f"held-out quarter of the training records. Two readings: *{PUBLISHED}* is the paper's methods (noise on "
+    "the dual variables, shuffled batches) and its arithmetic, the moments accountant, under which the proven epsilon "
+    f"is several times as large; *{PROVEN}* compares what is proven: DP-SCD with private duals, the paper's DP-SCD "
+    "with as much noise as its proof needs, seqDP-SCD with the proved sensitivity, DP-SGD with Poisson batches. All "
+    "epsilons are for zero-out."
 )
-DELTA, EPOCHS = 1e-3, 10
+DELTA = 1e-3
+EPOCHS = {"ridge": 50, "logistic": 10, "svm": 10}
+"""Passes of the methods with privacy and of SGD, as the paper's."""
 FORMS = {
     PUBLISHED: {
         "DP-SGD": "dp-sgd:published",
@@ -57,30 +59,34 @@ NEEDS = ("numba", "dp_accounting")
 """Libraries of the extra ``baselines`` without which nothing of this can be run."""
 SCALES: dict[str, dict[str, Any]] = {
     "full": {
-        "seeds": 10, "trials": 3, "epsilons": (0.1, 0.5, 1.0, 2.0), "ridge": 50_000,
-        "batches": (50, 200, 1000), "clips": 4, "rates": (1.0, 4.0, 16.0),
-        "seeds_figure3": 10, "batches_figure3": (50, 100, 200, 500, 1000, 2000, 5000),
-        "reaches_figure3": (0.0001, 0.0003, 0.001, 0.003, 0.01),
+        "seeds": 10, "seeds_ridge": 3, "trials": 1, "epsilons": (0.1, 0.5, 1.0, 2.0), "epsilons_ridge": (0.1, 1.0),
+        "ridge": 100_000, "draws": (7, 8), "clips": 4, "rates": 3,
+        "batches": {"ridge": (200, 1000), "logistic": (50, 200, 1000), "svm": (50, 200, 1000)},
+        "seeds_figure3": 2, "batches_figure3": (100, 200, 500, 1000),
+        "reaches_figure3": (0.0001, 0.0003, 0.001, 0.003),
     },
     "quick": {
-        "seeds": 3, "trials": 1, "epsilons": (0.1, 1.0), "ridge": 12_000,
-        "batches": (200,), "clips": 2, "rates": (1.0, 4.0),
+        "seeds": 3, "seeds_ridge": 3, "trials": 1, "epsilons": (0.1, 1.0), "epsilons_ridge": (0.1, 1.0),
+        "ridge": 12_000, "draws": (7,), "clips": 2, "rates": 2,
+        "batches": {"ridge": (200,), "logistic": (200,), "svm": (200,)},
         "seeds_figure3": 1, "batches_figure3": (50, 200, 1000), "reaches_figure3": (0.0003, 0.001, 0.003),
     },
     "tiny": {
-        "seeds": 2, "trials": 1, "epsilons": (0.5, 2.0), "ridge": 600,
-        "batches": (50,), "clips": 2, "rates": (1.0,),
+        "seeds": 2, "seeds_ridge": 2, "trials": 1, "epsilons": (0.5, 2.0), "epsilons_ridge": (0.5, 2.0),
+        "ridge": 600, "draws": (7, 8), "clips": 2, "rates": 1,
+        "batches": {"ridge": (50,), "logistic": (50,), "svm": (50,)},
         "seeds_figure3": 1, "batches_figure3": (20, 100), "reaches_figure3": (0.01, 0.1),
     },
 }  # fmt: skip
 REACHES = {
-    "ridge": (0.001, 0.01, 0.003, 0.03),
+    "ridge": (0.0003, 0.001, 0.0001, 0.003),
     "logistic": (0.01, 0.1, 0.003, 0.03),
     "svm": (0.01, 0.1, 0.003, 0.03),
 }
 """Clips of the coordinate methods over lambda N, how far a record may move theta in a step; the first ones where
 fewer are tried."""
-SGD_CLIPS = {"ridge": (0.1, 0.3), "logistic": (0.3, 1.0), "svm": (0.3, 1.0)}
+SGD_CLIPS = {"ridge": (0.3, 1.0), "logistic": (0.3, 1.0), "svm": (0.3, 1.0)}
+DP_RATES = {"ridge": (1.0, 0.25, 4.0), "logistic": (4.0, 16.0, 1.0), "svm": (4.0, 1.0, 16.0)}
 SGD_RATES = (0.01, 0.1, 1.0)
 TITLES = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}
 
@@ -88,16 +94,20 @@ TITLES = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression"
 def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
     """Measure and return the three figures and the table."""
     problems = _problems(scale, request)
-    contenders = [found for problem in problems for found in _contenders(problem, scale)]
-    finals = compared(lab, "figures 1 and 2", contenders, trials=scale.trials, seeds=scale.seeds)
+    drawn = [problem for problem in problems if problem.name == "ridge"]
+    others = [problem for problem in problems if problem.name != "ridge"]
+    finals = []
+    for own, trials, seeds in ((drawn, 1, scale.seeds_ridge), (others, scale.trials, scale.seeds)):
+        contenders = [found for problem in own for found in _contenders(problem, scale)]
+        finals += compared(lab, "figures 1 and 2", contenders, trials=trials, seeds=seeds)
     names = ("test_error", "epsilon_proven", "epsilon_published", "refused")
     points, course = RowTable(), RowTable()
     for contender, values, job, result in finals:
         facts = contender.facts | {"seed": job.seed}
         said = " ".join(f"{name}={value:g}" for name, value in values)
         points.append(facts | {name: result.get(name) for name in names} | {"settings": said})
-        objectives = result.get("objective_by_round", [])[:EPOCHS]
-        if facts["problem"] == "ridge":
+        objectives = result.get("objective_by_round", [])[: EPOCHS["ridge"]]
+        if facts["problem"] == "ridge" and facts["draw"] == 1:
             course += [facts | {"epoch": k + 1, "objective": value} for k, value in enumerate(objectives)]
     ridge = problems[0]
     optimum = min(
@@ -105,34 +115,50 @@ def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
         for final in finals
         if (final.contender.facts["method"], final.contender.source) == ("SCD", ridge.source)
     )
+    first = [final for final in finals if final.contender.facts["draw"] == 1]
     return [
         trade_off(points, problems),
         convergence(course.changed("optimum", lambda row: optimum), ridge),
         batches_and_clips(_third(lab, ridge, scale), ridge),
-        tuning(_costs(lab, finals, scale)),
+        tuning(_costs(lab, first, scale)),
+        learning_rates(_rates(lab, first, scale)),
     ]
 
 
 def _problems(scale: Any, request: Request) -> list[Application]:
     folder = request.data_dir
-    synthetic = made("synthetic ridge", "ridge", records=scale.ridge, test=scale.ridge // 5)
-    stand_in = replace(synthetic, stands_for="YearPredictionMSD")
+    size = {"records": scale.ridge, "test": scale.ridge // 5}
+    draws = [
+        replace(
+            made(
+                f"synthetic ridge, draw {number}" if number > 1 else "synthetic ridge",
+                "ridge",
+                **size,
+                draw=draw,
+            ),
+            stands_for="YearPredictionMSD",
+        )
+        for number, draw in enumerate(scale.draws, start=1)
+    ]
     if request.scale == "tiny":
         base = made("tiny problem", "logistic", records=600, features=4, test=200, norm=6.0)
-        names = ("Phishing", "Adult")
-        found = [first_found(source) for source in (stand_in, *(replace(base, stands_for=n) for n in names))]
+        others = [first_found(replace(base, stands_for=name)) for name in ("Phishing", "Adult")]
+        ridges = [first_found(draw) for draw in draws]
     else:
         census = named("synthetic census", "census", folder)
         year = named("YearPredictionMSD", "year-prediction-msd", folder, test="official")
-        found = [
-            first_found(replace(year, most=scale.ridge), stand_in),
+        ridges = [first_found(replace(year, most=scale.ridge), draws[0])]
+        if ridges[0].made is not None:
+            ridges += [first_found(draw) for draw in draws[1:]]
+        others = [
             first_found(named("Phishing", "phishing", folder), replace(census, stands_for="Phishing")),
             first_found(named("Adult", "adult", folder), replace(census, stands_for="Adult")),
         ]
-    losses = (("ridge", "squared", 1e-4), ("logistic", "logistic", 1e-4), ("svm", "hinge", 1e-5))
+    found = [("ridge", source, "squared", 1e-4, draw) for draw, source in enumerate(ridges, start=1)]
+    found += [("logistic", others[0], "logistic", 1e-4, 1), ("svm", others[1], "hinge", 1e-5, 1)]
     return [
-        Application(name, source, loss, weight, guessing(source))
-        for (name, loss, weight), source in zip(losses, found, strict=True)
+        Application(name, source, loss, weight, guessing(source), EPOCHS[name], draw)
+        for name, source, loss, weight, draw in found
     ]
 
 
@@ -143,24 +169,34 @@ def _fixed(problem: Application, **others: Any) -> Any:
 def _contenders(problem: Application, scale: Any) -> list[Contender]:
     """Every method at every epsilon with its candidates; those without privacy in both readings."""
     clips = _clips(problem, sorted(REACHES[problem.name][: scale.clips]))
-    coordinate = tuple(settings(batch=b, clip=c) for b, c in product(scale.batches, clips))
+    batches, tried = scale.batches[problem.name], sorted(DP_RATES[problem.name][: scale.rates])
+    coordinate = tuple(settings(batch=b, clip=c) for b, c in product(batches, clips))
     gradient = tuple(
         settings(batch=b, clip=c, learning_rate=rate)
-        for b, c, rate in product(scale.batches, SGD_CLIPS[problem.name], scale.rates)
+        for b, c, rate in product(batches, SGD_CLIPS[problem.name], tried)
     )
     rates = tuple(settings(learning_rate=rate) for rate in SGD_RATES)
+    rates += tuple(settings(learning_rate=rate, batch=b) for rate, b in product(tried, batches))
     found = []
 
     for reading, forms in FORMS.items():
         runs = [
             ("SCD", None, "sdca", _fixed(problem), ((),)),
-            ("SGD", None, "sgd", _fixed(problem, epochs=EPOCHS), rates),
+            ("SGD", None, "sgd", _fixed(problem, epochs=problem.epochs), rates),
         ]
-        for (name, method), epsilon in product(forms.items(), scale.epsilons):
-            fixed = _fixed(problem, epsilon=epsilon, epochs=EPOCHS)
-            runs.append((name, epsilon, method, fixed, gradient if name == "DP-SGD" else coordinate))
+        epsilons = scale.epsilons_ridge if problem.name == "ridge" else scale.epsilons
+        for (name, method), epsilon in product(forms.items(), epsilons):
+            fixed = _fixed(problem, epsilon=epsilon, epochs=problem.epochs)
+            candidates = coordinate[: len(clips)] if name == "seqDP-SCD" else coordinate
+            runs.append((name, epsilon, method, fixed, gradient if name == "DP-SGD" else candidates))
         for name, epsilon, method, fixed, candidates in runs:
-            facts = {"problem": problem.name, "reading": reading, "method": name, "epsilon": epsilon}
+            facts = {
+                "problem": problem.name,
+                "draw": problem.draw,
+                "reading": reading,
+                "method": name,
+                "epsilon": epsilon,
+            }
             found.append(Contender(facts, method, problem.source, fixed, candidates))
     return found
 
@@ -177,7 +213,7 @@ def _third(lab: Lab, ridge: Application, scale: Any) -> list[Row]:
     for reading, batch, clip, seed in product(
         FORMS, scale.batches_figure3, _clips(ridge, scale.reaches_figure3), range(scale.seeds_figure3)
     ):
-        own = _fixed(ridge, epsilon=1.0, epochs=EPOCHS, batch=batch, clip=clip)
+        own = _fixed(ridge, epsilon=1.0, epochs=ridge.epochs, batch=batch, clip=clip)
         facts = {"reading": reading, "batch": batch, "clip": clip, "seed": seed}
         wanted[RunJob(FORMS[reading]["DP-SCD"], ridge.source, own, seed)] = facts
     results = lab.measure("figure 3", list(wanted))
@@ -215,6 +251,25 @@ def _costs(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
     return found
 
 
+def _rates(lab: Lab, finals: Sequence[Final], scale: Any) -> list[Row]:
+    """Trial errors of the SGDs by batch, clip and learning rate, at the epsilon nearest 1."""
+    nearest = min(scale.epsilons, key=lambda epsilon: abs(epsilon - 1.0))
+    wanted = [
+        (trial, contender.facts | dict(values))
+        for contender, _, job, _ in finals
+        if contender.facts["method"] in ("SGD", "DP-SGD") and job.seed == 0
+        and contender.facts["epsilon"] in (None, nearest)
+        for values, trials in contender.trials(1).items()
+        for trial in trials
+    ]  # fmt: skip
+    results = lab.measure("trials, again", list(dict(wanted)))
+    names = ("problem", "reading", "method", "batch", "clip", "learning_rate")
+    return [
+        {name: facts.get(name) for name in names} | {"error": results[trial].get("test_error")}
+        for trial, facts in wanted
+    ]
+
+
 def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
     """Figure 1."""
     words = stand_ins([problem.source for problem in problems]) or "the paper's three data sets."
@@ -222,18 +277,22 @@ def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
         "figure1",
         "Figure 1. Privacy and utility",
         points,
-        f"{words} Settings chosen by validation error from small grids, 10 epochs everywhere (the paper: 50 for "
-        "ridge); Adult with 35,000 training records drawn from all (the paper: the official parts). Pictures and "
-        "tables show medians, as the paper's; the tests behind the verdicts compare means.",
+        f"{words} Settings chosen by validation error from small grids; Adult with 35,000 training records drawn from "
+        "all (the paper: the official parts). Pictures and tables show medians, as the paper's, of the first draw; the "
+        "tests behind the verdicts compare means, each draw for itself.",
         _trade_off_findings,
         _trade_off_tables,
         lambda found: [
-            [_trade_off_panel(own.where(problem=one.name), one, reading) for one in problems]
+            [
+                _trade_off_panel(own.where(problem=one.name, draw=1), one, reading)
+                for one in problems
+                if one.draw == 1
+            ]
             for reading, own in found.split("reading")
         ],
         lambda found: (
             f"Medians over {several(len(found.distinct('seed')), 'seed')}, bars: standard deviation. delta = 1e-3. "
-            "Points far worse than a model without features lie beyond the frame."
+            "Points far worse than a model without features lie beyond the frame: arrows with their values."
         ),
         2.75,
     )
@@ -260,6 +319,7 @@ def _trade_off_panel(own: RowTable, problem: Application, reading: str) -> Panel
         top = 0.06 if inside == values else 0.3
     else:
         low, high, top = max(min(values), 100.0 * (1.0 - problem.constant) - 12.0), max(values), 0.08
+    floor, ceiling = low - 0.06 * (high - low), high + top * (high - low)
     return Panel(
         f"{TITLES[problem.name]}\n{problem.source.words}\n{reading}",
         "epsilon",
@@ -268,7 +328,8 @@ def _trade_off_panel(own: RowTable, problem: Application, reading: str) -> Panel
         tuple(rules),
         xlog=True,
         ticks=tuple(own.distinct("epsilon")),
-        ylim=(low - 0.06 * (high - low), high + top * (high - low)),
+        ylim=(floor, ceiling),
+        paint=beyond(lines, ceiling if ridge else floor, below=not ridge),
     )
 
 
@@ -283,11 +344,18 @@ def _trade_off_findings(rows: RowTable) -> list[Finding]:
     found = []
     for (reading, problem), own in rows.split("reading", "problem"):
         errors = {
-            method: own.where(method=method).by("epsilon", "test_error") for method in own.distinct("method")
+            (method, draw): part.by("epsilon", "test_error")
+            for (method, draw), part in own.split("method", "draw")
         }
+        methods, draws = own.distinct("method"), own.distinct("draw")
 
-        def against(first: str, second: str, errors: Mapping[str, dict[float, Sample]] = errors) -> Contest:
-            return contest(errors.get(first, {}), errors.get(second, {}))
+        def against(
+            first: str,
+            second: str,
+            errors: Mapping[tuple[str, int], dict[float, Sample]] = errors,
+            draws: Sequence[int] = draws,
+        ) -> Contest:
+            return total(contest(errors.get((first, k), {}), errors.get((second, k), {})) for k in draws)
 
         better, worse = ("DP-SGD", "DP-SCD") if problem == "logistic" else ("DP-SCD", "DP-SGD")
         ahead = against(better, worse)
@@ -295,11 +363,11 @@ def _trade_off_findings(rows: RowTable) -> list[Finding]:
             told(
                 f"{problem}: {better} is ahead of {worse} ({reading})",
                 ahead,
-                f"error of {better} against {worse}: ",
+                f"error of {better} against {worse}{f', {len(draws)} draws' * (len(draws) > 1)}: ",
                 "Both chose their settings from small grids." if ahead.below < ahead.places else "",
             )
         )
-        parts = {rival: against(rival, "seqDP-SCD") for rival in ("DP-SCD", "DP-SGD") if rival in errors}
+        parts = {rival: against(rival, "seqDP-SCD") for rival in ("DP-SCD", "DP-SGD") if rival in methods}
         measured = (f"error of {rival} against seqDP-SCD: {part.words}" for rival, part in parts.items())
         claim = f"{problem}: seqDP-SCD is the worst ({reading})"
         found.append(
@@ -310,7 +378,7 @@ def _trade_off_findings(rows: RowTable) -> list[Finding]:
 
 def _trade_off_tables(rows: RowTable) -> str:
     parts = []
-    for (problem, reading), own in rows.split("problem", "reading"):
+    for (problem, draw, reading), own in rows.split("problem", "draw", "reading"):
         ridge = problem == "ridge"
 
         def show(s: Sample, ridge: bool = ridge) -> str:
@@ -318,12 +386,11 @@ def _trade_off_tables(rows: RowTable) -> str:
                 return f"{s.median:.4g} ± {s.spread:.2g}"
             return f"{100.0 * s.median:.2f} ± {100.0 * s.spread:.2f}"
 
-        private = own.known("epsilon")
+        private, drawn = own.known("epsilon"), f", draw {draw}" * (draw > 1)
         plain = {m: own.where(method=m).sample("test_error") for m in OPEN}
         parts += [
-            f"{problem}, {reading}: median {'mean squared error' if ridge else 'error in %'} ± standard deviation; "
-            + ", ".join(f"{m} {show(s)}" for m, s in plain.items() if s is not None)
-            + ".",
+            f"{problem}{drawn}, {reading}: median {'mean squared error' if ridge else 'error in %'} ± standard "
+            "deviation; " + ", ".join(f"{m} {show(s)}" for m, s in plain.items() if s is not None) + ".",
             grid_table(private, "method", "epsilon", "test_error", show),
             "Proven epsilon:",
             grid_table(private, "method", "epsilon", "epsilon_proven", three),

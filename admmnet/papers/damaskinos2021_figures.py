@@ -18,7 +18,7 @@ from admmnet.papers.report import (
     verdict_on_sizes,
 )
 from admmnet.papers.sources import DataSource
-from admmnet.papers.tables import Row, RowTable, four, grid_table, markdown, seeds_of, short
+from admmnet.papers.tables import Row, RowTable, four, grid_table, seeds_of, short
 from admmnet.report.figure import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, Curve, Look, Panel
 
 PUBLISHED, PROVEN = "equal published epsilon", "equal proven epsilon"
@@ -36,13 +36,18 @@ OPEN = ("SCD", "SGD")
 
 @dataclass(frozen=True)
 class Application:
-    """One application of the paper; ``constant`` is the test figure of a model that knows no features."""
+    """One application of the paper; ``constant`` is the test figure of a model that knows no features.
+
+    ``epochs`` are the paper's; of a problem that is drawn there are several draws, numbered from 1.
+    """
 
     name: str
     source: DataSource
     loss: str
     regularisation: float
     constant: float
+    epochs: int = 10
+    draw: int = 1
 
 
 # figure 2: convergence
@@ -68,7 +73,7 @@ def convergence(rows: Sequence[Row], problem: Application) -> Figure:
         "figure2",
         f"Figure 2. Impact of noise on convergence, ridge, {problem.source.words}",
         [row | {"distance": max(row["objective"] - row["optimum"], 1e-12)} for row in rows],
-        "as figure 1, the same runs; the paper runs 50 epochs on this problem, here 10 are run.",
+        "as figure 1, the same runs, of the first draw.",
         lambda found: [
             finding
             for reading, own in found.split("reading")
@@ -172,7 +177,7 @@ def batches_and_clips(rows: Sequence[Row], problem: Application) -> Figure:
         "figure3",
         f"Figure 3. Batch size L and scaling factor C, DP-SCD, epsilon = 1, {problem.source.words}",
         rows,
-        "the paper's best C is 0.5, on YearPredictionMSD in 50 epochs; here 10 are run.",
+        "the paper's best C is 0.5, on YearPredictionMSD, whose targets are years and not numbers up to 1.",
         lambda found: [f for reading, own in found.split("reading") for f in _batch_findings(own, reading)],
         _batch_tables,
         lambda found: [[panel(own, reading) for reading, own in found.split("reading")]],
@@ -253,64 +258,3 @@ def _batch_tables(rows: RowTable) -> str:
         text = grid_table(named, "clip", "batch", "test_error", four, "L")
         parts.append(f"Mean squared error, {reading}:\n\n{text}")
     return "\n\n".join(parts)
-
-
-# what tuning cost
-
-
-def tuning(rows: Sequence[Row]) -> Figure:
-    """The paper's paragraph of that name, as a table."""
-    return Figure(
-        "tuning",
-        "Tuning cost",
-        rows,
-        "one trial of each setting, on three quarters of the training records (the choice itself takes three, one "
-        "with `--quick`). On private records every trial is a release. The choice by errors on the held-out quarter "
-        "is not charged: those records would have to be public.",
-        lambda found: [_tuning_finding(own, reading) for reading, own in found.split("reading")],
-        _tuning_table,
-    )
-
-
-def _tuning_finding(rows: RowTable, reading: str) -> Finding:
-    costs = {
-        method: {row["problem"]: row["epsilon_proven_with_trials"] for row in rows.where(method=method)}
-        for method in ("DP-SCD", "DP-SGD")
-    }
-    own, other = costs.values()
-    pairs = [(own[problem], other[problem]) for problem in own if problem in other]
-    known = [(a, b) for a, b in pairs if a is not None and b is not None]
-    tried = " and ".join(str(rows.where(method=m)[0]["tried"]) for m in costs if costs[m])
-    return Finding(
-        f"having no learning rate to tune saves privacy ({reading})",
-        verdict_of(sum(a < b for a, b in known), len(known)),
-        "proven epsilon of all trials and one final run, DP-SCD and DP-SGD: "
-        + ", ".join(f"{a:.3g} and {b:.3g}" for a, b in known)
-        + f"; tried here {tried}, in the paper 156 and 2,028",
-        "That DP-SGD takes more trials is how these grids were made; what trials cost is what is measured."
-        + (
-            " The published methods are charged for batches that are seen, so a trial costs more."
-            if reading == PUBLISHED
-            else ""
-        ),
-    )
-
-
-def _tuning_table(rows: RowTable) -> str:
-    heads = {
-        "problem": "problem",
-        "reading": "reading",
-        "method": "method",
-        "hyperparameters": "hyperparameters",
-        "tried": "settings tried",
-    }
-    lines = []
-    for row in rows:
-        cost = row["epsilon_proven_with_trials"]
-        errors = ", ".join(f"{row[name]:.4g}" for name in ("best", "middle", "worst"))
-        cells = [str(row[name]) for name in heads]
-        lines.append([*cells, errors, "-" if cost is None else f"{cost:.3g}"])
-    text = markdown([*heads.values(), "error: best, middle, worst", "epsilon proven"], lines)
-    return (
-        f"Errors on the held-out quarter; proven epsilon of all trials and one final run, composed:\n\n{text}"
-    )

@@ -6,126 +6,139 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from admmnet.errors import MissingDataError
 from admmnet.experiments.parsing import Values
-from admmnet.experiments.statistics import Contest, counted, paired, total
-from admmnet.experiments.store import Lab, Result
+from admmnet.experiments.store import Lab
 from admmnet.papers.ding2020_compared import (
+    GAUSSIAN,
     NON_PRIVATE,
+    OURS,
     OWN,
     PAPER,
     PROVEN,
     PUBLISHED,
     RIVALS,
-    SHORT,
     convergence,
     on_other_data,
     trade_off,
 )
+from admmnet.papers.ding2020_effects import BETA, DELTA, effects, figures_of
+from admmnet.papers.ding2020_effects import FORMS as EFFECT_FORMS
 from admmnet.papers.driver import Request
-from admmnet.papers.report import Figure, Finding, curves, told, verdict_of, verdict_on
-from admmnet.papers.runs import Contender, RunJob, compared, settings
+from admmnet.papers.report import Figure
+from admmnet.papers.runs import Contender, Final, compared, settings
+from admmnet.papers.single_pass import FREE, OptimumJob
 from admmnet.papers.sources import DataSource, first_found, guessing, made, named, surveyed
-from admmnet.papers.tables import Row, RowTable, grid_table, percent, seeds_of, several, short
-from admmnet.report.figure import BLUE, RED, Look, Panel
+from admmnet.papers.tables import RowTable
 
 TITLE = "Ding et al. 2020: PP-ADMM and IPP-ADMM"
 ABOUT = (
     "The paper: N = 5 agents on a random graph, 35,000 training records, eta = 0.5, T = 30, c = 15, delta = 1e-4, "
-    "logistic loss. It gives no regulariser or growth for the rivals. Three readings of epsilon are shown wherever "
-    f"they differ: *{PAPER}* is eta = 0.5 and T = 30 with the paper's arithmetic; *{PUBLISHED}* lets every method "
-    "choose penalty and rounds on a held-out quarter of the training records, with the paper's arithmetic still; "
-    f"*{PROVEN}* compares what is proven: figures 1 to 4 give the published methods the noise that the proven "
-    "accountant asks for, figures 5 to 7 take the proven forms."
+    "logistic loss. It gives no regulariser or growth for the rivals. Four readings are shown wherever they differ: "
+    f"*{PAPER}* takes all constants of its section 5; in *{PUBLISHED}* every method chooses its own on a held-out "
+    "quarter of the training records, the paper's also epsilon3/epsilon1 and beta, of which Theorem 3.1 asks no more "
+    f"than epsilon3 < epsilon1, with the paper's arithmetic still; *{PROVEN}* gives the same algorithms the noise that "
+    f"is proven for them, and the rivals Gaussian noise besides; *{OURS}* compares the forms that this program runs by "
+    "default: self-terms, no regulariser, no beta that costs noise."
 )
-BETA = 10.0**-3.5
-DELTA = 1e-4
+SHARES, EXACT = (0.5, 0.8), 1e-6
+"""What the paper's methods may choose for epsilon3/epsilon1 and for beta, beside 0.99 and 10^-3.5."""
 SCALES: dict[str, dict[str, Any]] = {
     "full": {
-        "seeds_effects": 10, "seeds": 10, "trials": 2, "epsilons_effects": (1.0, 10.0),
-        "epsilons": (0.5, 1.0, 1.5, 2.0, 10.0), "epsilons_curves": (1.0, 2.0, 10.0),
+        "seeds_effects": 5, "seeds": 10, "seeds_others": 3, "trials": 1, "epsilons_effects": (1.0, 10.0),
+        "epsilons": (0.5, 1.0, 2.0, 10.0), "epsilons_curves": (1.0, 2.0, 10.0), "epsilons_others": (1.0, 10.0),
         "values": {
             1: (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9),
             2: (1e-7, 1e-6, 1e-5, 1e-4, BETA, 1e-3, 1e-2, 1e-1),
             3: (0.1, 0.5, 1.0, 2.0, 5.0, 10.0),
             4: (1e-3, 1e-2, 1e-1, 1.0, 10.0),
         },
-        "rounds": 30, "etas": (0.005, 0.02, 0.1), "rounds_published": (10, 30), "rounds_proven": (6, 12),
+        "rounds": 30, "etas": (0.003, 0.01, 0.03, 0.1), "rounds_tuned": (10, 30),
+        "rounds_ours": {True: (12, 40), False: (4, 8)},
     },
     "quick": {
-        "seeds_effects": 2, "seeds": 2, "trials": 1, "epsilons_effects": (1.0, 10.0),
-        "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0),
-        "values": {1: (0.001, 0.1, 0.9), 2: (1e-6, BETA, 1e-1), 3: (0.1, 2.0, 10.0), 4: (1e-3, 1e-1, 10.0)},
-        "rounds": 30, "etas": (0.005, 0.05), "rounds_published": (10,), "rounds_proven": (6,),
+        "seeds_effects": 2, "seeds": 2, "seeds_others": 2, "trials": 1, "epsilons_effects": (1.0, 10.0),
+        "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0), "epsilons_others": (1.0, 10.0),
+        "values": {1: (0.001, 0.9), 2: (1e-6, BETA, 1e-1), 3: (0.1, 2.0, 10.0), 4: (1e-3, 10.0)},
+        "rounds": 30, "etas": (0.01, 0.03), "rounds_tuned": (10,), "rounds_ours": {True: (12,), False: (6,)},
     },
     "tiny": {
-        "seeds_effects": 2, "seeds": 2, "trials": 1, "epsilons_effects": (10.0,),
-        "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0),
+        "seeds_effects": 2, "seeds": 2, "seeds_others": 2, "trials": 1, "epsilons_effects": (10.0,),
+        "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0), "epsilons_others": (1.0, 10.0),
         "values": {1: (0.001, 0.9), 2: (BETA, 1e-1), 3: (2.0, 10.0), 4: (1e-3, 10.0)},
-        "rounds": 3, "etas": (0.05, 0.5), "rounds_published": (3,), "rounds_proven": (2,),
+        "rounds": 3, "etas": (0.5,), "rounds_tuned": (3,), "rounds_ours": {True: (2,), False: (2,)},
     },
 }  # fmt: skip
-ETA_EFFECTS = 0.02
-"""Penalty of the second and third reading in figures 1 to 4: between those that figure 5 chooses."""
 
 
 def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
     """Measure and return the seven figures."""
-    adult, brazil, us = _sources(request)
-    found = _effects(lab, scale, adult)
-    # one run serves a set and whatever it stands for
-    sets = {source.title: replace(source, stands_for=None) for source in (adult, brazil, us)}
-    points, course = _compared(lab, scale, tuple(sets.values()))
-    others = [row for row in points if row["data"] in (brazil.title, us.title)]
+    adult, others = _sources(request)
+    found = effects(lab, scale, adult)
+    points, course = _compared(lab, scale, (adult, *others))
     return [
         *found,
         trade_off(points.where(data=adult.title), adult),
         convergence(course.where(data=adult.title), adult),
-        on_other_data(others, (brazil, us)),
+        on_other_data(RowTable(row for row in points if row["data"] != adult.title), others),
     ]
 
 
-def _sources(request: Request) -> tuple[DataSource, DataSource, DataSource]:
+def _sources(request: Request) -> tuple[DataSource, tuple[DataSource, ...]]:
+    """Records of figures 1 to 6, and those of figure 7, none of which is the first again."""
     folder = request.data_dir
     if request.scale == "tiny":
         base = made("tiny problem", "logistic", records=500, features=4, test=200, norm=6.0)
-        adult = surveyed(replace(base, stands_for="Adult"))
-        return adult, replace(adult, stands_for="Brazil"), replace(adult, stands_for="US")
+        other = made("tiny problem, another", "logistic", records=400, features=4, test=200, norm=6.0)
+        return surveyed(replace(base, stands_for="Adult")), (surveyed(replace(other, stands_for="Brazil")),)
     census = named("synthetic census", "census", folder)
     adult = first_found(named("Adult", "adult", folder), replace(census, stands_for="Adult"))
 
-    def extract(file: str | None, title: str) -> DataSource | None:
-        if file is None:
-            return None
+    def extract(file: str, title: str) -> DataSource:
         return surveyed(named(title, f"ipums:{Path(file).resolve()}", folder))
 
-    brazil = extract(request.ipums_brazil, "Brazil (IPUMS)") or surveyed(replace(census, stands_for="Brazil"))
-    return adult, brazil, extract(request.ipums_us, "US (IPUMS)") or replace(adult, stands_for="US")
+    if request.ipums_brazil is not None:
+        brazil = extract(request.ipums_brazil, "Brazil (IPUMS)")
+    else:
+        brazil = surveyed(replace(census, stands_for="Brazil"))
+    if request.ipums_us is not None:
+        return adult, (brazil, extract(request.ipums_us, "US (IPUMS)"))
+    states = named("US (ACSIncome)", "acsincome", folder)
+    try:
+        return adult, (brazil, surveyed(replace(states, stands_for="US")))
+    except MissingDataError:
+        return adult, (brazil,)
 
 
-def _figures_of(result: Result) -> dict[str, Any]:
-    names = ("test_error", "train_error", "train_loss", "epsilon_proven", "epsilon_published", "releases")
-    return {name: result.get(name) for name in (*names, "refused")}
+FORMS = {**EFFECT_FORMS, OURS: ""}
 
 
 def _candidates(scale: Any, reading: str, method: str) -> tuple[Values, ...]:
+    """What a method may choose from; those of the paper have two constants more than the rivals."""
     if reading == PAPER:
         return (settings(eta=0.5, rounds=scale.rounds),)
-    if reading == PUBLISHED:
-        grid = product(scale.etas, scale.rounds_published)
-        return tuple(settings(eta=eta, rounds=rounds) for eta, rounds in grid)
-    every = (scale.rounds,) if method == NON_PRIVATE else scale.rounds_proven
-    return tuple(settings(rounds=rounds) for rounds in every)
+    if reading == OURS:
+        every = (scale.rounds,) if method == NON_PRIVATE else scale.rounds_ours[method not in RIVALS]
+        return tuple(settings(rounds=rounds) for rounds in every)
+    grid = [settings(eta=eta, rounds=rounds) for eta, rounds in product(scale.etas, scale.rounds_tuned)]
+    if method not in OWN:
+        return tuple(grid)
+    # with the paper's own constants it wants a stiff problem, with these a soft one
+    own = [pair + settings(noise_share=share, beta=EXACT) for pair, share in product(grid, SHARES)]
+    kept = max(1, len(scale.etas) - 1) * len(scale.rounds_tuned) * len(SHARES)
+    return (*own[:kept], *grid[-len(scale.rounds_tuned) :])
 
 
 def _compared(lab: Lab, scale: Any, sources: Sequence[DataSource]) -> tuple[RowTable, RowTable]:
-    """All methods at all epsilons on all sets, in the three readings: figures of the end, and by round."""
-    contenders = []
-    for source, reading in product(sources, (PAPER, PUBLISHED, PROVEN)):
-        form = "" if reading == PROVEN else ":published"
+    """All methods at all epsilons on all sets, in the four readings: figures of the end, and by round."""
+    contenders: dict[int, list[Contender]] = {scale.seeds: [], scale.seeds_others: []}
+    for source, (reading, form) in product(sources, FORMS.items()):
+        first = source == sources[0]
         runs: list[tuple[str, str, float | None, Values]] = [(NON_PRIVATE, NON_PRIVATE, None, ())]
-        for method, epsilon in product((*RIVALS, *OWN), scale.epsilons):
+        methods = (*RIVALS, *OWN) if reading in (PAPER, PUBLISHED) else (*RIVALS, *GAUSSIAN, *OWN)
+        for method, epsilon in product(methods, scale.epsilons if first else scale.epsilons_others):
             runs.append((method, method + form, epsilon, settings(epsilon=epsilon, delta=DELTA)))
         for name, method, budget, fixed in runs:
             facts: dict[str, Any] = {
@@ -135,253 +148,20 @@ def _compared(lab: Lab, scale: Any, sources: Sequence[DataSource]) -> tuple[RowT
                 "epsilon": budget,
             }
             candidates = _candidates(scale, reading, name)
-            contenders.append(Contender(facts, method, source, fixed, candidates))
+            own = Contender(facts, method, source, fixed, candidates)
+            contenders[scale.seeds if first else scale.seeds_others].append(own)
     larger = {source.title: guessing(source) for source in sources}
-    points, course = RowTable(), RowTable()
-    finals = compared(lab, "figures 5 to 7", contenders, trials=scale.trials, seeds=scale.seeds)
+    optima = lab.measure("pooled optima", [OptimumJob(source, FREE) for source in sources])
+    pooled = {job.source.title: found["test_error"] for job, found in optima.items()}
+    points, course, finals = RowTable(), RowTable(), list[Final]()
+    for seeds, those in contenders.items():
+        finals += compared(lab, "figures 5 to 7", those, trials=scale.trials, seeds=seeds)
     for contender, values, job, result in finals:
         facts = contender.facts | {"seed": job.seed}
         said = " ".join(f"{name}={value:g}" for name, value in values)
-        points.append(facts | _figures_of(result) | {"settings": said, "larger_class": larger[facts["data"]]})
+        same = {"larger_class": larger[facts["data"]], "pooled": pooled[facts["data"]]}
+        points.append(facts | figures_of(result) | {"settings": said} | same)
         if facts["epsilon"] in (None, *scale.epsilons_curves):
             losses = result.get("loss_by_round", ())
             course += [facts | {"round": number + 1, "loss": loss} for number, loss in enumerate(losses)]
     return points, course
-
-
-# figures 1 to 4: one parameter of a published method varied, the others as in the paper
-
-
-class Effect(NamedTuple):
-    """What one of figures 1 to 4 varies, and what the paper says of it."""
-
-    method: str
-    setting: str
-    xlabel: str
-    title: str
-    choice: float
-    chosen: str
-    too_much: str = ""
-    fixed: Values = ()
-
-
-EFFECTS = {
-    1: Effect(
-        "pp-admm", "inexact_share", "splits, share for the approximate solution",
-        "Effects of privacy budget splitting, PP-ADMM",
-        0.001, "splits = 0.001 is a good trade-off", fixed=settings(beta=1e-6),
-    ),
-    2: Effect(
-        "pp-admm", "beta", "beta, gradient norm at which a solve stops",
-        "Effects of optimisation accuracy beta, PP-ADMM",
-        BETA, "beta = 10^-3.5 gives the lowest error", "too large a beta hurts",
-    ),
-    3: Effect(
-        "ipp-admm", "loss_clip", "C_loss, clip of a record's loss",
-        "Effects of the clipping threshold C_loss, IPP-ADMM",
-        2.0, "C_loss = 2 is a good trade-off", "too large a C_loss hurts",
-    ),
-    4: Effect(
-        "ipp-admm", "gate_threshold", "alpha, what a fall in loss must reach",
-        "Effects of the gate's threshold alpha, IPP-ADMM",
-        1e-3, "alpha = 1e-3 gives the lowest error", "a large alpha degrades the model",
-    ),
-}  # fmt: skip
-_HERE = {
-    PAPER: SHORT[PAPER],
-    PUBLISHED: "eta = 0.02, published epsilon",
-    PROVEN: "eta = 0.02, proven epsilon",
-}
-"""The readings in these figures, where nothing else is tuned."""
-_FORMS = {PAPER: ":published", PUBLISHED: ":published", PROVEN: ":published:proven"}
-
-
-def _effects(lab: Lab, scale: Any, adult: DataSource) -> list[Figure]:
-    wanted: dict[RunJob, tuple[int, dict[str, Any]]] = {}
-    for (number, effect), (reading, form) in product(EFFECTS.items(), _FORMS.items()):
-        eta = 0.5 if reading == PAPER else ETA_EFFECTS
-        grid = product(scale.values[number], scale.epsilons_effects, range(scale.seeds_effects))
-        for x, epsilon, seed in grid:
-            own = settings(epsilon=epsilon, delta=DELTA, eta=eta, rounds=scale.rounds)
-            own += (*effect.fixed, (effect.setting, x))
-            facts = {"reading": reading, "method": effect.method, "epsilon": epsilon, "x": x, "seed": seed}
-            wanted[RunJob(effect.method + form, adult, own, seed)] = (number, facts)
-    results = lab.measure("figures 1 to 4", list(wanted))
-    larger = guessing(adult)
-    rows: dict[int, list[Row]] = {number: [] for number in EFFECTS}
-    for job, (number, facts) in wanted.items():
-        rows[number].append(facts | _figures_of(results[job]) | {"larger_class": larger})
-    return [effect_of(number, rows[number], adult) for number in rows]
-
-
-def effect_of(number: int, rows: Sequence[Row], source: DataSource) -> Figure:
-    """One of figures 1 to 4."""
-    effect = EFFECTS[number]
-
-    def panel(own: RowTable, reading: str, part: str, values: Sequence[float]) -> Panel:
-        marks = zip(own.distinct("epsilon"), (Look(BLUE, "o"), Look(RED, "s")), strict=False)
-        looks = {epsilon: (f"epsilon = {short(epsilon)}", look) for epsilon, look in marks}
-        return Panel(
-            _HERE[reading],
-            effect.xlabel if reading == PROVEN else "",
-            f"{part if part == 'test' else 'training'} error in %",
-            curves(own, "epsilon", looks, "x", f"{part}_error", lambda s: s.times(100.0)),
-            xlog=True,
-            ticks=_apart(values),
-        )
-
-    return Figure(
-        f"figure{number}",
-        f"Figure {number}. {effect.title}, {source.words}",
-        rows,
-        "the paper varies this parameter on Adult and says no epsilon. Rows: eta = 0.5 and T = 30 as in the paper; "
-        "eta = 0.02; eta = 0.02 with noise that the proven accountant asks for (the epsilon is then proven)."
-        + (" beta = 1e-6, as the paper's figure 1." if number == 1 else ""),
-        lambda found: _effect_findings(number, found),
-        _effect_tables,
-        lambda found: [
-            [panel(own, reading, part, found.distinct("x")) for part in ("train", "test")]
-            for reading, own in found.split("reading")
-        ],
-        lambda found: f"{seeds_of(found)}. Left: training records, right: test records, of the consensus.",
-        2.0,
-    )
-
-
-def _apart(values: Sequence[float]) -> tuple[float, ...]:
-    """Marks that do not run into each other on a log scale: the first of those less than half a decade apart."""
-    found: list[float] = []
-    for value in sorted(values):
-        if not found or value >= 3.0 * found[-1]:
-            found.append(value)
-    return tuple(found if len(found) < 8 else found[::2])
-
-
-LEARNED = 0.01
-"""Share of errors by which a case must fall below guessing the larger class, at some value, to tell anything."""
-TRADE = 0.01
-"""Share of errors within which a choice counts as a good trade-off."""
-
-
-def _learned(own: RowTable) -> bool:
-    errors = own.by("x", "test_error").values()
-    larger: float = own[0]["larger_class"]
-    return min((s.mean for s in errors), default=1.0) < larger - LEARNED
-
-
-def _runs(own: RowTable, x: float, value: str) -> dict[int, float]:
-    """A figure by seed: seeds have their noise and their graph in common over x."""
-    return {row["seed"]: row[value] for row in own.where(x=x) if row[value] is not None}
-
-
-def _ends(cases: Sequence[RowTable], first: float, second: float, value: str = "test_error") -> Contest:
-    """Error at the first value against that at the second."""
-    return counted(paired(_runs(own, first, value), _runs(own, second, value)) for own in cases)
-
-
-def _gate_words(rows: RowTable) -> str:
-    """Why the gate's settings matter as little as they do: in how many cases all values give the very same model."""
-    cases = [
-        len({(row["train_loss"], row["releases"]) for row in own})
-        for _, own in rows.split("reading", "epsilon", "seed")
-    ]
-    return (
-        f"In {cases.count(1)} of {len(cases)} cases every value gives the very same model: the published gate's noise "
-        "is proportional to C_loss and many times a loss's whole range, so that it opens at random."
-    )
-
-
-def _effect_findings(number: int, rows: RowTable) -> list[Finding]:
-    effect, every = EFFECTS[number], [own for _, own in rows.split("reading", "epsilon")]
-    cases = [own for own in every if _learned(own)]
-    left_out = (
-        f". Left out: {len(every) - len(cases)} of {len(every)} cases (a setting and an epsilon), in which no "
-        "value gets a point below guessing the larger class"
-    ) * (len(cases) < len(every))
-    values = sorted(rows.distinct("x"))
-    low, high, choice = values[0], values[-1], effect.choice
-    best = _choice_finding(number, cases, left_out)
-    if number == 1:
-        gain = {
-            name: _ends(cases, low, high, value)
-            for name, value in (("training", "train_error"), ("test", "test_error"))
-        }
-        measured = "; ".join(f"{name} records: {one.words}" for name, one in gain.items())
-        return [
-            Finding(
-                "the less of the budget goes to the approximate solution, the better training and test accuracy",
-                verdict_on(total(gain.values())),
-                f"error at {short(low)} against {short(high)}, {measured}{left_out}",
-            ),
-            best,
-        ]
-    start = f"error at {short(choice)} against "
-    hurt, little = _ends(cases, choice, high), _ends(cases, choice, low)
-    too_much = told(effect.too_much, hurt, f"{start}{short(high)}: ", end=left_out)
-    if number == 4:
-        counts = rows.by("x", "releases")
-        saved = told(
-            "a large alpha may reduce communication",
-            _ends(every, high, low, "releases"),
-            f"broadcasts of all agents: {counts[low].mean:.1f} at {short(low)}, {counts[high].mean:.1f} "
-            f"at {short(high)}; ",
-            _gate_words(rows),
-        )
-        return [best, too_much, saved]
-    lead = f"{start}{short(low)}: "
-    if number == 3:
-        why = _gate_words(rows)
-        return [best, too_much, told("too small a C_loss hurts", little, lead, why, end=left_out)]
-    # that it does not help holds where it is alike, too; what is too noisy to tell is left out
-    no_better = little.below + little.alike
-    too_little = Finding(
-        "too small a beta does not help: an exact solution of the noisy problem is no better",
-        verdict_of(no_better, no_better + little.above),
-        f"{lead}{little.words}{left_out}",
-    )
-    return [best, too_much, too_little]
-
-
-def _choice_finding(number: int, cases: Sequence[RowTable], left_out: str) -> Finding:
-    """What came of the paper's own choice, over the cases where any two values are clearly different.
-
-    Figures 2 and 4 call it the lowest; 1 and 3 a good trade-off, near the lowest with no other value clearly lower.
-    """
-    effect, standings = EFFECTS[number], []
-    for own in cases:
-        series = own.by("x", "test_error")
-        others = total(_ends([own], effect.choice, x) for x in series if x != effect.choice)
-        if effect.choice in series and others.below + others.above:
-            mean, least = series[effect.choice].mean, min(s.mean for s in series.values())
-            near, beaten = mean <= least + TRADE, others.above > 0
-            standings.append((mean == least, near, beaten, near and not beaten))
-    if not standings:
-        return Finding(effect.chosen, "not decided", f"no two values differ clearly{left_out}")
-    lowest, close, lower, good = map(sum, zip(*standings, strict=True))
-    met = lowest if number in (2, 4) else good
-    return Finding(
-        effect.chosen,
-        "not decided" if met == lower == 0 else verdict_of(met, len(standings), lower),
-        f"of {several(len(standings), 'case')} in which values differ clearly, its mean error is the lowest in "
-        f"{lowest} and within a point of the lowest in {close}; another value is clearly lower in "
-        f"{lower}{left_out}",
-    )
-
-
-def _effect_tables(rows: RowTable) -> str:
-    parts = []
-    for reading, own in rows.split("reading"):
-        named_rows = own.changed("epsilon", lambda row: f"epsilon {short(row['epsilon'])}")
-        text = grid_table(named_rows, "epsilon", "x", "test_error", percent, "")
-        parts.append(f"Test error in %, {_HERE[reading]} ({_proven_words(own)}):\n\n{text}")
-    return "\n\n".join(parts)
-
-
-def _proven_words(rows: RowTable) -> str:
-    """What is proven of these runs at the least epsilon: it depends on the value of the parameter."""
-    least = min(rows.distinct("epsilon"))
-    proven = sorted(rows.where(epsilon=least).distinct("epsilon_proven"))
-    if not proven:
-        return "nothing is proven"
-    low, high = f"{proven[0]:.3g}", f"{proven[-1]:.3g}"
-    return f"proven at epsilon {short(least)}: {low if low == high else f'{low} to {high}'}"

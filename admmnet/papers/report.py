@@ -87,6 +87,32 @@ def heights(lines: Sequence[Curve]) -> list[float]:
     return [float(y) for curve in lines for y in curve.y]
 
 
+def beyond(lines: Sequence[Curve], top: float, *, below: bool = False) -> Callable[[Any], None]:
+    """Paint what leaves the frame as arrows at its edge, with the numbers that they stand for."""
+
+    def paint(axes: Any) -> None:
+        place = 0
+        for line in lines:
+            gone = [(x, y) for x, y in zip(line.x, line.y, strict=True) if (y < top if below else y > top)]
+            if not gone:
+                continue
+            edge = 0.02 if below else 0.98
+            for x, _ in gone:
+                axes.plot(
+                    [x], [edge], marker="v" if below else "^", color=line.look.colour, markersize=5.0,
+                    linestyle="", transform=axes.get_xaxis_transform(), clip_on=False,
+                )  # fmt: skip
+            values = sorted(y for _, y in gone)
+            reach = f"{values[0]:.3g}" if len(gone) == 1 else f"{values[0]:.3g} to {values[-1]:.3g}"
+            axes.text(
+                0.98, (0.06 + 0.07 * place) if below else (0.90 - 0.07 * place), f"{line.label}: {reach}",
+                transform=axes.transAxes, ha="right", fontsize=6.5, color=line.look.colour,
+            )  # fmt: skip
+            place += 1
+
+    return paint
+
+
 def section(figure: Figure, rows: RowTable, *, drawn: bool) -> str:
     """Text of a figure."""
     parts = [f"## {figure.title}", f"Settings: {figure.settings}"]

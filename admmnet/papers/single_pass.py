@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from admmnet.data.figures import test_error
 from admmnet.experiments.store import Job, Result
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, OnlineSteps, Problem
@@ -71,7 +72,7 @@ class SongJob(Job):
 
 @dataclass(frozen=True)
 class OptimumJob(Job):
-    """The least objective on all training records, or the least loss on the test records."""
+    """The least objective on all training records, or the least loss on the test records; errors of that model."""
 
     source: DataSource
     regularisation: float
@@ -94,7 +95,11 @@ class OptimumJob(Job):
 
         start = np.zeros(problem.features)
         found = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000})
-        return {"objective": float(found.fun), "norm": float(np.linalg.norm(found.x))}
+        return {
+            "objective": float(found.fun),
+            "norm": float(np.linalg.norm(found.x)),
+            "test_error": test_error(*rows(self.source, "test"), found.x),
+        }
 
 
 @dataclass(frozen=True)

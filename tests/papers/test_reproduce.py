@@ -23,10 +23,13 @@ from .conftest import Made
 
 FIGURES = {
     "ding2020": [f"figure{k}" for k in range(1, 8)],
-    "damaskinos2021": ["figure1", "figure2", "figure3", "tuning"],
+    "damaskinos2021": ["figure1", "figure2", "figure3", "tuning", "rates"],
     "song2013": ["figure1", "figure2", "figure3"],
     "banco": ["figure1", "figure2", "figure3"],
 }
+TABLES = {"tuning", "rates"}
+SEEDLESS = ("having no learning rate to tune", "SGD's tuning is not useful")
+"""Claims on budgets added up and on trials, whatever the number of seeds."""
 VERDICTS = {"holds", "holds in part", "does not hold", "not decided"}
 
 
@@ -80,12 +83,12 @@ def test_every_figure_has_rows_a_picture_and_words(paper: str, made: Made) -> No
     for name in FIGURES[paper]:
         assert rows_of(found.folder / f"{name}.csv")
         assert f"`{name}.csv`" in report
-        if name != "tuning":
+        if name not in TABLES:
             picture = (found.folder / f"{name}.png").read_bytes()
             assert picture.startswith(b"\x89PNG")
             assert 5_000 < len(picture) < 150_000
             assert f"({name}.png)" in report
-    assert sorted(path.stem for path in found.pictures) == sorted(set(FIGURES[paper]) - {"tuning"})
+    assert sorted(path.stem for path in found.pictures) == sorted(set(FIGURES[paper]) - TABLES)
     assert {verdict for _, _, verdict in found.figures} <= VERDICTS
     assert report.count("**Claim**") == len(found.figures)
     assert "**This is the tiny scale" in report
@@ -140,10 +143,12 @@ def test_what_a_run_measures_is_what_the_run_says(made: Made, tmp_path: Path) ->
     wanted = [
         line
         for line in lines
-        if line["job"]["method"] == "pp-admm" and not line["job"]["trial"] and line["job"]["seed"] == 1
+        if line["job"].get("method") == "pp-admm" and not line["job"]["trial"] and line["job"]["seed"] == 1
     ]
+    sizes = {500: "tiny problem", 400: "tiny problem, another"}
+    wanted = [line for line in wanted if line["job"]["source"]["records"] == 500]
     assert wanted
-    source = problem("again", "logistic", records=500, features=4, test=200, norm=6.0)
+    source = problem(sizes[500], "logistic", records=500, features=4, test=200, norm=6.0)
     for number, line in enumerate(wanted[:2]):
         config = RunConfig(
             algorithm="pp-admm", seed=1, out=str(tmp_path / str(number)), **line["job"]["settings"]
@@ -154,7 +159,7 @@ def test_what_a_run_measures_is_what_the_run_says(made: Made, tmp_path: Path) ->
     points = [
         row
         for row in rows_of(folder / "figure5.csv")
-        if row["method"] == "pp-admm" and row["reading"].endswith("proven epsilon") and row["seed"] == "1"
+        if row["method"] == "pp-admm" and row["reading"].startswith("our forms") and row["seed"] == "1"
     ]
     assert {float(row["test_error"]) for row in points} <= {line["result"]["test_error"] for line in wanted}
 
@@ -192,7 +197,7 @@ def test_stand_ins_are_said(made: Made) -> None:
     report = found.report.read_text(encoding="utf-8")
     assert "in place of Brazil" in report
     assert "--ipums-brazil" in report
-    assert any("in place of US" in title for title, _, _ in found.figures)
+    assert "no panel for the US" in report
     assert "in place of YearPredictionMSD" in made("damaskinos2021").report.read_text(encoding="utf-8")
 
 
@@ -230,7 +235,7 @@ def test_a_single_seed_decides_nothing(paper: str, made: Made, tmp_path: Path, u
     assert "matplotlib is not installed" in str(found.undrawn)
     assert found.measured == 0  # all of it was measured with the other seeds
     for title, claim, verdict in found.figures:
-        if "having no learning rate to tune" not in claim:  # budgets added up: no seeds in it
+        if not any(words in claim for words in SEEDLESS):
             assert verdict == "not decided", (title, claim)
 
 

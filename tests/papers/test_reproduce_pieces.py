@@ -12,8 +12,8 @@ import pytest
 from admmnet.experiments.statistics import Contest, Sample
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, DisjointSteps, Problem
-from admmnet.papers.ding2020 import _apart
 from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, _needed, convergence
+from admmnet.papers.ding2020_effects import _apart
 from admmnet.papers.report import verdict_of, verdict_on
 from admmnet.papers.single_pass import LocalJob, OptimumJob, SongJob, log_places, places
 from admmnet.papers.sources import DataSource, load, made, rows, surveyed

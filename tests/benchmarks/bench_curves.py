@@ -7,15 +7,15 @@ several ranks. Its time is the processor time of a round, the first two left out
 is not in it, so that other work on the machine hardly is. The limit is reading the rank's records once, as fast as the
 same process does it. Least of three interleaved repeats.
 
-The model is linear in what is done: numbers read, agents, numbers of the vectors that every rank gets for the errors,
-and messages of a rank. It is fitted to the points of ``CURVES`` by least squares of relative errors and judged by
-``HELD_OUT``.
+The model is linear in what is done (``UNITS``). It is fitted to the points of ``CURVES`` by least squares of relative
+errors and judged by ``HELD_OUT``.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -33,6 +33,7 @@ from admmnet.data import DataSettings, Records
 from admmnet.report.figure import BLUE, GREY, RED, Curve, Look, Panel, Picture, save
 from admmnet.running.rounds import Rounds
 from admmnet.transport import open_world
+from admmnet.transport.layout import automatic_block
 from admmnet.types import Vector
 
 from .common import row, unit_rows
@@ -49,6 +50,15 @@ CURVES: dict[str, list[Point]] = {
 """Points by what changes along a curve."""
 HELD_OUT: list[Point] = [(600, 300, 60, 1), (300, 400, 80, 3), (1000, 150, 50, 6)]
 """Points that the model has not seen."""
+UNITS = (
+    (1e9, "ns a number read"),
+    (1e6, "us an agent alone"),
+    (1e6, "us an agent in a block"),
+    (1e9, "ns an entry of a (d, d) matrix of an agent alone"),
+    (1e9, "ns a number of all vectors, which every rank gets"),
+    (1e6, "us a message to another rank"),
+)
+"""What the model is linear in."""
 LATENCY, BANDWIDTH = 50e-6, 1.25e9
 """Seconds a message and bytes a second between hosts: taken for a 10 Gbit/s network, not measured."""
 
@@ -121,10 +131,14 @@ def measured(points: Sequence[Point]) -> dict[Point, tuple[float, float]]:
     return found
 
 
-def terms(agents: float, n: float, d: float, ranks: float) -> Vector:
-    """What a rank does in a round: numbers read, agents stepped, numbers of all vectors, messages to other ranks."""
-    own, several = agents / ranks, ranks > 1
-    return np.array([own * n * d, own, several * agents * d, several * min(ranks - 1, 4.0 * own)])
+def terms(agents: int, n: int, d: int, ranks: int) -> Vector:
+    """What a rank does in a round: ``UNITS``; agents are solved alone up to 64, as `--block auto` decides."""
+    block, several, alone = automatic_block(agents, ranks), ranks > 1, agents <= 64
+    own = min(agents, math.ceil(math.ceil(agents / block) / ranks) * block)  # of the rank that has most
+    messages = several * min(ranks - 1, 4.0 * own)
+    return np.array(
+        [own * n * d, own * alone, own * (not alone), own * d * d * alone, several * agents * d, messages]
+    )
 
 
 def fitted(found: dict[Point, tuple[float, float]]) -> Vector:
@@ -178,9 +192,7 @@ def draw(found: dict[Point, tuple[float, float]], model: Vector, folder: Path) -
 
 def report(found: dict[Point, tuple[float, float]], model: Vector) -> None:
     """Print the fit, the points held out, rounds over reading, and the table of a cluster."""
-    units = ("ns a number read", "us an agent", "ns a number of all vectors", "us a message")
-    scales = (1e9, 1e6, 1e9, 1e6)
-    print("; ".join(f"{c * s:.3g} {unit}" for c, s, unit in zip(model, scales, units, strict=True)))
+    print("; ".join(f"{c * scale:.3g} {unit}" for c, (scale, unit) in zip(model, UNITS, strict=True)))
     seen = [where for where in found if where not in HELD_OUT]
     off = [abs(float(model @ terms(*where)) / found[where][0] - 1.0) for where in seen]
     print(f"fit: {np.median(off):.0%} off at the median of {len(seen)} points, {max(off):.0%} at most")

@@ -42,6 +42,8 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
                 f"the folder {folder} is not empty and holds no {path.name}: {another}"
             ) from None
         return None
+    except RequestError:  # is a ValueError, too
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"cannot read {path}: {error}; name another folder with -o") from None
     return content

@@ -190,7 +190,7 @@ def test_npz(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"X": np.ones((2, 2))}, "must hold the arrays X and y, its keys are: X"),
+        ({"X": np.ones((2, 2))}, "must hold the arrays X and y, its keys are: X$"),
         ({"X": np.ones(4), "y": np.ones(4)}, r"X must be a numeric \(n, d\) array, got float64 of shape"),
         ({"X": np.array([["a"]]), "y": np.ones(1)}, r"X must be a numeric"),
         ({"X": np.ones((2, 2)), "y": np.ones(3)}, r"y must be 2 numbers or texts, got float64 of shape"),

@@ -66,6 +66,8 @@ def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
                 raise DataError(f"{path} must hold the {wanted}, its keys are: {keys}")
             X = archive["X"]
             y = archive["y"] if labelled else np.zeros(len(X) if X.ndim else 0)
+    except RequestError:  # is a ValueError, too
+        raise
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DataError(f"{path} is not a sound npz file ({error}): store it anew with numpy.savez") from None
     except OSError as error:

@@ -26,8 +26,8 @@ def failing(how: str, way: str, folder: Path, *ranks: int) -> Ended:
         ("run-error", "library", (), 3, "agent 1, round 2: the cable is cut"),
         ("run-error", "command", (0, 1, 2), 3, ""),
         ("value-error", "library", (), 3, "internal error: ValueError: an odd number"),
-        ("value-error-in-loading", "library", (), 3, "internal error: ValueError: an odd number"),
-        ("value-error-in-loading", "command", (), 3, "internal error: ValueError: an odd number"),
+        ("value-error-in-loading", "library", (0,), 3, "internal error: ValueError: an odd number"),
+        ("value-error-in-loading", "command", (0,), 3, "internal error: ValueError: an odd number"),
         ("interrupt", "command", (), 130, "interrupted"),
         ("exit", "library", (), None, None),
         ("exit", "command", (), None, None),
@@ -37,7 +37,10 @@ def failing(how: str, way: str, folder: Path, *ranks: int) -> Ended:
 def test_a_rank_that_fails_ends_all(
     how: str, way: str, ranks: tuple[int, ...], code: int | None, message: str | None, tmp_path: Path
 ) -> None:
-    """A rank that exits or is killed can say nothing, and the launcher chooses the exit code."""
+    """A rank that exits or is killed can say nothing, and the launcher chooses the exit code.
+
+    The first rank reads the records for all, who wait for them.
+    """
     ended = failing(how, way, tmp_path / "run", *ranks)
     assert ended.code != 0
     if code is not None:

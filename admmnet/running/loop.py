@@ -74,8 +74,9 @@ def execute(
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
         note_begun(plan.config, plan.accounts)
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
-        for agent in agents:
-            opened.callback(agent.ledger.close)  # keeps what was charged, whatever happens
+        opened.callback(
+            _close, [agent.ledger for agent in agents]
+        )  # keeps what was charged, whatever happens
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
@@ -124,8 +125,7 @@ def execute(
             receipts.settle(durable=not plan.config.simulation)
         for agent in agents:
             agent.ledger.end()
-        for agent in agents:
-            agent.ledger.close()
+        _close([agent.ledger for agent in agents])
         theta = answer(plan, transport, observer, tail, agents, done)
         times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
@@ -145,6 +145,13 @@ def execute(
             write_end(plan, observer, theta, summary, folder, transport)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)
+
+
+def _close(ledgers: list[Ledger]) -> None:
+    """Close them all, also where some cannot be closed, which is said of the first."""
+    with ExitStack() as opened:
+        for ledger in ledgers:
+            opened.callback(ledger.close)
 
 
 def _receipts(

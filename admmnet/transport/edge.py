@@ -32,7 +32,10 @@ def collect(transport: Transport, rows: Matrix) -> Matrix:
     Rows of lost agents are nan.
     """
     everything, known = transport.collect(rows), np.isfinite(rows).all(axis=0)
-    for i in set(range(len(everything))) - set(transport.agents) - transport.lost.keys():
+    said = everything[:, known]
+    suspect = ~(np.einsum("ij,ij->i", said, said) <= MOST * MOST)  # nan, too: who is not is within the bound
+    suspect[[*transport.agents, *transport.lost]] = False
+    for i in np.flatnonzero(suspect).tolist():
         if (fault := fault_of(everything[i, known], int(known.sum()))) is not None:
             everything[i] = np.nan
             transport.reject(i, f"among its figures it sent {fault}", everywhere=True)

@@ -16,6 +16,7 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "bench_blocks": (),
     "bench_wide": (),
     "bench_scale": ("--agents", "100,1000,10000"),
+    "bench_verify": (),
     "bench_baselines": (),
     "bench_zmq": ("1000",),
     "bench_curves": (),

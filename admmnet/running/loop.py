@@ -37,7 +37,7 @@ from admmnet.running.receipts import Receipts, begin, wanted
 from admmnet.running.references import pooled_figure
 from admmnet.running.result import RunResult
 from admmnet.running.rounds import Rounds
-from admmnet.running.shelf import ledger_places
+from admmnet.running.shelf import close_all, ledger_places
 from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.radius import tail_delta
@@ -74,9 +74,8 @@ def execute(
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
         note_begun(plan.config, plan.accounts)
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
-        opened.callback(
-            _close, [agent.ledger for agent in agents]
-        )  # keeps what was charged, whatever happens
+        # keeps what was charged, whatever happens
+        opened.callback(close_all, [agent.ledger for agent in agents])
         tail = TailAverage(plan.method.rounds)
         keeper.restore(blocks, tail)
         listener, stopped = Listener(transport, on_round, stoppable=stoppable), False
@@ -125,7 +124,7 @@ def execute(
             receipts.settle(durable=not plan.config.simulation)
         for agent in agents:
             agent.ledger.end()
-        _close([agent.ledger for agent in agents])
+        close_all([agent.ledger for agent in agents])
         theta = answer(plan, transport, observer, tail, agents, done)
         times = Seconds(total=time.perf_counter() - start, **rounds.seconds)
         summary = summarise(
@@ -145,13 +144,6 @@ def execute(
             write_end(plan, observer, theta, summary, folder, transport)
         world.gather(None)  # no process returns before the folder is whole
         return RunResult.of(folder, summary, theta)
-
-
-def _close(ledgers: list[Ledger]) -> None:
-    """Close them all, also where some cannot be closed, which is said of the first."""
-    with ExitStack() as opened:
-        for ledger in ledgers:
-            opened.callback(ledger.close)
 
 
 def _receipts(

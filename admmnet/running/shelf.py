@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -60,6 +61,13 @@ def ledger_places(
     paths = [folder / "ledger" / f"block-{min(block):0{width}d}.jsonl" for block in blocks]
     shared = [Segment(path, kept=len(paths) <= KEPT) for path in paths]
     return {i: file for file, block in zip(shared, blocks, strict=True) for i in block}
+
+
+def close_all(ledgers: Sequence[Ledger]) -> None:
+    """Close them all, also where some cannot be closed, which is said of the first."""
+    with ExitStack() as opened:
+        for ledger in ledgers:
+            opened.callback(ledger.close)
 
 
 def digest_of(ledger: Ledger) -> str:

@@ -37,7 +37,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{name} masked": ("binary", {"algorithm": name, **MASKED, **RING}) for name in ("noisy-gd", "ssp")},
     **{
         name: ("binary", {"algorithm": name, **RING})
-        for name in ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm")
+        for name in ("pp-admm", "ipp-admm", "dvp", "m-admm", "r-admm", "r-admm-gaussian")
     },
     **{
         f"{name} published": ("binary", {"algorithm": name, "method": "published", **RING})

@@ -78,6 +78,7 @@ CASES: list[dict[str, Any]] = [
     {"algorithm": "dvp"},
     {"algorithm": "m-admm"},
     {"algorithm": "r-admm"},
+    {"algorithm": "r-admm-gaussian", "rounds": 6},
     {"algorithm": "dp-sgd", "epochs": 4},
     {"algorithm": "dp-sgd", "epochs": 4, "sampling": "fixed"},
     {"algorithm": "dvp", "method": "published"},

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from admmnet.errors import RequestError
 from admmnet.holder import Door, Holder
@@ -17,8 +18,9 @@ from admmnet.privacy import subsampled
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.rng import Purpose, agent_streams
-from admmnet.solvers.accurate import accurate_gradient
+from admmnet.solvers.accurate import WIDE, accurate_gradient, is_sparse
 from admmnet.solvers.blocks.solve import BlockSolver
+from admmnet.solvers.certificate import gradient
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import LossFacts, gradient_error, point_radius
@@ -112,6 +114,26 @@ def test_clipped_and_drawn_by_coins() -> None:
     for wrong in (1.1, math.nan):
         with pytest.raises(RequestError, match="rate"):
             ask(door, NoisyGradient(theta, sigma, most, wrong))
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+@pytest.mark.parametrize(("d", "sparse"), [(60, False), (WIDE, True)])
+def test_sparse_rows_of_few_features_are_added_up_in_blocks(
+    d: int, sparse: bool, rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As (V11) counts them: one sum over all records would be off by n u G, more than its share from 4e5 records on."""
+    seen = []
+
+    def noted(X: Any, *rest: Any) -> Any:
+        seen.append(is_sparse(X))
+        return gradient(X, *rest)
+
+    monkeypatch.setattr("admmnet.holder.measurements.gradient.gradient", noted)
+    X, y = csr_array(np.eye(40, d)), np.ones(40)
+    book: Any = Book()
+    door = Door(Holder(X, y), 0, Logistic(), book, agent_streams(0, 5))
+    ask(door, NoisyGradient(np.ones(d), 0.1, rate=rate))
+    assert seen == [sparse]
 
 
 def test_a_clip_is_what_one_record_moves() -> None:

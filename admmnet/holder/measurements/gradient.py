@@ -68,7 +68,7 @@ class NoisyGradient(Plain):
         """Sum of rows by their clipped slopes, of the records whose coins say so, over n, and noise."""
         yield from ()  # no solve is needed
         b = secret.gaussian(Purpose.OBJECTIVE, self.sigma, self.here.size)
-        (X, y), loss, most = secret.records, known.loss, self._steepest(known)
+        X, y, loss, most = secret.solver.X, secret.solver.y, known.loss, self._steepest(known)
         if self.rate < 1.0:
             drawn = np.flatnonzero(secret.streams[Purpose.BATCH].random(len(y)) < self.rate)
             X, y = X[drawn], y[drawn]

@@ -60,8 +60,8 @@ NEEDS = ("numba", "dp_accounting")
 SCALES: dict[str, dict[str, Any]] = {
     "full": {
         "seeds": 10, "seeds_ridge": 3, "trials": 1, "epsilons": (0.1, 0.5, 1.0, 2.0), "epsilons_ridge": (0.1, 1.0),
-        "ridge": 100_000, "draws": (7, 8), "clips": 4, "rates": 3,
-        "batches": {"ridge": (200, 1000), "logistic": (50, 200, 1000), "svm": (50, 200, 1000)},
+        "ridge": 100_000, "draws": (7, 8), "clips": 5, "rates": 3,
+        "batches": {"ridge": (200, 100, 1000), "logistic": (50, 200, 1000), "svm": (50, 200, 1000)},
         "seeds_figure3": 2, "batches_figure3": (100, 200, 500, 1000),
         "reaches_figure3": (0.0001, 0.0003, 0.001, 0.003),
     },
@@ -79,13 +79,13 @@ SCALES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 REACHES = {
-    "ridge": (0.0003, 0.001, 0.0001, 0.003),
+    "ridge": (0.0003, 0.001, 0.0001, 0.003, 0.00003),
     "logistic": (0.01, 0.1, 0.003, 0.03),
     "svm": (0.01, 0.1, 0.003, 0.03),
 }
 """Clips of the coordinate methods over lambda N, how far a record may move theta in a step; the first ones where
 fewer are tried."""
-SGD_CLIPS = {"ridge": (0.3, 1.0), "logistic": (0.3, 1.0), "svm": (0.3, 1.0)}
+SGD_CLIPS = {"ridge": (0.1, 0.3, 1.0), "logistic": (0.3, 1.0), "svm": (0.3, 1.0)}
 DP_RATES = {"ridge": (1.0, 0.25, 4.0), "logistic": (4.0, 16.0, 1.0), "svm": (4.0, 1.0, 16.0)}
 SGD_RATES = (0.01, 0.1, 1.0)
 TITLES = {"ridge": "(a) ridge regression", "logistic": "(b) logistic regression", "svm": "(c) SVM"}

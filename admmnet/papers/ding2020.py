@@ -43,7 +43,7 @@ ABOUT = (
     f"is proven for them, and the rivals Gaussian noise besides; *{OURS}* compares the forms that this program runs by "
     "default: self-terms, no regulariser, no beta that costs noise."
 )
-SHARES, EXACT = (0.5, 0.8), 1e-6
+SHARES, EXACT = {PUBLISHED: (0.5, 0.8), PROVEN: (0.2, 0.5)}, 1e-6
 """What the paper's methods may choose for epsilon3/epsilon1 and for beta, beside 0.99 and 10^-3.5."""
 SCALES: dict[str, dict[str, Any]] = {
     "full": {
@@ -55,20 +55,23 @@ SCALES: dict[str, dict[str, Any]] = {
             3: (0.1, 0.5, 1.0, 2.0, 5.0, 10.0),
             4: (1e-3, 1e-2, 1e-1, 1.0, 10.0),
         },
-        "rounds": 30, "etas": (0.003, 0.01, 0.03, 0.1), "rounds_tuned": (10, 30),
+        "rounds": 30, "etas": (0.001, 0.003, 0.01, 0.03, 0.1), "etas_others": (0.003, 0.01, 0.03),
+        "rounds_tuned": (10, 30),
         "rounds_ours": {True: (12, 40), False: (4, 8)},
     },
     "quick": {
         "seeds_effects": 2, "seeds": 2, "seeds_others": 2, "trials": 1, "epsilons_effects": (1.0, 10.0),
         "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0), "epsilons_others": (1.0, 10.0),
         "values": {1: (0.001, 0.9), 2: (1e-6, BETA, 1e-1), 3: (0.1, 2.0, 10.0), 4: (1e-3, 10.0)},
-        "rounds": 30, "etas": (0.01, 0.03), "rounds_tuned": (10,), "rounds_ours": {True: (12,), False: (6,)},
+        "rounds": 30, "etas": (0.003, 0.03), "etas_others": (0.003, 0.03),
+        "rounds_tuned": (10,), "rounds_ours": {True: (12,), False: (6,)},
     },
     "tiny": {
         "seeds_effects": 2, "seeds": 2, "seeds_others": 2, "trials": 1, "epsilons_effects": (10.0,),
         "epsilons": (1.0, 10.0), "epsilons_curves": (1.0, 10.0), "epsilons_others": (1.0, 10.0),
         "values": {1: (0.001, 0.9), 2: (BETA, 1e-1), 3: (2.0, 10.0), 4: (1e-3, 10.0)},
-        "rounds": 3, "etas": (0.5,), "rounds_tuned": (3,), "rounds_ours": {True: (2,), False: (2,)},
+        "rounds": 3, "etas": (0.5,), "etas_others": (0.5,),
+        "rounds_tuned": (3,), "rounds_ours": {True: (2,), False: (2,)},
     },
 }  # fmt: skip
 
@@ -115,19 +118,19 @@ def _sources(request: Request) -> tuple[DataSource, tuple[DataSource, ...]]:
 FORMS = {**EFFECT_FORMS, OURS: ""}
 
 
-def _candidates(scale: Any, reading: str, method: str) -> tuple[Values, ...]:
+def _candidates(scale: Any, etas: Sequence[float], reading: str, method: str) -> tuple[Values, ...]:
     """What a method may choose from; those of the paper have two constants more than the rivals."""
     if reading == PAPER:
         return (settings(eta=0.5, rounds=scale.rounds),)
     if reading == OURS:
         every = (scale.rounds,) if method == NON_PRIVATE else scale.rounds_ours[method not in RIVALS]
         return tuple(settings(rounds=rounds) for rounds in every)
-    grid = [settings(eta=eta, rounds=rounds) for eta, rounds in product(scale.etas, scale.rounds_tuned)]
+    grid = [settings(eta=eta, rounds=rounds) for eta, rounds in product(etas, scale.rounds_tuned)]
     if method not in OWN:
         return tuple(grid)
     # with the paper's own constants it wants a stiff problem, with these a soft one
-    own = [pair + settings(noise_share=share, beta=EXACT) for pair, share in product(grid, SHARES)]
-    kept = max(1, len(scale.etas) - 1) * len(scale.rounds_tuned) * len(SHARES)
+    own = [pair + settings(noise_share=share, beta=EXACT) for pair, share in product(grid, SHARES[reading])]
+    kept = max(1, len(etas) - 1) * len(scale.rounds_tuned) * len(SHARES[reading])
     return (*own[:kept], *grid[-len(scale.rounds_tuned) :])
 
 
@@ -147,7 +150,7 @@ def _compared(lab: Lab, scale: Any, sources: Sequence[DataSource]) -> tuple[RowT
                 "method": name,
                 "epsilon": budget,
             }
-            candidates = _candidates(scale, reading, name)
+            candidates = _candidates(scale, scale.etas if first else scale.etas_others, reading, name)
             own = Contender(facts, method, source, fixed, candidates)
             contenders[scale.seeds if first else scale.seeds_others].append(own)
     larger = {source.title: guessing(source) for source in sources}

@@ -27,12 +27,17 @@ from admmnet.holder.series.base import Rngs
 from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Method, filled
 from admmnet.methods.single_site.banco import BANCO
-from admmnet.methods.single_site.base import SingleSite
+from admmnet.methods.single_site.base import SingleSite, regularisation_of
+from admmnet.methods.single_site.dp_scd import DPSCD
+from admmnet.methods.single_site.seq_dp_scd import SeqDPSCD
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
+
+CUT = 1e-3
+"""Clip of a dual step over lambda N, where it is left open: a tenth of the default, so that every step is cut."""
 
 
 class Seen(NamedTuple):
@@ -83,6 +88,8 @@ class StepTrials:
         if not issubclass(kind, SingleSite):
             raise strange
         config = filled(self.config, loss="hinge")  # full slope at zero
+        if issubclass(kind, DPSCD | SeqDPSCD):
+            config = filled(config, clip=CUT * regularisation_of(config) * self.records)
         graph, width = nx.empty_graph(1), 1 if kind is BANCO else 2
         method, plans = decide(fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width))
         if type(plans[0].noise.series) not in LOOKS:

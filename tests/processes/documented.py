@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tests.doc_pages import ROOT, blocks, name, prose
 
 MORE = ROOT / "launch" / "zmq-hosts.md"
-NIGHTLY = ("docs/compare.md", "docs/reproduction.md", "docs/scale.md")
+NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md")
 """Pages of grids and large networks: run where ADMMNET_PAGES=all, as launch/nightly.sh has it."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "topologies" / "README.md", MORE]
 

@@ -162,9 +162,9 @@ class StepTrials:
         series, problem = self.series, self.problem(world)
         look = LOOKS[type(series)]
         progress, seen = series.start(problem), list[Seen]()
-        before = _copied(progress)
+        before, (batches, noise) = _copied(progress), rng.spawn(2)
         with np.errstate(over="ignore", invalid="ignore"):
-            for _ in series.advance(problem, progress, Rngs(*rng.spawn(2))):
+            for _ in series.advance(problem, progress, Rngs(batches, noise, watched=True)):
                 seen.append(look(series, problem, before, progress, self.worlds))
                 before = _copied(progress)
         return Trial(self._score(seen), self.claimed)

@@ -34,7 +34,7 @@ ABOUT = (
 )
 SCALES: dict[str, dict[str, Any]] = {
     "full": {
-        "seeds": 3, "seeds_real": 3, "steps": 60_000, "steps_real": 50_000, "norms": (1.0, 16.0),
+        "seeds": 5, "seeds_real": 5, "steps": 60_000, "steps_real": 50_000, "norms": (1.0, 16.0),
         "epsilons": (2.0, 8.0), "rates": tuple(10.0 ** (k / 2.0) for k in range(-6, 1)), "test": 50_000,
     },
     "quick": {

@@ -134,7 +134,7 @@ class OnlineSteps(Series):
             progress.order = rngs.batches.permutation(n)
         w, q = progress.w, progress.q
         left = progress.order[progress.step :]
-        if (kernels := noisy_kernels(2e-5 * n)) is not None:
+        if (kernels := noisy_kernels(2e-5 * n, rngs.watched)) is not None:
             sums = np.array([progress.reward, progress.squares])
             own = variance, a, (epsilon or 0.0) / 2.0, self.sigma or 0.0
             part = kernels.store(problem.X), left, problem.y, kernels.CODES[problem.loss.name]

@@ -34,10 +34,11 @@ WORTH = 0.4
 
 
 class Rngs(NamedTuple):
-    """Randomness of batches and orders, and of noise."""
+    """Randomness of batches and orders, and of noise; whether somebody looks at every step."""
 
     batches: np.random.Generator
     noise: np.random.Generator
+    watched: bool = False
 
 
 class Series(Plain):
@@ -135,9 +136,9 @@ class Series(Plain):
         """
         facts = problem.records, problem.features, problem.loss, frozenset[str]()
         self.check(Known(*facts, unit=self.unit_rows and problem.unit, simulated=True))
-        progress = self.start(problem)
+        progress, rngs = self.start(problem), Rngs(batch_rng, noise_rng or batch_rng, observe is not None)
         with np.errstate(over="ignore", invalid="ignore"):  # the model tells
-            for _ in self.advance(problem, progress, Rngs(batch_rng, noise_rng or batch_rng)):
+            for _ in self.advance(problem, progress, rngs):
                 if observe is not None:
                     observe(progress)
         return progress
@@ -195,12 +196,13 @@ def pure_event(epsilon: float, width: int) -> Event:
     return GammaNormVector(2.0, 0.5 * epsilon, width) if epsilon < math.inf else Unprotected()
 
 
-def noisy_kernels(seconds: float) -> Any:
+def noisy_kernels(seconds: float, watched: bool = False) -> Any:
     """Compiled loops in place of plain ones that take so long; None without numba, or where importing it takes longer.
 
-    Both draw the same, so which of them serves shows in the last digits alone.
+    None too where every step is looked at: a compiled pass ends with its last. Both draw the same, so which of them
+    serves shows in the last digits alone.
     """
-    if seconds < WORTH or find_spec("numba") is None:
+    if seconds < WORTH or watched or find_spec("numba") is None:
         return None
     return import_module("admmnet.holder.series.noisy_kernels")
 

@@ -119,7 +119,7 @@ class DisjointSteps(Series):
         steps, granted = steps_per_epoch(n, b), self.granted(progress)
         rates = learning_rates(self.schedule, steps, self.scale, self.regularisation)
         w, radius = progress.theta, 1.0 / self.regularisation
-        if b == 1 and (kernels := noisy_kernels(2e-5 * n)) is not None:
+        if b == 1 and (kernels := noisy_kernels(2e-5 * n, rngs.watched)) is not None:
             left, code = slice(progress.step, n), kernels.CODES[problem.loss.name]
             shared = progress.order[left], problem.y, code, w, rates[left], granted[left]
             kernels.disjoint_pass(kernels.store(problem.X), *shared, self.regularisation, rngs.noise)

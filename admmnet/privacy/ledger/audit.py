@@ -387,7 +387,9 @@ def _compare(line: dict[str, Any], expected: dict[str, Any], where: str = "") ->
             raise CheckFailed(f"{name} is {shown(wrong)}, recomputed {right!r}{then}")
 
 
-BEFORE = " (of a published baseline's run made before the moments accountant: make it again)"
+BEFORE = (
+    " (of a published baseline run before the moments accountant: verify it with the version that made it)"
+)
 """What else a published epsilon that differs may come from."""
 
 

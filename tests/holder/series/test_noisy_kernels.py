@@ -63,6 +63,16 @@ def test_banco(
     np.testing.assert_allclose(compiled.theta, plain.theta, rtol=1e-9, atol=1e-14)
 
 
+@pytest.mark.parametrize("run", [run_song_sgd, run_banco])
+def test_who_looks_at_every_step_sees_every_step(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled pass ends with its last step: a path, or an average over it, would have one point."""
+    monkeypatch.setattr(base, "WORTH", 0.0)
+    p, steps = problem("logistic", N, D, 0.5, seed=4), list[int]()
+    settings = {"batch": 1, "epsilon": np.array(1.0)} if run is run_song_sgd else {"epsilon": 6.0}
+    run(p, noise_rng=rng(2), observe=lambda step, vector: steps.append(step), **settings)
+    assert steps == list(range(1, N + 1))
+
+
 def test_primal_dp_scd_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     p = problem("logistic", N, D, 0.05, seed=5)
     settings: dict[str, Any] = {"batch": 2, "clip": 0.5, "noise_multiplier": 0.3, "steps": 9}

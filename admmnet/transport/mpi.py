@@ -64,6 +64,10 @@ class _Coming:
         return buffer
 
 
+PIECE = 2**30
+"""Most bytes of an array in one message."""
+
+
 class MPIMachine:
     """Ranks that share memory."""
 
@@ -74,18 +78,28 @@ class MPIMachine:
         host.Free()
 
     def give(self, rank: int, parcel: Parcel) -> None:
-        """See ``Machine.give``: a message of JSON, and one for each array."""
+        """See ``Machine.give``: a message of JSON, then the arrays, in pieces that any MPI can count."""
         arrays = [np.ascontiguousarray(array) for array in parcel.arrays]
         head = {"words": parcel.words, "arrays": [[array.dtype.str, array.shape] for array in arrays]}
-        bodies = [np.frombuffer(json.dumps(head).encode(), dtype=np.uint8), *arrays]
+        bodies = [np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)]
+        bodies += [piece for array in arrays for piece in _pieces(array)]
         for request in [self._comm.Isend([body, MPI.BYTE], rank) for body in bodies]:
             wait(request)
 
     def take(self, rank: int) -> Parcel:
         """See ``Machine.take``."""
         head = json.loads(_Coming(self._comm, rank, 0).take(np.uint8).tobytes())
-        arrays = [_Coming(self._comm, rank, 0).take(kind).reshape(shape) for kind, shape in head["arrays"]]
+        arrays = [np.empty(shape, dtype=kind) for kind, shape in head["arrays"]]
+        for array in arrays:
+            for piece in _pieces(array):
+                wait(self._comm.Irecv([piece, MPI.BYTE], rank))
         return Parcel(head["words"], arrays)
+
+
+def _pieces(array: NDArray[Any]) -> list[NDArray[np.uint8]]:
+    """Its bytes, in place: older MPI counts no more than 2 GiB of them in a message."""
+    flat = array.reshape(-1).view(np.uint8)
+    return [flat[start : start + PIECE] for start in range(0, flat.size, PIECE)]
 
 
 class MPIWorld:

@@ -26,7 +26,10 @@ BLOCK = 1 << 21
 _LARGEST = 1 << 28  # bytes; no file that is downloaded comes near
 UNPACKED = 1 << 30
 """Bytes to which any packed file may grow."""
+LINE = 1 << 28
+"""Bytes of the longest line."""
 _PACKED: dict[str, type[gzip.GzipFile | bz2.BZ2File]] = {"gz": gzip.GzipFile, "bz2": bz2.BZ2File}
+_ENDS = ("", ".gz", ".bz2", ".zip")
 GROWTH = 100
 """Times its own size to which a larger one may; tables of numbers grow 2 to 20 times."""
 
@@ -58,7 +61,7 @@ def opened(path: Path) -> Iterator[_Bounded | IO[bytes]]:
                 members = archive.namelist()
                 if len(members) != 1:
                     raise RequestError(f"{path} holds {len(members)} files: unpack the one that is meant")
-                with archive.open(members[0]) as file:
+                with _member(archive, members[0], path) as file:
                     yield _Bounded(file, path)
         else:
             with path.open("rb") as file:
@@ -69,6 +72,13 @@ def opened(path: Path) -> Iterator[_Bounded | IO[bytes]]:
         if error.errno is None:  # bz2 has no error of its own
             raise _unsound(path, error) from None
         raise RequestError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _member(archive: zipfile.ZipFile, name: str, path: Path) -> IO[bytes]:
+    try:
+        return archive.open(name)
+    except RuntimeError as error:  # encrypted, or packed in a way that is not known
+        raise RequestError(f"{path} cannot be unpacked ({error}): give it unpacked") from None
 
 
 def _unsound(path: Path, error: Exception) -> DataError:
@@ -151,17 +161,20 @@ def read_blocks(path: Path, size: int = BLOCK) -> Iterator[list[str]]:
 
 def _whole_lines(path: Path, size: int) -> Iterator[bytes]:
     """Pieces of a file that end with a line."""
-    rest = b""
+    rest: list[bytes] = []
     with opened(path) as file:
         while piece := file.read(size):
             end = piece.rfind(b"\n") + 1
             if end:
-                yield rest + piece[:end]
-                rest = piece[end:]
-            else:
-                rest += piece
-    if rest:
-        yield rest
+                yield b"".join((*rest, piece[:end]))
+                rest = []
+            rest.append(piece[end:])
+            if sum(map(len, rest)) > LINE:
+                raise RequestError(
+                    f"{path} has a line of more than {LINE:,} bytes: give a text file, a record a line"
+                )
+    if any(rest):
+        yield b"".join(rest)
 
 
 def data_folder(given: str | None) -> Path | None:
@@ -178,17 +191,20 @@ def cache_folder() -> Path:
 
 def find(folder: Path, name: str) -> Path | None:
     """Path of `folder/name`, or of that packed as gz, bz2 or zip, the first there is."""
-    paths = (folder / f"{name}{packed}" for packed in ("", ".gz", ".bz2", ".zip"))
+    paths = (folder / f"{name}{packed}" for packed in _ENDS)
     return next((path for path in paths if path.is_file()), None)
 
 
 def found_all(patterns: Sequence[str], data_dir: str | None, origin: str) -> list[Path]:
-    """All files, by name, of the first of some patterns below the data folder that any file has."""
+    """All files, by name, of the first of some patterns below the data folder; of one packed, too, as by `find`."""
     folder = data_folder(data_dir) or cache_folder()
     for pattern in patterns:
-        paths = {path for packed in ("", ".gz", ".bz2") for path in folder.glob(pattern + packed)}
+        paths: dict[str, Path] = {}
+        for packed in _ENDS:
+            for path in folder.glob(pattern + packed):
+                paths.setdefault(str(path).removesuffix(packed), path)
         if paths:
-            return sorted(paths)
+            return [paths[name] for name in sorted(paths)]
     wanted = " nor ".join(str(folder / pattern) for pattern in patterns)
     raise MissingDataError(
         f"there is neither {wanted}: get the files from {origin}, and pass --data-dir DIR (or set {ENVIRONMENT})"

@@ -30,7 +30,7 @@ class DataSet:
     )  # encoding and labels, in the keys of [data.schema]
     files: tuple[
         tuple[str, ...], ...
-    ] = ()  # below the data folder; of alternatives the first there is; a * takes all
+    ] = ()  # below the data folder; of alternatives the first there is; a pattern, with [, takes all
     origin: str = ""  # where they are to be had, for messages; of downloads the address of their folder
     sha256: Mapping[str, str] = field(default_factory=dict)  # of the content of files that are downloaded
     stated: bool = False  # whether a file that has none of these checksums is said, with its own
@@ -69,7 +69,7 @@ class DataSet:
 
     def located(self, data_dir: str | None) -> list[Path]:
         """Find the files, downloading once what may be; a MissingDataError says what to do."""
-        if self.files and "*" in self.files[0][0]:
+        if self.files and "[" in self.files[0][0]:
             return found_all(self.files[0], data_dir, self.origin)
         return [locate(names, data_dir, self.origin, self.sha256.get(names[0])) for names in self.files]
 
@@ -78,11 +78,16 @@ class DataSet:
         return self.read(self.located(data_dir))
 
     def _unknown(self, paths: Sequence[Path]) -> tuple[str, ...]:
-        """Words for files that no known checksum vouches for."""
-        digests = ((path, content_digest(path)) for path in paths)
+        """Words for files that no known checksum vouches for; files with the same content are refused."""
+        seen: dict[str, Path] = {}
+        for path in paths:
+            if (same := seen.setdefault(content_digest(path), path)) != path:
+                raise RequestError(
+                    f"{same} and {path} hold the same: its records would count twice, remove one"
+                )
         return tuple(
             f"no checksum vouches for {path}: its content has sha256 {digest}, to be compared where figures are"
-            for path, digest in digests
+            for digest, path in seen.items()
             if digest not in self.sha256.values()
         )
 
@@ -119,7 +124,7 @@ class DataSet:
         if self.bound is not None and table.features is not None:
             bounds = np.full(len(table.features.names), self.bound)
             table = replace(table, features=replace(table.features, bounds=bounds))
-        notes = (*self.notes, *(self._unknown(paths) if self.stated else ()))
+        notes = self.notes
         if self.alternative and not paths[0].name.startswith(PurePath(self.files[0][0]).name):
             notes += (f"{self.name}: {self.alternative}, {paths[0]}",)
         source = source_of(
@@ -135,6 +140,7 @@ class DataSet:
             name=self.name + paths[0].name if self.name.endswith(":") else self.name,
             column=source.column if self.relabel is None else raw.column,
             notes=(*source.notes, *notes),
+            telling=self._unknown(paths) if self.stated else (),
             official=(self.train or sum(raw.parts[:-1])) if self.official and complete else None,
             test_share=self.test_share,
         )

@@ -173,6 +173,7 @@ def records_of(
         target=fitted.transform.target,
         labels=source.schema.classes,
         left_out=bool(source.left_out),
+        telling=source.telling,
     )
 
 

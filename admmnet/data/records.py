@@ -85,6 +85,8 @@ class Records:
     left_out : bool
         Whether training records were left out because their labels say so (``leave_out``): which records count was then
         read from the rows, and ``preprocessing`` is "data-dependent".
+    telling : tuple of str
+        Warnings that depend on what the records are: simulations alone may show them.
     labels : tuple of str
         For classes: what the labels stand for, those of -1 and +1, or of 0..K-1.
     """
@@ -101,6 +103,7 @@ class Records:
     target: Target | None = None
     labels: tuple[str, ...] = SIGNS
     left_out: bool = False
+    telling: tuple[str, ...] = ()
 
     @property
     def task(self) -> Task:

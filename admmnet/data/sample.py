@@ -17,8 +17,10 @@ from admmnet.data.settings import AGENT, form_of
 from admmnet.errors import DataError, RequestError
 
 
-def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str, Sequence[str]]:
-    """TOML of the schema that a sample suggests, and lines for the screen.
+def draft_of(
+    file: Path, label: str | None, separator: str | None, data_dir: str | None = None
+) -> tuple[str, Sequence[str]]:
+    """TOML of the schema that a sample suggests, and lines for the screen; a set without a schema is a sample, too.
 
     Raises
     ------
@@ -27,7 +29,7 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
     """
     _check(file)
     with about(file):
-        table, read_by = _read(file, separator)
+        table, read_by = _read(file, separator, data_dir)
         if label is not None and label not in table.names and read_by.header is False:
             raise DataError(
                 f"{file}, line 1 is taken for a record, so that the columns are {table.names[0]} to {table.names[-1]}:"
@@ -41,9 +43,13 @@ def draft_of(file: Path, label: str | None, separator: str | None) -> tuple[str,
     return write_draft(found), list(words_of(found))
 
 
-def template_of(file: Path, label: str | None, separator: str | None) -> tuple[str, Sequence[str]]:
+def template_of(
+    file: Path, label: str | None, separator: str | None, data_dir: str | None = None
+) -> tuple[str, Sequence[str]]:
     """TOML of a schema that waits for bounds and categories, of which the header alone was read."""
     _check(file)
+    if find(str(file)) is not None:
+        raise RequestError(f"--header-only goes with a file, not with {file}: drop it, or name a file")
     with about(file):
         read_by = Schema()
         if file.suffix == ".parquet":
@@ -65,7 +71,9 @@ def template_of(file: Path, label: str | None, separator: str | None) -> tuple[s
 def _check(file: Path) -> None:
     if AGENT in str(file):
         raise RequestError(f"{file}: name one file that is a public sample, without {AGENT}")
-    if find(str(file)) is not None:
+    if (known := find(str(file))) is not None:
+        if known.discover:
+            return
         raise RequestError(f"{file} has a public encoding of its own: see `admmnet data show {file}`")
     if form_of(str(file)) != ".csv":
         raise RequestError(
@@ -75,8 +83,10 @@ def _check(file: Path) -> None:
         raise RequestError(f"{file} does not exist: correct the path")
 
 
-def _read(file: Path, separator: str | None) -> tuple[Table, Schema]:
+def _read(file: Path, separator: str | None, data_dir: str | None) -> tuple[Table, Schema]:
     """Table of a sample, and how it is written as far as that is not usual."""
+    if (known := find(str(file))) is not None:
+        return known.table(data_dir), Schema()
     if file.suffix == ".parquet":
         return read_parquet(file), Schema()
     given = None if separator is None else separator_of(separator, "--separator")

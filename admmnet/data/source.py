@@ -36,6 +36,7 @@ class Source:
     dependent: tuple[str, ...] = ()  # what was read from the rows instead of being declared
     file: str | None = None  # file, or name of the set, that faults are found in
     notes: tuple[str, ...] = ()  # warnings to show once
+    telling: tuple[str, ...] = ()  # as `Records.telling`
     left_out: int = 0  # records that are not counted, by `leave_out`
     official: int | None = None  # first row of the official test part
     test_share: float | None = (

@@ -77,7 +77,7 @@ def survey(shelf: Shelf, config: RunConfig) -> Survey:
         digest=digest(records),
         larger_class=larger,
         pooled=pooled,
-        notes=records.notes,
+        notes=(*records.notes, *records.telling),
         task=records.task,
     )
 

@@ -33,7 +33,7 @@ def host_notes(hosts: int) -> tuple[str, ...]:
 
 def notes_of(config: RunConfig, data: Records) -> tuple[str, ...]:
     """What settings and data make worth knowing."""
-    notes = list(data.notes)
+    notes = [*data.notes, *(data.telling if config.simulation else ())]
     if not config.budgeted:
         return tuple(notes)
     counts = data.counts.values()

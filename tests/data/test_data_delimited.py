@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from admmnet.data import files
 from admmnet.data.files import read_blocks, read_lines
 from admmnet.data.readers.delimited import read_delimited
 from admmnet.errors import RequestError
@@ -46,6 +47,13 @@ def test_blocks_refuse_what_lines_refuse(tmp_path: Path) -> None:
     cut.write_bytes(gzip.compress(b"abc\n" * 1000)[:-20])
     with pytest.raises(RequestError, match="is not a sound gzip file"):
         list(read_blocks(cut))
+
+
+def test_a_line_without_end(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LINE", 1000)
+    assert len(read_lines(Path(write("t.txt", f"{'1' * 1000}\n" * 9)))) == 9
+    with pytest.raises(RequestError, match=r"t\.txt has a line of more than 1,000 bytes: give a text file"):
+        list(read_blocks(Path(write("t.txt", "1\n" + "1" * 1001)), 100))
 
 
 def test_a_fault_far_down_names_its_line(write: Write) -> None:

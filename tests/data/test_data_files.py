@@ -208,6 +208,21 @@ def test_npz_refusals(arrays: dict[str, Any], words: str, tmp_path: Path) -> Non
         every(str(tmp_path / "t.npz"), features=2)
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("t.npz", "is not a sound npz file"), ("idx.zip", "cannot be unpacked")]
+)
+def test_an_encrypted_archive(name: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w") as archive:
+        for key in ("X", "y")[: 1 if name == "idx.zip" else 2]:
+            archive.writestr(f"{key}.npy", "a")
+    content = bytearray(path.read_bytes())
+    content[6] = content[content.index(b"PK\x01\x02") + 8] = 1  # as if a password were needed
+    path.write_bytes(content)
+    with pytest.raises(RequestError, match=rf"{name} {words} \(.*X\.npy.* is encrypted"):
+        files.read_bytes(path) if name == "idx.zip" else every(str(path))
+
+
 @pytest.mark.parametrize("name", ["t.csv.gz", "t.svm.gz", "t.npz", "idx.gz", "idx.zip"])
 def test_a_packed_file_that_grows_without_bound(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -39,7 +39,7 @@ def test_a_test_part_in_a_file_of_its_own(write: Write) -> None:
     assert records.preprocessing == "public-bounds"
     digests = [hashlib.sha256(text.encode()).hexdigest() for text in (TRAIN, TEST)]
     for digest in digests:  # neither is the file that everybody else has
-        assert any(f"no checksum vouches for {folder}" in note and digest in note for note in records.notes)
+        assert any(f"no checksum vouches for {folder}" in note and digest in note for note in records.telling)
     write("a9a/a9a.t.gz", TEST + "+1 124:1\n")
     assert "a9a.t.gz, line 3, index 124: above the width 123" in refusal("a9a", data_dir=folder)
     write("a9a/a9a", "-1 1\n" + TRAIN)
@@ -51,7 +51,27 @@ def test_known_checksums_are_not_spoken_of(write: Write, monkeypatch: pytest.Mon
     folder = below(write("a9a/a9a", TRAIN))
     known = {f"a9a/{k}": hashlib.sha256(t.encode()).hexdigest() for k, t in enumerate((TRAIN, TEST))}
     monkeypatch.setitem(sets.KNOWN, "a9a", replace(sets.KNOWN["a9a"], sha256=known))
-    assert not any("checksum" in note for note in every("a9a", data_dir=folder, test_fraction=0.4).notes)
+    assert every("a9a", data_dir=folder, test_fraction=0.4).telling == ()
+
+
+@pytest.mark.parametrize(("words", "told"), [(["--no-account"], False), (["--simulate"], True)])
+def test_private_runs_tell_nothing_of_what_a_file_holds(
+    words: list[str], told: bool, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{k % 5},{'good' if k % 2 else 'bad'}\n" for k in range(40))
+    text = "@relation r\n@attribute size numeric\n@attribute class {good,bad}\n@data\n" + rows
+    schema = write(
+        "s.toml",
+        'label = "class"\nlabels = ["bad", "good"]\n[columns.size]\nkind = "numeric"\nlow = 0\nhigh = 5\n',
+    )
+    data = ["--data", "openml:8", "--data-dir", below(write("openml/8.arff", text)), "--schema", schema]
+    words = [*words, "--epsilon", "9", "--delta", "1e-3", "--rounds", "2", "--agents", "2", "--no-test"]
+    assert run_command_line(["run", *data, *words, "-o", str(tmp_path / "run")]) == 0
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    printed = capsys.readouterr()
+    assert (digest in printed.out + printed.err) == told
+    kept = [p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()]
+    assert any(digest.encode() in content for content in kept) == told
 
 
 def test_one_download_of_what_has_a_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +170,7 @@ def test_openml_as_arff(write: Write) -> None:
         "purpose=car", "purpose=a new home", "purpose=child's toy", "purpose=other",
     }  # fmt: skip
     assert "loan amount=missing" in records.feature_names
-    assert any("no checksum vouches for" in note for note in records.notes)
+    assert any("no checksum vouches for" in note for note in records.telling)
     rows = load_new(
         DataSettings(data="openml:31", data_dir=folder, label="class", schema=records.encoding or {}),
         records.feature_names,
@@ -182,6 +202,22 @@ def test_openml_from_a_look_to_predictions(
     assert '"positive": "good"' in capsys.readouterr().out
     assert run_command_line(["predict", out, *data, "-o", str(tmp_path / "p.csv")]) == 0
     assert len((tmp_path / "p.csv").read_text().splitlines()) == 41
+
+
+def test_openml_as_a_sample(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, out = below(write("openml/31.arff", ARFF)), str(tmp_path / "s.toml")
+    words = ["data", "draft", "openml:31", "--label", "class", "--data-dir", folder]
+    assert run_command_line([*words, "-o", out]) == 0
+    *check, _, schema = (
+        capsys.readouterr().out.splitlines()[-1].removeprefix("read it, then: admmnet ").split()
+    )
+    assert schema == out
+    assert run_command_line([*check, "--schema", out]) == 0
+    assert "4 records of" in capsys.readouterr().out
+    assert run_command_line([*words, "--header-only"]) == 2
+    assert "--header-only goes with a file, not with openml:31" in capsys.readouterr().err
+    assert run_command_line(["data", "draft", "adult"]) == 2
+    assert "adult has a public encoding of its own" in capsys.readouterr().err
 
 
 def test_openml_as_parquet(tmp_path: Path) -> None:
@@ -249,9 +285,21 @@ def test_acsincome_of_two_states(write: Write) -> None:
     }  # fmt: skip
     assert _held(records.feature_names, X_texas[0]) >= {"OCCP=[9900,inf)", "POBP=[500,inf)", "WKHP=[60,inf)"}
     assert records.left_out
-    assert sum("no checksum vouches for" in note for note in records.notes) == 2
+    assert sum("no checksum vouches for" in note for note in records.telling) == 2
     settings = DataSettings(data="acsincome", data_dir=folder)
     assert len(load_new(settings, records.feature_names).X) == 2
+
+
+def test_acsincome_counts_nobody_twice(write: Write) -> None:
+    folder = survey(write)
+    text = "\n".join([HEAD, *PERSONS["ca"]]) + "\n"
+    write("acsincome/psam_p06.csv.gz", text)
+    write("acsincome/psam_pusa.csv", text)  # the whole country, of the same persons
+    assert every("acsincome", 2, data_dir=folder, no_test=True, split="by-column:ST").counts == {0: 1, 1: 1}
+    write("acsincome/psam_p07.csv.gz", text)
+    words = refusal("acsincome", data_dir=folder, no_test=True)
+    assert "psam_p06.csv and " in words
+    assert "psam_p07.csv.gz hold the same: its records would count twice, remove one" in words
 
 
 def _held(names: tuple[str, ...], row: Any) -> set[str]:
@@ -262,7 +310,7 @@ def test_acsincome_where_folktables_keeps_it(tmp_path: Path, write: Write) -> No
     folder = str(Path(survey(write, "2018/1-Year")).parent)
     assert load(DataSettings(data="acsincome", data_dir=folder, no_test=True), 2, [0]).counts == {0: 1, 1: 1}
     words = refusal("acsincome", data_dir=str(tmp_path / "elsewhere"))
-    assert "psam_p*.csv: get the files from the Census Bureau's ACS PUMS of 2018" in words
+    assert "psam_p[0-9][0-9].csv: get the files from the Census Bureau's ACS PUMS of 2018" in words
 
 
 @pytest.mark.parametrize(
@@ -273,6 +321,7 @@ def test_acsincome_where_folktables_keeps_it(tmp_path: Path, write: Write) -> No
         (",50001,", ",plenty,", "psam_p06.csv, line 2, column 'PINCP': 'plenty' is no number"),
         (",1,0,21,", ",8,0,21,", "psam_p06.csv, line 2, column 'MAR': undeclared category '8'"),
         ("06,00016,30", "06,00016,3", "psam_p06.csv: none of 4 records counts"),
+        ("P,2018GQ2", "P" * 140_000, "psam_p06.csv, line 3: field larger than field limit"),
     ],
 )
 def test_acsincome_refusals(old: str, new: str, words: str, write: Write) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,14 +150,17 @@ def test_words(
 def test_the_command_prints_the_tables(
     data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = Suite((PIXELS, Place("people", "adult", "ring:4", ("admm",))), (5.0,), (0,))
+    fewer = replace(PIXELS, epsilons=(5.0,))
+    tiny = Suite((fewer, Place("people", "adult", "ring:4", ("admm",))), (5.0, 50.0), (0,))
     monkeypatch.setattr("admmnet.cli.compare_suite.FULL", tiny)
     words = ("compare", "--suite", "--data-dir", data, "--jobs", "1", "-o", str(tmp_path / "bench"))
     assert run_command_line(words) == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("\n## pixels\n")
     assert "| 5 | `pp-admm` | 5 |" in printed.out
+    assert "| 50 |" not in printed.out
     assert printed.err.startswith("left out: people: there is no ")
+    monkeypatch.setattr(module, "compare", None)  # nothing is missing
     assert run_command_line((*words, "--json")) == 0
     content = json.loads((tmp_path / "bench" / "benchmark.json").read_text())
     assert json.loads(capsys.readouterr().out) == content

@@ -147,7 +147,11 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
     for path in paths:
         places: list[int] = []
         for above, lines in _numbered(path):
-            records = list(csv.reader(lines, strict=False))
+            reader = csv.reader(lines, strict=False)
+            try:
+                records = list(reader)
+            except csv.Error as error:
+                raise DataError(f"{path}, line {above + reader.line_num}: {error}; mend the line") from None
             if not places:
                 header, records = [cell.strip() for cell in records[0]], records[1:]
                 missing = [name for name in names if name not in header]

@@ -68,7 +68,7 @@ def _arrays(path: Path, labelled: bool) -> tuple[Matrix, np.ndarray[Any, Any]]:
             y = archive["y"] if labelled else np.zeros(len(X) if X.ndim else 0)
     except RequestError:  # is a ValueError, too
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last: encrypted
         raise DataError(f"{path} is not a sound npz file ({error}): store it anew with numpy.savez") from None
     except OSError as error:
         raise RequestError(f"cannot read {path}: {error.strerror or 'it is cut off'}") from None

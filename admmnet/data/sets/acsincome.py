@@ -93,7 +93,7 @@ SETS = (
             "drop": [STATE, "PWGTP"],
             "columns": COLUMNS,
         },
-        files=(("acsincome/psam_p*.csv", "2018/1-Year/psam_p*.csv"),),
+        files=(("acsincome/psam_p[0-9][0-9].csv", "2018/1-Year/psam_p[0-9][0-9].csv"),),
         origin="the Census Bureau's ACS PUMS of 2018, 1-Year, persons, one file a state (folktables gets them)",
         relabel=_income,
         stated=True,

@@ -59,7 +59,8 @@ def ledger_places(
         return {i: LedgerFile(ledger_path(folder, i, agents), durable=durable, kept=kept) for i in mine}
     width = len(str(agents - 1))
     paths = [folder / "ledger" / f"block-{min(block):0{width}d}.jsonl" for block in blocks]
-    shared = [Segment(path, kept=len(paths) <= KEPT) for path in paths]
+    kept = len(paths) <= KEPT
+    shared = [Segment(path, len(block), kept=kept) for path, block in zip(paths, blocks, strict=True)]
     return {i: file for file, block in zip(shared, blocks, strict=True) for i in block}
 
 

@@ -37,9 +37,12 @@ class Layout:
 
 
 def automatic_block(agents: int, size: int) -> int:
-    """Agents a block where the setting is ``auto``: it depends on the processes only where they outnumber blocks."""
-    wanted = 1 if agents <= SINGLE else min(LARGEST, agents // FEWEST)
-    return max(1, min(wanted, agents // size))
+    """Agents a block where the setting is ``auto``: it depends on the processes only where they outnumber blocks.
+
+    Every process has one then: of as many agents each as there can be, the last of fewer, where that leaves none out.
+    """
+    wanted, most = 1 if agents <= SINGLE else min(LARGEST, agents // FEWEST), -(-agents // size)
+    return max(1, min(wanted, most if -(-agents // most) == size else agents // size))
 
 
 def layout(graph: nx.Graph, block: int, size: int) -> Layout:

@@ -31,9 +31,12 @@ def write(folder: Path, agents: int, rounds: int) -> None:
     (folder / "ledger").mkdir(parents=True)
     (folder / "config.toml").write_text(f"[network]\nagents = {agents}\n")
     for start in range(0, agents, BLOCK):
-        file = Segment(folder / "ledger" / f"block-{start:0{len(str(agents - 1))}d}.jsonl", kept=False)
-        ledgers = []
-        for i in range(start, min(start + BLOCK, agents)):
+        path, block = (
+            folder / "ledger" / f"block-{start:0{len(str(agents - 1))}d}.jsonl",
+            range(agents)[start:][:BLOCK],
+        )
+        file, ledgers = Segment(path, len(block), kept=False), []
+        for i in block:
             around = tuple(sorted(((i - 1) % agents, (i + 1) % agents)))
             words = ("proven", "proven", "pp-admm", "seeded", "public-bounds", "0.1.0")
             header = Header(i, around, RECORDS, 1e6, 1e-5, *words, order=2.0, mode="simulation")

@@ -13,7 +13,8 @@ import pytest
 
 from admmnet import CheckFailed, read_run, run
 from admmnet.cli import run_command_line
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
+from admmnet.privacy.ledger.segments import SharedFile
 from admmnet.report.html.facts import read_facts
 from admmnet.running import shelf
 from admmnet.running.ends import last_words
@@ -87,6 +88,20 @@ def test_agents_files_are_exported_byte_for_byte(folders: tuple[Path, Path], tmp
             path.name: path.read_bytes() for path in (alone / "ledger").iterdir()
         }
     assert run_command_line(["ledger", "export", str(alone), "--format", "jsonl"]) == 2
+
+
+def test_a_report_takes_ledgers_by_their_agents(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    """Some in files of their own, some in a file of a block."""
+    folder = Path(shutil.copytree(folders[1], tmp_path / "run"))
+    (folder / "ledger" / "block-4.jsonl").unlink()
+    for i in range(4, 8):
+        shutil.copy(folders[0] / "ledger" / f"agent-{i:03d}.jsonl", folder / "ledger")
+    seal(folder)
+    facts = read_facts(folder, "run")
+    assert facts.faults == ()
+    assert {book.name: book.account and book.account.header["agent"] for book in facts.books} == {
+        f"ledger/agent-{i:03d}.jsonl": i for i in range(AGENTS)
+    }
 
 
 def swap(lines: list[bytes]) -> None:
@@ -180,6 +195,25 @@ def test_charges_that_come_out_otherwise_end_a_resumed_run(few: Place) -> None:
     path.write_bytes(data.replace(line, line.replace(b'"round":2', b'"round":3')))
     with pytest.raises(RunError, match="other charges than this run makes again"):
         few.resume(folder)
+
+
+def test_headers_stand_before_anything_is_charged(few: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run may be killed after any commit: what it leaves is read, and has the ledgers of all whose charges stand."""
+    commit = SharedFile.commit
+    left: list[Path] = []
+
+    def copied(file: SharedFile) -> None:
+        commit(file)
+        if len(left) < 6:  # three of headers, three of charges
+            left.append(Path(shutil.copytree(few.folder / "run", few.folder / f"left {len(left)}")))
+
+    monkeypatch.setattr(SharedFile, "commit", copied)
+    few.whole("run", **SETTINGS)
+    found = [read_run(folder).ledgers.values() for folder in left]
+    assert [len(ledgers) for ledgers in found] == [4, 8, 10, 10, 10, 10]
+    assert [any(ledger.count for ledger in ledgers) for ledgers in found] == 3 * [False] + 3 * [True]
+    with pytest.raises(RequestError, match="has no checkpoint"):
+        few.resume(left[3])
 
 
 def test_watching_follows_a_file_that_is_written(few: Place) -> None:

@@ -89,3 +89,24 @@ def test_automatic_blocks() -> None:
     assert automatic_block(10_000, 4) == 128
     assert automatic_block(100, 60) == 1  # every process gets one
     assert automatic_block(5, 5) == 1
+    assert automatic_block(1000, 16) == 63  # 62 would be 17 blocks, and two at one rank
+
+
+def test_no_rank_is_left_without_a_block_or_has_two_where_one_each_would_do() -> None:
+    for agents in (*range(1, 300), 1000, 1023, 4097, 10_000):
+        wanted = automatic_block(agents, 1)
+        for size in range(1, min(agents, 150) + 1):
+            block, even = automatic_block(agents, size), -(-agents // size)
+            blocks = -(-agents // block)
+            assert blocks >= size
+            assert block <= wanted
+            if even <= wanted and -(-agents // even) == size:
+                assert blocks == size
+            elif wanted <= agents // size:
+                assert block == wanted
+
+
+@pytest.mark.parametrize(("agents", "size", "most"), [(1000, 16, 63), (130, 9, 15), (65, 13, 5)])
+def test_a_rank_has_as_few_agents_as_can_be(agents: int, size: int, most: int) -> None:
+    owners = layout(nx.path_graph(agents), automatic_block(agents, size), size).owners
+    assert max(map(len, owners)) == most

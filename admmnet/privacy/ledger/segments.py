@@ -95,20 +95,25 @@ class SharedFile(ChainFile):
 
 
 class Segment(LedgerFile):
-    """A file that the ledgers of a block share; what one of them commits or closes, they all do."""
+    """A file that so many ledgers share; what one of them commits or closes, they all do."""
 
-    def __init__(self, path: Path, *, kept: bool) -> None:
+    def __init__(self, path: Path, ledgers: int, *, kept: bool) -> None:
         super().__init__(path, durable=False, kept=kept)
+        self._missing = ledgers
         self._file: ChainFile | None = None
         self._found: dict[bytes, Strand] = {}
 
     def begin(self, header: bytes) -> Chain:
-        """As of a file of one ledger; it is made with the first."""
+        """As of a file of one ledger; it is made with the first header, and the last one writes them all."""
         if self._file is None:
             create(self.path, "ledger", header, durable=False)
         else:
             self._file.add(header)
-        return self.resume([header], [])
+        chain = self.resume([header], [])
+        self._missing -= 1
+        if not self._missing:
+            chain.file.commit()
+        return chain
 
     def found(self, header: bytes) -> Strand:
         """As of a file of one ledger; it is read with the first."""

@@ -140,11 +140,8 @@ def read_facts(path: Path, name: str) -> RunFacts:
     listed = at(summary, "ledgers")
     listed = listed if isinstance(listed, Mapping) else {}
     found = _strands(path)
-    verified = (None,) * len(found) if series is None else series.ledgers
-    books = tuple(
-        _book(name, own, account, listed.get(name))
-        for (name, own), account in zip(found, verified, strict=True)
-    )
+    verified = {} if series is None else {account.header["agent"]: account for account in series.ledgers}
+    books = tuple(_book(name, own, verified.get(agent), listed.get(name)) for name, agent, own in found)
     faults += [book.fault for book in books if book.fault is not None and book.fault not in faults]
     entries, part = entries_of(summary), _part(path / records.PART)
     agents = _agents(books, entries, part)
@@ -203,21 +200,31 @@ def _settings(path: Path) -> dict[str, dict[str, Any]] | None:
     return {name: table for name, table in tables.items() if isinstance(table, dict)}
 
 
-def _strands(path: Path) -> list[tuple[str, audit.Strand | str]]:
-    """Names of the ledgers in a run folder, and their lines; of a file that cannot be taken apart what is wrong."""
-    found: list[tuple[str, audit.Strand | str]] = []
+def _strands(path: Path) -> list[tuple[str, int | None, audit.Strand | str]]:
+    """Names, agents and lines of the ledgers in a folder; of a file that cannot be taken apart what is wrong."""
+    found: list[tuple[str, int | None, audit.Strand | str]] = []
     apart: list[tuple[int, audit.Strand]] = []
     for file in ledger_files(path):
         name = f"ledger/{file.name}"
         try:
             if is_segment(file):
-                apart += [(whole(at(load_json(own.lines[0][1]), "agent")) or 0, own) for own in strands(file)]
+                apart += [(_agent_of(own) or 0, own) for own in strands(file)]
             else:
-                found.append((name, audit.whole_lines(file)))
-        except (CheckFailed, ValueError) as error:
-            found.append((name, str(error)))
+                own = audit.whole_lines(file)
+                found.append((name, _agent_of(own), own))
+        except CheckFailed as error:
+            found.append((name, None, str(error)))
     apart.sort(key=lambda one: one[0])
-    return [*found, *((records.ledger_name(agent, len(apart)), own) for agent, own in apart)]
+    count = len(found) + len(apart)
+    return [*found, *((records.ledger_name(agent, count), agent, own) for agent, own in apart)]
+
+
+def _agent_of(own: audit.Strand) -> int | None:
+    """Whose ledger it is, by its header; unverified."""
+    try:
+        return whole(at(load_json(own.lines[0][1]), "agent"))
+    except (IndexError, ValueError):
+        return None
 
 
 def _book(name: str, own: audit.Strand | str, account: audit.VerifiedLedger | None, told: Any) -> Book:

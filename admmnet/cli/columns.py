@@ -34,7 +34,7 @@ WORDS = {
     "test MSE": "mean square of what is predicted less the target, of targets scaled to [-1, 1]",
     "always the larger class": "error of who looks at no record and says the same of everybody",
     "always the mean": "error of who looks at no record and says the same of everybody",
-    "no privacy, pooled": "error of the best such model where all records lie in one place and nothing is hidden",
+    "no privacy, pooled": "error of the best model by this run's loss where all records lie in one place, none hidden",
 }
 """What a column says, or a row below the agents'."""
 _ASKED = "admmnet.explain"

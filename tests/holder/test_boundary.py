@@ -22,6 +22,11 @@ MODULES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "admmnet"
 SHARDS = {
     # put them behind holders
     ("admmnet/running/loading.py", "held"),
+    # let go of them once they are behind holders
+    ("admmnet/running/plan.py", "prepare"),
+    # simulations alone: one process reads for all of its machine
+    ("admmnet/running/sharing.py", "shared"),
+    ("admmnet/running/sharing.py", "_parcel"),
     # simulations alone: grids and figures on public data
     ("admmnet/experiments/holdout.py", "hold_out"),
     ("admmnet/experiments/holdout.py", "_get"),

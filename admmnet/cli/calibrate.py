@@ -114,6 +114,9 @@ def _asked(settings: MethodSettings, asked: Asked) -> Asked:
             "--sample-complexity goes with --algorithm pp-admm --method published: its paper's Theorems 3.4 and 3.5 "
             "speak of that form alone"
         )
+    for name, value in zip(("--sample-complexity", "--reference-norm", "--failure"), asked, strict=True):
+        if not math.isfinite(value):  # a range lets nan pass
+            raise RequestError(f"{name} {value} is not allowed: it must be a finite number")
     return asked
 
 
@@ -131,7 +134,7 @@ def _sizes(text: str) -> list[int]:
 
 def _size(values: dict[str, Any]) -> float | None:
     """Noise of an event: standard deviation or scale of every number; None where none is added."""
-    if "rate" in values:  # K(a): standard deviation of a coordinate
+    if "dimension" in values and "rate" in values:  # K(a): standard deviation of a coordinate
         return math.sqrt(values["dimension"] + 1.0) / float(values["rate"])
     if "epsilon_query" in values:  # a held threshold: scale of a comparison's noise
         return 2.0 * float(values["sensitivity"]) / float(values["epsilon_query"])
@@ -147,7 +150,7 @@ _FOR = {
     "above-threshold": "the gate's threshold",
     "laplace": "the gate's first question",
     "gamma-norm-vector": "noise on the vector",
-    "subsampled-gaussian": "all noisy steps",
+    "subsampled-gaussian": "noisy steps on drawn records",
     "none": "nothing: no record read",
     "unprotected": "nothing: no noise",
 }

@@ -21,10 +21,12 @@ WORDS = {
     "rounds": "rounds in which something was charged",
     "rho": "what all charges cost, proven, in zCDP; costs of several runs on the same records add up",
     "rho spent": "what all charges cost, proven, in zCDP; costs of several runs on the same records add up",
-    "eps spent": "the same as an epsilon: a reading of what was released so far, no promise",
+    "eps spent": "the same as an epsilon, of steps on drawn records far below what rho (without the draw) says: a "
+    "reading of what was released so far, no promise",
     "eps proven": "the promise, fixed before the first round for the worst case: whatever comes out is at most "
     "exp(eps) times as likely as it is with one record exchanged, plus delta",
-    "eps published": "epsilon by the arithmetic of the method's paper; a dash where the paper has none",
+    "eps published": "epsilon by the arithmetic of the method's paper, which may read back a few percent more than its "
+    "budget; a dash where the paper has none",
     "K": "of masked sums: other agents that may work together without breaking eps spent",
     "eps B": "of masked sums: epsilon if more do, or the masks fail",
     "budget": "epsilon that is never exceeded",

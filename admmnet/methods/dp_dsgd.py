@@ -13,8 +13,11 @@ from functools import cache, cached_property
 
 import numpy as np
 
+from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking, Released
+from admmnet.holder.known import Known
 from admmnet.holder.measurements import NoisyGradient
+from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.consensus import HINGE_WIDTH
 from admmnet.methods.settings import Given, MethodSettings, StepSettings
@@ -22,6 +25,7 @@ from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.privacy.subsampled import epsilon_proven, noise_multiplier
 from admmnet.settings import setting
+from admmnet.solvers.radius import gradient_error
 from admmnet.types import Matrix, Vector
 
 REACH, FEWEST, MOST = 50.0, 10, 500
@@ -75,6 +79,7 @@ class DPDSGD(Method):
 
     def __init__(self, settings: MethodSettings, facts: Facts) -> None:
         super().__init__(filled(settings, regularisation=0.0), facts)
+        self._check_clip(self.known(max(facts.counts.values())))
         self.settings = filled(self.settings, step_size=self._longest())
         self.settings = filled(self.settings, rounds=round(min(MOST, max(FEWEST, self._wanted()))))
         self._calibrated = cache(self._calibrate)
@@ -146,6 +151,17 @@ class DPDSGD(Method):
             noise=sigma,
             charges=((event, self.rounds),),
         )
+
+    def _check_clip(self, known: Known) -> None:
+        """Refuse a clip that leaves rounding no room: Theorem 24."""
+        steepest = known.facts.G
+        rounding = gradient_error(known.facts, 0.0) + 1e-15 * steepest
+        least = rounding * known.records / (2.0 * ROUNDING_SHARE)
+        if self.most <= least < steepest:
+            raise RequestError(
+                f"clip_norm = {self.most:g} drowns in rounding: over {known.records:,} records of {known.width:,} "
+                f"features it must be above {1.01 * least:.2g}"
+            )
 
     def _calibrate(self, rate: float, target: Target) -> float:
         """Least ratio of noise to sensitivity; all rounds have the same."""

@@ -56,6 +56,8 @@ class Totals:
         Published total; None once an event has no published cost.
     alone : SubsampledGaussian, GammaNormVector or None
         The only event so far, if it is of a baseline's kinds: its epsilons have readings of their own.
+    moments : callable
+        Published epsilon of an event alone that is subsampled; another one in ledgers of before.
     unmasked : Totals or None
         The same events to those who know all masks; None where nothing was masked.
     colluders : int or None
@@ -71,6 +73,7 @@ class Totals:
         self.kappa = 0.0
         self.rho_published: float | None = 0.0 if method == "published" else None
         self.alone: SubsampledGaussian | GammaNormVector | None = None
+        self.moments = moments.epsilon
         self.unmasked: Totals | None = None
         self.colluders: int | None = None
 
@@ -140,7 +143,7 @@ class Totals:
         if self.alone is not None and self.method == "published":
             if isinstance(self.alone, GammaNormVector):
                 return self.alone.rate * self.alone.sensitivity  # pure epsilon, whatever delta is
-            return moments.epsilon(self.alone, delta)
+            return self.moments(self.alone, delta)
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
 
 

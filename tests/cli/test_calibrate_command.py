@@ -12,11 +12,11 @@ import pytest
 
 from admmnet import read_run
 from admmnet.cli import run_command_line
-from admmnet.cli.calibrate import pays_for
+from admmnet.cli.calibrate import _size, pays_for
 from admmnet.cli.tables import epsilon
 from admmnet.data import loading
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.events import EVENTS, from_parameters, parameters
+from admmnet.privacy.events import EVENTS, GammaNormVector, SubsampledGaussian, from_parameters, parameters
 
 METHODS = {
     "pp": ("--algorithm", "pp-admm"),
@@ -309,3 +309,8 @@ def test_the_unit_of_noise_on_a_sum_is_said(capsys: pytest.CaptureFixture[str]) 
     for algorithm, said in (("noisy-gd", True), ("pp-admm", False)):
         assert run_command_line(["calibrate", "--algorithm", algorithm, "--agents", "3"]) == 0
         assert ("noise: of discrete-gaussian that of a sum over records" in capsys.readouterr().out) == said
+
+
+def test_a_rate_is_one_of_noise_beside_a_dimension_alone() -> None:
+    assert _size(parameters(SubsampledGaussian(1.5, 0.3, 1, "fixed"))) is None, "a share of the records"
+    assert _size(parameters(GammaNormVector(1.0, 2.0, 3))) == 1.0

@@ -134,6 +134,17 @@ def test_what_is_refused() -> None:
             RunConfig(algorithm="dp-dsgd", **words)
 
 
+def test_a_clip_that_rounding_drowns_is_refused_before_the_run(problem: Path, tmp_path: Path) -> None:
+    told = "clip_norm = 1e-09 drowns in rounding: over 118 records of 6 features it must be above "
+    with pytest.raises(RequestError, match=told) as caught:
+        play(problem, tmp_path / "run", epsilon=8.0, clip_norm=1e-9)
+    assert not (tmp_path / "run").exists()
+    least = float(str(caught.value).removeprefix(told))
+    play(problem, tmp_path / "run", epsilon=8.0, clip_norm=1.05 * least, rounds=1)
+    with pytest.raises(RequestError, match="clip_norm"):
+        play(problem, tmp_path / "other", epsilon=8.0, clip_norm=0.9 * least)
+
+
 def test_rounds_follow_the_noise(problem: Path, tmp_path: Path) -> None:
     """Eq. (109)."""
     few, _ = play(problem, tmp_path / "few", epsilon=0.5, rounds="auto", split="iid")

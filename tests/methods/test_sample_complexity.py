@@ -55,3 +55,10 @@ def test_at_the_papers_settings_the_private_theorem_promises_less_than_saying_no
 def test_other_methods_are_refused(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["calibrate", *words.split(), "--sample-complexity", "0.1"]) == 2
     assert "goes with --algorithm pp-admm --method published" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--sample-complexity", "--reference-norm", "--failure"])
+def test_what_is_no_number_is_refused(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["calibrate", "--algorithm", "pp-admm", "--method", "published", "--sample-complexity", "0.1"]
+    assert run_command_line([*words, flag, "nan"]) == 2
+    assert f"{flag} nan is not allowed" in capsys.readouterr().err

@@ -13,7 +13,8 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
-from admmnet.privacy.events import Event, Unprotected
+from admmnet.privacy import moments
+from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import encode, total_line
 
@@ -249,3 +250,32 @@ def test_recomputation_on_another_machine_may_differ_in_the_last_bits(path: Path
     lines[3]["total"] = lines[2]["total"]
     path.write_bytes(chained(lines))
     assert audit.read(path).finished
+
+
+def test_baselines_published_before_the_moments_accountant_hold(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event and its published epsilon are those of a ledger that was written then."""
+    header = replace(
+        HEADER, algorithm="dp-sgd", neighbours=(), records=2250, adjacency="zero-out", delta=1e-3
+    )
+    event = SubsampledGaussian(3.107105592762939, 0.1, 100, "shuffled")
+    with monkeypatch.context() as then:
+        then.setattr(moments, "epsilon", moments.earlier)
+        data = forged(header, [(0, event)])
+    assert parsed(data)[1]["total"]["epsilon_published"] == 0.9999975514060521
+    path.write_bytes(data)
+    assert audit.read(path).totals.epsilon_published(1e-3) == 0.9999975514060521
+    assert "the published epsilon comes to 1.35" in fault(path, forged(header, [(0, event)]))
+    for wrong in (0.99, 1.2, None):
+        lines = parsed(data)
+        for line in lines[1:]:
+            line["total"]["epsilon_published"] = wrong
+        assert "total.epsilon_published is" in fault(path, chained(lines))
+    proven = parsed(data)
+    proven[0] |= {"method": "proven", "accountant": "proven", "order": 2.0}
+    assert "total.epsilon_published is 0.99" in fault(path, chained(proven))
+    monkeypatch.setattr(moments, "earlier", lambda event, delta: 2.0)
+    audit._charge.cache_clear()
+    assert "recomputed 1.35" in fault(path, data)
+    audit._charge.cache_clear()

@@ -22,7 +22,7 @@ from admmnet.auditing.bounds import (
     mu_of_scores,
 )
 from admmnet.auditing.evidence import World
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, RunError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.types import Vector
@@ -30,6 +30,8 @@ from admmnet.types import Vector
 Reading = Literal["none", "scores", "answers"]
 """How mu is read: from scores that are normal, of one variance; from an event, where all that is booked is Gaussian."""
 LEAST_TRIALS = 20
+LARGEST = 1e150
+"""Size of a score whose square is a number."""
 
 
 class Trial(NamedTuple):
@@ -142,6 +144,8 @@ def audit(
     ------
     RequestError
         If a number is out of range.
+    RunError
+        If a trial's score is no number.
     """
     for name, value in (("delta", delta), ("confidence", confidence), ("held_out", held_out)):
         if not 0.0 < value < 1.0:
@@ -188,10 +192,28 @@ def draw(mechanism: Mechanism, world: World, seed: int, trials: Sequence[int], d
     )  # equal histories share an object
     published = [totals.epsilon_published(delta) for totals in spent]
     return Drawn(
-        np.array([trial.score for trial in drawn]),
+        readable(mechanism.name, np.array([trial.score for trial in drawn])),
         max(totals.epsilon_proven(delta) for totals in spent),
         None if None in published else max(claim for claim in published if claim is not None),
     )
+
+
+def readable(name: str, scores: Vector) -> Vector:
+    """Scores that bounds can be read from.
+
+    Raises
+    ------
+    RunError
+        If one is no number, or too large for its square to be one: it would be in no event, and counted against all.
+    """
+    lost = scores[~(np.abs(scores) <= LARGEST)]  # nan, too
+    if len(lost):
+        raise RunError(
+            f"{name}: {len(lost)} of {len(scores)} trials have no score, the first is {lost[0]:g}: its numbers "
+            "overflowed, so that nothing can be read from them; choose settings that keep them small, such as a "
+            "smaller learning rate"
+        )
+    return scores
 
 
 def judge(

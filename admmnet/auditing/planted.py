@@ -8,7 +8,6 @@ from typing import Any
 
 from admmnet.errors import RequestError
 from admmnet.holder.measurements import sums
-from admmnet.holder.secrets import Secret
 from admmnet.holder.series import banco, dp_scd, gradient, seq_dp_scd, song_sgd
 from admmnet.holder.series.base import with_noise
 from admmnet.privacy.budget import MemoryLedger
@@ -28,6 +27,8 @@ BUGS = {
 @contextmanager
 def planted(bug: str | None) -> Iterator[None]:
     """Work with a bug of ``BUGS``, or None for none; what it replaces is put back.
+
+    The whole process has it meanwhile, all its threads: nothing else may draw noise or charge in it.
 
     Raises
     ------
@@ -52,6 +53,9 @@ def planted(bug: str | None) -> Iterator[None]:
 
 def _halved() -> list[Change]:
     """Every function that draws noise, so that it draws half."""
+    from admmnet.holder.secrets import (
+        Secret,
+    )  # whose noise it is: the boundary's rule lets this function alone
 
     def half(draw: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given: 0.5 * draw(*given)

@@ -167,7 +167,7 @@ class StepTrials:
             for _ in series.advance(problem, progress, Rngs(batches, noise, watched=True)):
                 seen.append(look(series, problem, before, progress, self.worlds))
                 before = _copied(progress)
-        return Trial(self._score(seen), self.claimed)
+            return Trial(self._score(seen), self.claimed)
 
     def _score(self, seen: list[Seen]) -> float:
         ratios = np.array([one.ratio for one in seen])

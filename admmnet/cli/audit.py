@@ -137,7 +137,7 @@ def _print(found: Audited) -> None:
     from admmnet.cli.tables import console, epsilon
 
     audit = found.audit
-    grid = table(f"{audit.mechanism}: epsilon at delta {audit.delta:g}, {found.adjacency}", "", "epsilon")
+    grid = table(f"{found.title}: epsilon at delta {audit.delta:g}, {found.adjacency}", "", "epsilon")
     grid.columns[0].justify = "left"
     grid.add_row("at least, by counting", f"{audit.lower:.4g}")
     if audit.lower_gaussian is not None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from admmnet.auditing.audit import LEAST_TRIALS, Audit, Drawn, Mechanism, Trial, draw, judge
+from admmnet.auditing.audit import LEAST_TRIALS, Audit, Drawn, Mechanism, Trial, draw, judge, readable
 from admmnet.auditing.evidence import World
 from admmnet.auditing.methods import Canary, MethodTrials, settings_for
 from admmnet.auditing.planted import planted
@@ -92,18 +92,30 @@ class Subject:
     @property
     def trials(self) -> MethodTrials | StepTrials:
         """The method's trials."""
-        return _trials(self)
+        return _trials(replace(self, bug=None))
 
     @property
     def delta(self) -> float:
         """Of all epsilons."""
         return float(self.trials.config.delta)
 
+    def mechanism(self) -> Mechanism:
+        """The trials, and of steps what a bug books; RequestError if the bug would change nothing."""
+        trials = self.trials
+        if self.bug != "forget-charges":
+            return trials
+        if isinstance(trials, StepTrials):
+            return _Forgetful(trials)
+        if trials.method.rounds < 2:
+            raise RequestError(
+                f"bug = 'forget-charges' does not go with {self.algorithm} of one round, charged once: take "
+                "halve-noise, or more --rounds where it has them"
+            )
+        return trials
+
     def drawn(self, world: World, seed: int, places: range) -> Drawn:
         """Trials of these places, with the bug."""
-        mechanism: Mechanism = self.trials
-        if self.bug == "forget-charges" and isinstance(mechanism, StepTrials):
-            mechanism = _Forgetful(mechanism)
+        mechanism = self.mechanism()
         with planted(self.bug):
             return draw(mechanism, world, seed, places, self.delta)
 
@@ -177,6 +189,11 @@ class Audited:
     picture: Path | None = None
     undrawn: str | None = None
 
+    @property
+    def title(self) -> str:
+        """The name that was given, and its rounds or steps."""
+        return f"{self.request.name},{self.audit.mechanism.rpartition(',')[2]}"
+
     def as_dict(self) -> dict[str, Any]:
         """Figures for ``audit.json`` and ``--json``."""
         own = asdict(self.audit)
@@ -226,10 +243,16 @@ def run_audit(request: Request, *, jobs: int | None = None, watch: Watch | None 
 
     def agree(about: dict[str, Any]) -> None:
         if about["settings"] != settings:
-            raise RequestError("it is of an audit with other settings")
+            before, now = _flat(about["settings"]), _flat(settings)
+            word = next(word for word in sorted(before | now) if before.get(word) != now.get(word))
+            raise RequestError(
+                f"{folder} was made with other settings: {word} was {json.dumps(before.get(word))}, this call has "
+                f"{json.dumps(now.get(word))}; repeat that, or name another folder with -o"
+            )
 
     read_about(folder / FILE, agree)
-    subject.drawn(1, request.seed, range(1))  # what cannot be audited is refused before anything is written
+    subject.mechanism()  # what cannot be audited is refused before anything is written
+    replace(subject, bug=None).drawn(1, request.seed, range(1))
     able = drawable(folder, None)
     with Pool(jobs, watch) as pool, locked(folder):
         read_about(folder / FILE, agree)  # again: now nobody else can write it
@@ -241,6 +264,12 @@ def run_audit(request: Request, *, jobs: int | None = None, watch: Watch | None 
         found = Audited(request, audit, trials.adjacency, float(trials.config.epsilon), scores)
         write_whole(folder / FILE, json.dumps(about | {"result": found.as_dict()}, indent=2) + "\n")
         return _drawn(found, folder, able=able)
+
+
+def _flat(settings: dict[str, Any]) -> dict[str, Any]:
+    """All settings of an audit side by side."""
+    subject: dict[str, Any] = settings["subject"]
+    return {**subject, **subject["settings"], "seed": settings["seed"], "settings": None}
 
 
 def subject_of(request: Request) -> Subject:
@@ -284,7 +313,12 @@ def _all(lab: Lab, subject: Subject, request: Request) -> tuple[Drawn, Drawn]:
             if "refused" in line:
                 raise RequestError(line["refused"])
         return Drawn.joined(
-            [Drawn(np.array(line["scores"]), line["proven"], line["published"]) for line in lines]
+            [
+                Drawn(
+                    readable(subject.algorithm, np.array(line["scores"])), line["proven"], line["published"]
+                )
+                for line in lines
+            ]
         )
 
     return joined(0), joined(1)
@@ -330,9 +364,10 @@ def picture_of(found: Audited) -> Picture:
     reading = "" if audit.lower_gaussian is None else f", {audit.lower_gaussian:.3g} by the Gaussian reading"
     note = (
         f"{audit.trials:,} trials a world, {own.records} records, {found.adjacency}, delta = {audit.delta:g}; "
-        f"epsilon is at least {audit.lower:.3g} by counting{reading} ({audit.confidence:.0%})"
+        f"epsilon is at least {audit.lower:.3g} by counting{reading} ({audit.confidence:.0%}); "
+        "the measured curve scatters, the bounds alone count"
     )
-    return Picture(f"{audit.mechanism}{bug}", ((panel,),), note, height=3.4)
+    return Picture(f"{found.title}{bug}", ((panel,),), note, height=3.4)
 
 
 def most(chance: Vector, epsilon: float, delta: float) -> Vector:

@@ -73,10 +73,11 @@ def parse_entry(text: str, flag: str = "--algorithms") -> Entry:
     try:
         method = METHODS[name]
     except RequestError as error:
-        error.args = (
-            f"{flag} {text!r} is not allowed: it must be NAME, NAME:METHOD or NAME:METHOD:ACCOUNTANT, as in "
-            f"pp-admm,ipp-admm:published:proven; {error}",
-        )
+        known, _, form = name.partition(":")
+        if known in METHODS:
+            error.args = (f"{flag} {text!r} is not allowed: {form!r} must be proven or published",)
+        else:
+            error.args = (f"{flag} {text!r} is not allowed: {error}",)
         raise
     if len(rest) > 2:
         raise RequestError(f"{flag} {text!r} is not allowed: it must be NAME:METHOD:ACCOUNTANT at most")

@@ -26,7 +26,7 @@ from admmnet.auditing.bounds import (
     mu_of_scores,
 )
 from admmnet.auditing.evidence import World
-from admmnet.errors import RequestError
+from admmnet.errors import RequestError, RunError
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.types import Vector
@@ -171,6 +171,14 @@ def test_scores_that_never_vary_tell_nothing() -> None:
     same = np.ones(50)
     assert mu_of_scores(same, same, 0.01) == 0.0
     assert audit(Scored(lambda world, k: 1.0), 40, DELTA, 0).lower == 0.0
+
+
+@pytest.mark.parametrize("lost", [math.nan, -math.inf, 1e200])
+def test_trials_whose_numbers_overflow_are_a_failure(lost: float) -> None:
+    with pytest.raises(
+        RunError, match=r"1 of 40 trials have no score, the first is .*: its numbers overflowed"
+    ):
+        audit(Scored(lambda world, k: lost if world == 1 and k == 7 else float(world)), 40, DELTA, 0)
 
 
 def test_the_same_seed_gives_the_same_audit() -> None:

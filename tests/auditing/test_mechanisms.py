@@ -1,7 +1,8 @@
 """Every mechanism through the real door: bounds stay below what is proven, and half of its noise is found.
 
 Each bound is wrong with probability 1e-6 at most; there are 32 here, so that a true claim fails this file with
-probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDITS=N`` takes N times the trials (launch/nightly.sh).
+probability below 1e-4. Seeds are fixed. ``ADMMNET_AUDITS=N`` takes N times the trials (launch/nightly.sh), and plants
+half the noise where another case reads the same noise in the same way, too.
 """
 
 from __future__ import annotations
@@ -46,22 +47,22 @@ def of(algorithm: str, records: int = 40, **settings: Any) -> MethodTrials | Ste
 
 
 GAUSSIAN: dict[str, tuple[Mechanism, int]] = {
-    "objective": (of("pp-admm", rounds=2), 400),
+    "objective": (of("pp-admm", rounds=2), 300),
     "output": (of("pp-admm", rounds=2, release="output"), 400),
     "noisy-question": (NoisyQuestion(), 600),
     "norm-question": (NormQuestion(), 900),
-    "gradient-sums": (of("noisy-gd", rounds=4), 300),
-    "moments": (of("ssp"), 500),
-    "dp-dsgd": (of("dp-dsgd", rounds=2), 400),
-    "dp-sgd": (of("dp-sgd", epochs=2, batch=40), 400),
-    "dp-scd": (of("dp-scd", epochs=2, batch=20, sampling="shuffled", dual_noise=True), 400),
-    "seq-dp-scd": (of("seq-dp-scd", epochs=2, batch=20), 400),
+    "gradient-sums": (of("noisy-gd", rounds=4), 225),
+    "moments": (of("ssp"), 250),
+    "dp-dsgd": (of("dp-dsgd", rounds=2), 250),
+    "dp-sgd": (of("dp-sgd", epochs=2, batch=40), 270),
+    "dp-scd": (of("dp-scd", epochs=2, batch=20, sampling="shuffled", dual_noise=True), 250),
+    "seq-dp-scd": (of("seq-dp-scd", epochs=2, batch=20), 250),
 }
 OTHERS: dict[str, tuple[Mechanism, int]] = {
     "held-questions": (HeldQuestions(), 800),
-    "m-admm": (of("m-admm", rounds=1), 1000),
+    "m-admm": (of("m-admm", rounds=1), 500),
     "dp-scd-sampled": (of("dp-scd", epochs=3, batch=20), 1200),
-    "song-sgd": (of("song-sgd", batch=40), 1000),
+    "song-sgd": (of("song-sgd", batch=40), 500),
     "banco": (of("banco", records=20), 150),
 }
 
@@ -95,7 +96,7 @@ def test_other_events_show_a_part_of_what_is_proven(name: str) -> None:
     assert found.lower > (0.05 if TIMES == 1 else 0.2) * found.proven
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", [name for name in GAUSSIAN if TIMES > 1 or name != "noisy-question"])
 def test_half_the_noise_is_found(name: str) -> None:
     with planted("halve-noise"):
         found = audited(*GAUSSIAN[name])
@@ -103,7 +104,7 @@ def test_half_the_noise_is_found(name: str) -> None:
     assert not found.holds, found
 
 
-MASKED = {"colluder": MaskedRounds(keys=False), "all keys": MaskedRounds(keys=True)}
+MASKED = {"colluder": MaskedRounds(keys=False, agents=3), "all keys": MaskedRounds(keys=True)}
 
 
 @pytest.mark.parametrize("name", MASKED)
@@ -120,7 +121,7 @@ def test_both_epsilons_of_masked_sums_hold_and_are_needed(name: str) -> None:
         assert found.proven == pytest.approx(MASKED[name].epsilon, rel=1e-4)
 
 
-@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.parametrize("name", [name for name in MASKED if TIMES > 1 or name != "all keys"])
 def test_half_the_noise_of_masked_sums_is_found(name: str) -> None:
     with planted("halve-noise"):
         assert not audited(MASKED[name], 250).holds

@@ -24,6 +24,12 @@ class Epochs(Method):
     verb = "none"
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pictures: they take longer than the trials."""
+    monkeypatch.setattr("admmnet.experiments.audits.drawable", lambda folder, shown: False)
+
+
 SMALL = ("--rounds", "2", "--release", "output", "--records", "40", "--epsilon", "4")
 
 
@@ -39,7 +45,7 @@ def result(folder: Path) -> dict[str, Any]:
 def test_a_sound_method_passes_and_half_its_noise_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert audited(tmp_path / "a", *SMALL, "--jobs", "1", "--json", trials=300) == 0
+    assert audited(tmp_path / "a", *SMALL, "--jobs", "1", "--json", trials=150) == 0
     told = json.loads(capsys.readouterr().out)
     assert told == result(tmp_path / "a")
     assert told["holds"]
@@ -48,12 +54,13 @@ def test_a_sound_method_passes_and_half_its_noise_does_not(
     assert told["lower_gaussian"] < gaussian_epsilon(10.0, 1e-5)
     assert (told["canary"], told["adjacency"], told["published"]) == ("mirror", "replace-one", None)
     assert (tmp_path / "a" / "audit.png").stat().st_size > 5000
-    assert audited(tmp_path / "b", *SMALL, "--jobs", "1", "--bug", "halve-noise", trials=300) == 1
+    assert audited(tmp_path / "b", *SMALL, "--jobs", "1", "--bug", "halve-noise", trials=150) == 1
     assert not result(tmp_path / "b")["holds"]
     error = capsys.readouterr().err
     assert "is proven: the program does not do what its proof says" in error
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_ended_audit_goes_on_and_processes_change_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,10 +94,11 @@ def test_an_ended_audit_goes_on_and_processes_change_nothing(
     assert result(ended) == result(whole)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
     found = [
         run_audit(
-            Request("ssp", str(tmp_path / word), {"epsilon": 4.0}, 400, canary=word, records=40), jobs=1
+            Request("ssp", str(tmp_path / word), {"epsilon": 4.0}, 250, canary=word, records=40), jobs=1
         ).audit
         for word in ("mirror", "zeros")
     ]
@@ -104,7 +112,11 @@ def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
     [
         (("admm",), "admm has no proven privacy"),
         (("primal-dp-scd:published",), "primal-dp-scd has no proven privacy"),
-        (("ppadmm",), "NAME 'ppadmm' is not allowed"),
+        (
+            ("ppadmm",),
+            "NAME 'ppadmm' is not allowed: algorithm = 'ppadmm' is not allowed: did you mean pp-admm?",
+        ),
+        (("pp-admm:foo",), "NAME 'pp-admm:foo' is not allowed: 'foo' must be proven or published"),
         (("tests.cli.test_audit_command:Epochs",), "the auditor cannot read the epochs of"),
         (("pp-admm", "--data", "census"), "--data does not go with audit"),
         (("pp-admm", "--trials", "3"), "trials = 3 is too few: at least 20"),
@@ -114,6 +126,7 @@ def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
         (("pp-admm", "--delta", "auto"), "delta = 'auto' does not go with audit"),
         (("dp-sgd", "--canary", "mirror"), "take --canary zeros"),
         (("song-sgd", "--bug", "forget-charges"), "take halve-noise"),
+        (("noisy-gd", "--rounds", "1", "--bug", "forget-charges"), "noisy-gd of one round, charged once"),
         (("noisy-gd", "--trust", "masked", "--colluders", "1"), "trust = 'masked' is not audited here"),
     ],
 )
@@ -127,12 +140,28 @@ def test_what_makes_no_sense_is_refused_before_anything_is_written(
     assert not (tmp_path / "a").exists()
 
 
+def test_numbers_that_overflow_are_a_failure_and_no_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--learning-rate", "1e9", "--regularisation", "1", "--batch", "20", "--epochs", "40")
+    ended = audited(
+        tmp_path / "a", *words, "--records", "20", "--epsilon", "4", "--bug", "halve-noise", name="dp-sgd"
+    )
+    error = capsys.readouterr().err
+    assert ended == 3
+    assert "have no score, the first is nan: its numbers overflowed" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.usefixtures("undrawn")
 def test_a_folder_holds_one_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert audited(tmp_path, *SMALL, "--jobs", "1", trials=20) == 0
     assert audited(tmp_path, *SMALL, "--jobs", "1", trials=30) == 0  # more trials go on with it
     assert result(tmp_path)["trials"] == 30
     assert audited(tmp_path, *SMALL, "--jobs", "1", "--canary", "zeros", trials=20) == 2
-    assert "an audit with other settings" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert f'{tmp_path} was made with other settings: canary was null, this call has "zeros"' in error
+    assert "name another folder with -o" in error
 
 
 def test_a_part_depends_on_its_place_alone() -> None:

@@ -56,9 +56,11 @@ LOOKS = {
     PAID: Look(BLACK, "v", "dotted"),
 }
 METHODS = {"BANCO": "banco", "BANCO, poster's constant": "banco-poster"}
-FACTOR, ALLOWED = 2.0, 2.0
+UNKNOWN = 2.0
+"""Norm of w* from which SGD's rate for ||w*|| = 1 is no longer the poster's best."""
+FACTOR, ALLOWED = 2.0, 18.0**0.5
 """Times the excess loss of the best SGD up to which BANCO is said to match it; times the bound of Theorem 1, with 1 for
-its constant, up to which that it does not refutes nothing."""
+its constant, up to which nothing refutes it: the poster's own noise has sigma = sqrt(18) d/epsilon."""
 
 
 def figures(lab: Lab, request: Request, scale: Any) -> list[Figure]:
@@ -239,16 +241,17 @@ def _step_findings(rows: RowTable) -> list[Finding]:
     slopes = {place: (_slope(_path(own, "BANCO")), _slope(_path(own, BEST))) for place, own in places.items()}
     under_way = [mine for place, (mine, _) in slopes.items() if place not in start]
     rivals = {
-        UNTUNED: "it needs no rate: ahead of SGD with the rate that knows no w*",
+        UNTUNED: f"it needs no rate: where ||w*|| is above {UNKNOWN:g}, ahead of SGD with the rate for ||w*|| = 1",
         PAID: "it saves privacy budget: ahead of SGD whose trials are paid from the same total",
     }
     over = _over_bound(rows)
     return [
         Finding(
             "its excess loss keeps the bound of Theorem 1",
-            verdict_on_sizes(sum(value <= 1.0 for value in over.values()), len(over), rows),
+            verdict_on_sizes(sum(value <= ALLOWED for value in over.values()), len(over), rows),
             f"excess loss over the bound with constant 1, at the last T: {_said(over)}",
-            "The theorem leaves its constant open, so that a little above 1 refutes nothing.",
+            f"The theorem leaves its constant open; up to {ALLOWED:.1f} counts as kept, as the poster's own noise has "
+            "sigma = sqrt(18) d/epsilon.",
         ),
         Finding(
             "under way its loss falls like T^(-1/2), as its bound and that of tuned SGD",
@@ -261,7 +264,11 @@ def _step_findings(rows: RowTable) -> list[Finding]:
         *(
             told(
                 claim,
-                total(duel(*_lasts(own, "BANCO", rival)) for own in places.values()),
+                total(
+                    duel(*_lasts(own, "BANCO", rival))
+                    for own in places.values()
+                    if rival != UNTUNED or own[0]["norm"] > UNKNOWN
+                ),
                 f"excess loss of BANCO over that of {rival}: {_said(_ratios(rows, 'BANCO', rival))}; ",
             )
             for rival, claim in rivals.items()

@@ -97,7 +97,8 @@ class Line:
         """Return the line for JSON."""
         entry = {"algorithm": self.entry.algorithm, "method": self.entry.method}
         entry["accountant"] = self.entry.accountant
-        return entry | {field.name: getattr(self, field.name) for field in fields(self)[1:]}
+        own = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
+        return entry | own | {"errors": list(self.errors)}
 
 
 def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> Line:

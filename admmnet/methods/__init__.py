@@ -19,6 +19,9 @@ TAKEN = {
         "algorithms",
         "answered",
         "as_json",
+        "bug",
+        "canary",
+        "confidence",
         "config",
         "debug",
         "dry_run",
@@ -38,6 +41,7 @@ TAKEN = {
         "parent",
         "plain",
         "plot",
+        "quick",
         "quiet",
         "records",
         "reference_norm",
@@ -47,7 +51,7 @@ TAKEN = {
         "secret",
         "seeds",
     ),
-    *("network_file", "tune", "tune_seeds", "version"),
+    *("network_file", "suite", "trials", "tune", "tune_seeds", "version"),
 }
 """Names that no setting of a method from outside can have: flags of commands; the run's settings add theirs."""
 

@@ -10,7 +10,7 @@ import reprlib
 import sys
 from dataclasses import MISSING, dataclass, fields
 from functools import lru_cache
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypeGuard, get_args
 
 from admmnet.errors import RequestError
 
@@ -364,7 +364,7 @@ def is_power_of_two(value: float) -> bool:
     return math.frexp(value)[0] == 0.5
 
 
-def is_count(value: object, least: int = 1) -> bool:
+def is_count(value: object, least: int = 1) -> TypeGuard[int]:
     """Whether a value from a file is an integer from ``least`` to 2^53, where floats stop telling them apart."""
     return type(value) is int and least <= value <= 2**53
 

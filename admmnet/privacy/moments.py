@@ -53,7 +53,7 @@ def earlier(event: SubsampledGaussian, delta: float) -> float:
 
 
 def as_booked(totals: Any, line: Mapping[str, Any], delta: float | None) -> Any:
-    """Read `budget.Totals` as `earlier` does where the ledger line that ends with them does: no header says which."""
+    """Read `budget.Totals` as `earlier` does where a line of an older ledger does: no header of then says which."""
     alone, total = totals.alone, line.get("total")
     claimed = total.get("epsilon_published") if isinstance(total, dict) else None
     if not (isinstance(claimed, float) and delta and isinstance(alone, SubsampledGaussian)):

@@ -15,7 +15,7 @@ from admmnet.errors import CheckFailed, RequestError
 from admmnet.files import load_json, load_toml
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_line
-from admmnet.privacy.ledger.audit import TOLERANCE
+from admmnet.privacy.ledger.checks import TOLERANCE
 from admmnet.privacy.ledger.lines import digest
 from admmnet.running.folder import sha256
 from admmnet.running.receipts import FOLDER, IDENTITIES, is_signed, lost_receipts, receipts_path

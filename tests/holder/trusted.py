@@ -33,7 +33,7 @@ PLACES = {
                 "budget",
                 "discrete",
             ),
-            *(f"ledger/{part}" for part in ("lines", "form", "file", "lock", "account", "audit")),
+            *(f"ledger/{part}" for part in ("lines", "form", "file", "lock", "account", "audit", "checks")),
         )
     ],
     "wiring: mode, holders, order of a round, resume": [

@@ -15,7 +15,7 @@ from admmnet import RunConfig
 from admmnet.errors import CheckFailed
 from admmnet.privacy import moments
 from admmnet.privacy.events import Event, SubsampledGaussian, Unprotected
-from admmnet.privacy.ledger import audit
+from admmnet.privacy.ledger import audit, checks
 from admmnet.privacy.ledger.form import encode, total_line
 
 from .ledgers import HEADER, IPP, MASKS, PP, chained, fails, fault, forged, noise_of, parsed, write
@@ -255,10 +255,11 @@ def test_recomputation_on_another_machine_may_differ_in_the_last_bits(path: Path
 def test_baselines_published_before_the_moments_accountant_hold(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event and its published epsilon are those of a ledger that was written then."""
+    """The event and its published epsilon are those of a ledger that was written then; none of today's may be so."""
     header = replace(
         HEADER, algorithm="dp-sgd", neighbours=(), records=2250, adjacency="zero-out", delta=1e-3
     )
+    today = replace(header, epsilon=2.0, mode="simulation")
     event = SubsampledGaussian(3.107105592762939, 0.1, 100, "shuffled")
     with monkeypatch.context() as then:
         then.setattr(moments, "epsilon", moments.earlier)
@@ -267,6 +268,13 @@ def test_baselines_published_before_the_moments_accountant_hold(
     path.write_bytes(data)
     assert audit.read(path).totals.epsilon_published(1e-3) == 0.9999975514060521
     assert "the published epsilon comes to 1.35" in fault(path, forged(header, [(0, event)]))
+    path.write_bytes(forged(today, [(0, event)]))
+    assert audit.read(path).totals.epsilon_published(1e-3) == pytest.approx(1.35, abs=0.01)
+    lines = [{**today.line(), "schema": 2}, *parsed(data)[1:]]
+    path.write_bytes(chained(lines))
+    assert audit.read(path).totals.epsilon_published(1e-3) == 0.9999975514060521
+    lines[0]["schema"] = 3
+    assert "total.epsilon_published is 0.99" in fault(path, chained(lines))
     for wrong in (0.99, 1.2, None):
         lines = parsed(data)
         for line in lines[1:]:
@@ -276,6 +284,6 @@ def test_baselines_published_before_the_moments_accountant_hold(
     proven[0] |= {"method": "proven", "accountant": "proven", "order": 2.0}
     assert "total.epsilon_published is 0.99" in fault(path, chained(proven))
     monkeypatch.setattr(moments, "earlier", lambda event, delta: 2.0)
-    audit._charge.cache_clear()
+    checks.charged.cache_clear()
     assert "recomputed 1.35" in fault(path, data)
-    audit._charge.cache_clear()
+    checks.charged.cache_clear()

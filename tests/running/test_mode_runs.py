@@ -308,14 +308,18 @@ def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
     good = header.line()
     for wrong in (
         {**good, "schema": 1},
+        {**good, "schema": 2.0},
+        {**good, "schema": 4},
         {k: v for k, v in good.items() if k != "mode"},
+        {k: v for k, v in good.items() if k != "mode"} | {"schema": 2},
         good | {"mode": "public"},
     ):
         path.write_bytes(encode(wrong) + b"\n")
         with pytest.raises(Exception, match="line 1: "):
             audit.read(path)
-    path.write_bytes(encode(good) + b"\n")
-    assert audit.read(path).header["mode"] == "simulation"
+    for schema in (2, 3):
+        path.write_bytes(encode({**good, "schema": schema}) + b"\n")
+        assert audit.read(path).header["mode"] == "simulation"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.events import Event, parameters
 
-SCHEMA = 2
-"""Version of the form; headers of the first one say no mode, and are read."""
+SCHEMA = 3
+"""Version of the form. Headers of the first say no mode; up to the second, published epsilons of sampled batches may be
+by the arithmetic before `moments.epsilon`. Both are read."""
 
 
 @dataclass(frozen=True)

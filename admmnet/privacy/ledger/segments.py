@@ -8,11 +8,12 @@ has the bytes that a file of its own would have.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
 from admmnet.errors import CheckFailed
-from admmnet.privacy.ledger.audit import Strand, whole_lines
+from admmnet.privacy.ledger.audit import Strand, check, whole_lines
 from admmnet.privacy.ledger.file import LedgerFile
 from admmnet.privacy.ledger.lines import Chain, ChainFile, create, digest
 
@@ -26,7 +27,7 @@ def is_segment(path: Path) -> bool:
 
 def content(strand: Strand) -> bytes:
     """Bytes of a ledger's own file, or of what that would be."""
-    if not is_segment(strand.path):
+    if not strand.shared:
         return strand.path.read_bytes()
     return b"".join(line + b"\n" for _, line in strand.lines)
 
@@ -49,20 +50,29 @@ def strands(path: Path) -> list[Strand]:
         return [whole]
     found: list[list[tuple[int, bytes]]] = []
     heads: dict[str, list[tuple[int, bytes]]] = {}
+    strange: list[int] = []
     for number, line in whole.lines:
         lines = [] if line.startswith(_HEADER) else heads.pop(before_of(line), None)
         if lines is None:
-            raise CheckFailed(
-                f"{path}: line {number}: does not follow from any line before (changed, removed or swapped lines)"
-            )
+            strange.append(number)
+            continue
         if not lines:
             found.append(lines)
         lines.append((number, line))
         if heads.setdefault(digest(line), lines) is not lines:
             raise CheckFailed(f"{path}: line {number}: stands there twice")
     unended = [lines for lines in found if not lines[-1][1].startswith(_END)]
+    if strange:
+        for own in found:  # the line before may be one that was edited, which its numbers show
+            check(Strand(path, own, shared=True), keep=False)
+        agent = json.loads(unended[0][0][1])["agent"] if len(unended) == 1 else None
+        whose = "" if agent is None else f"; the ledger that ends too early is agent {agent}'s"
+        raise CheckFailed(
+            f"{path}: line {strange[0]}: does not follow from any line before (changed, removed or swapped lines)"
+            f"{whose}"
+        )
     torn = (unended or found)[0] if whole.torn else None
-    return [Strand(path, lines, lines is torn) for lines in found]
+    return [Strand(path, lines, lines is torn, shared=True) for lines in found]
 
 
 class SegmentChain(Chain):

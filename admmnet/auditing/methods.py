@@ -39,8 +39,8 @@ OTHERS = 10
 """How many times the agent's records each other agent has, so that it is outside of a core."""
 GRAPH = nx.Graph([(0, 1), (1, 2), (1, 3)])
 """Agent 0 has one neighbour, whom the auditor plays."""
-GAUSSIAN = {"gaussian", "discrete-gaussian", "objective-perturbation"}
-"""Mechanisms whose noise is normal."""
+GAUSSIAN = {"gaussian", "discrete-gaussian", "objective-perturbation", "none"}
+"""Mechanisms whose noise is normal, and rounds that touch no record."""
 DELTA = 1e-5
 Canary = Literal["mirror", "zeros"]
 

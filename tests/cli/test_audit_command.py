@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from admmnet import RunConfig
 from admmnet.auditing.evidence import World
+from admmnet.auditing.methods import MethodTrials
 from admmnet.cli import run_command_line
 from admmnet.experiments.audits import Part, Request, most, run_audit, subject_of
 from admmnet.experiments.store import Lab
@@ -92,6 +94,16 @@ def test_an_ended_audit_goes_on_and_processes_change_nothing(
         assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 0
     assert len(made) == len(set(made)) == 6  # nothing is drawn twice
     assert result(ended) == result(whole)
+
+
+@pytest.mark.parametrize(
+    ("name", "reading"), [("r-admm-gaussian", "scores"), ("r-admm", "none"), ("ipp-admm", "none")]
+)
+def test_scores_are_read_as_normal_where_all_noise_is(name: str, reading: str) -> None:
+    """A round that r-admm computes from released vectors alone adds none."""
+    assert (
+        MethodTrials(RunConfig(algorithm=name, epsilon=4.0, delta=1e-5, rounds=4, seed=0)).reading == reading
+    )
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -171,7 +171,7 @@ def _agents(sight: Sight, most: int) -> RenderableType:
     if len(sight.agents) <= 1:
         return Text("")
     grid = Table(box=None, padding=(0, 1), header_style="dim")
-    for name in ("agent", "spent", "of", "releases", "last", "error", ""):
+    for name in ("agent", "spent", "of", "releases", "last", "own error", ""):
         grid.add_column(name, justify="left" if not name else "right", no_wrap=True)
     shown = _chosen(sight.agents, most)
     for seen in shown:

@@ -78,7 +78,9 @@ def _say(out: Console, line: str) -> None:
 def _tell_run(out: Console, summary: Mapping[str, Any], folder: Path) -> None:
     grid = (_tell_baseline if "baseline" in summary else _tell_network)(out, summary)
     _say(out, f"run folder: {folder}   (admmnet ledger show {folder}; --explain says what the columns mean)")
-    _say(out, f"mode:       {mode_words(summary['mode'], seeded=summary['seeded'])}")
+    dependent = summary["data"].get("preprocessing") == "data-dependent"
+    words = mode_words(summary["mode"], seeded=summary["seeded"], dependent=dependent)
+    _say(out, f"mode:       {words}")
     if columns.asked():
         _say(out, columns.explained([*headers(grid), *(words for words, _ in yardsticks(summary))]))
 

@@ -14,8 +14,10 @@ SIMULATE = (
 )
 
 
-def mode_words(mode: str, *, seeded: bool) -> str:
-    """Say in a line what a run's mode means, for tables and reports."""
+def mode_words(mode: str, *, seeded: bool, dependent: bool = False) -> str:
+    """Say in a line what a run's mode means; ``dependent``: something was read from the records."""
+    if mode == "private" and dependent:
+        return "private but for what was read from the records (see its notes), which no epsilon covers"
     if mode == "private":
         return "private: what the records decide leaves with noise alone"
     if seeded:

@@ -147,9 +147,17 @@ def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> Ta
     return Table(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, features)
 
 
+class Index(dict[str, int]):
+    """Numbers the texts it meets."""
+
+    def __missing__(self, text: str) -> int:
+        code = self[text] = len(self)
+        return code
+
+
 def column_of(values: Sequence[str]) -> Column:
     """Make a column of one text a row."""
-    index = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    index = Index()
     codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
     return Column(tuple(index), codes)
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from admmnet.data.columns import Column, Table, listed
 from admmnet.data.labels import FEW_CLASSES, canonical
 from admmnet.data.schema import Categorical, Numeric, Rule, Schema
 from admmnet.data.values import DATE, PLAIN, UNIT, Spelling, is_missing, numbers_of
-from admmnet.errors import DataError
+from admmnet.errors import DataError, counted
 from admmnet.types import Vector
 
 CATEGORIES = 50
@@ -124,7 +125,7 @@ def completed(
     if not schema.rules:
         own = draft(table, None, replace(schema, label=None, drop=(label, *schema.drop)))
         schema = replace(own.schema, label=label, drop=own.schema.drop[1:])
-        read = (f"the encoding of {len(schema.rules)} columns",)
+        read = (f"the encoding of {counted(len(schema.rules), 'column')}",)
         if own.doubts:
             words = ", ".join(f"{doubt.column!r} ({doubt.reason})" for doubt in own.doubts)
             notes = (f"columns left out of the encoding: {words}; declare those you want in [data.schema]",)
@@ -143,20 +144,21 @@ def completed(
 
 def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, str]:
     """Rule of a column, or why it is left out; and what a reader should know of it."""
-    levels = tuple(level for level in column.levels if not is_missing(level))
-    there = np.array([not is_missing(level) for level in column.levels])[column.codes]
+    every = column.values(spelling, missing=True)
+    gone = map(is_missing, column.levels) if every is None else np.isnan(every)
+    known = ~np.fromiter(gone, bool, len(column.levels))
+    levels, there = tuple(compress(column.levels, known)), known[column.codes]
     missing = "" if there.all() else f"{1 - there.mean():.1%} are missing; "
     if len(levels) == 0 or (len(levels) == 1 and not missing):
         return Doubt(name, "constant", f"every record has {(*levels, 'no value')[0]!r}"), ""
     if all(DATE.fullmatch(level) for level in levels):
         return Doubt(name, "dates", f"such as {levels[0]!r}: make an age, a year or a duration of it"), ""
-    codes = any(re.fullmatch(r"0\d+", level) for level in levels)  # numbers do not begin so
-    every = None if codes or len(levels) == 1 else column.values(spelling, missing=True)
+    codes = any(level[0] == "0" and level[1:].isdecimal() for level in levels)  # numbers do not begin so
     rows = int(there.sum())
-    if every is None:
+    if every is None or codes or len(levels) == 1:
         doubt = _no_categories(name, levels, rows, spelling)
-        known = f"{missing}values that are not named here share one feature"
-        return doubt or _categorical(name, levels, bool(missing)), known
+        note = f"{missing}values that are not named here share one feature"
+        return doubt or _categorical(name, levels, bool(missing)), note
     sample = every[column.codes][there]
     whole = len(levels) == rows >= _FEW and (sample == np.rint(sample)).all()
     if whole and (_IDENTIFIER.search(name) or _ordered(sample)):
@@ -169,6 +171,9 @@ def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, 
 def _no_categories(name: str, levels: tuple[str, ...], rows: int, spelling: Spelling) -> Doubt | None:
     """Why words of so many records are left out; None if they are categories."""
     odd = [level for level in levels if spelling.finite(level) is None]
+    if odd and all(spelling.infinite(level) for level in odd):
+        words = f"{listed(odd, 3)}: fill them in, or leave these cells empty"
+        return Doubt(name, "numbers that are not finite", words)
     if len(levels) > FEW_CLASSES and odd and all(UNIT.fullmatch(level) for level in odd):
         return Doubt(name, "numbers with a unit", f"such as {odd[0]!r}: write them without")
     distinct = len(levels) == rows >= _FEW

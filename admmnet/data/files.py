@@ -232,10 +232,12 @@ def locate(names: Sequence[str], data_dir: str | None, origin: str, sha256: str 
         path = find(folder, name)
         if path is not None:
             return path
-    remedy = f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{names[0]}[.gz] in it"
+    remedy = (
+        f"pass --data-dir DIR (or set {ENVIRONMENT}) with DIR/{names[0]} in it, plain or as .gz, .bz2 or .zip"
+    )
     if sha256 is not None and named is None:
         return _download(origin + PurePath(names[0]).name, sha256, folder / names[0], remedy)
-    wanted = " nor ".join(f"{folder / name}[.gz]" for name in names)
+    wanted = " nor ".join(str(folder / name) for name in names)
     raise MissingDataError(
         f"there is {'no' if len(names) == 1 else 'neither'} {wanted}: get it from {origin}, and {remedy}"
     )

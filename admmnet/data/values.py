@@ -11,7 +11,7 @@ import numpy as np
 
 from admmnet.types import Vector
 
-MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "null", "none", "<na>", "nat"})
+MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "#n/a", "nan", "-nan", "null", "none", "<na>", "nat"})
 """Texts of a missing value, in lower case."""
 DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?([ T]\d.*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})([ T]\d.*)?"
@@ -48,6 +48,13 @@ class Spelling(NamedTuple):
             return None
         return value if math.isfinite(value) else None
 
+    def infinite(self, text: str) -> bool:
+        """Whether a text is a number, but no finite one."""
+        try:
+            return not math.isfinite(self.number(text))
+        except ValueError:
+            return False
+
 
 PLAIN = Spelling()
 """Digits with a point."""
@@ -75,7 +82,7 @@ def no_number(text: str, spelling: Spelling) -> str | None:
     if spelling.finite(text) is not None:
         return None
     if is_missing(text):
-        what = "not finite" if text.casefold() == "nan" else "no number but a missing value"
+        what = "not finite" if text.casefold() in ("nan", "-nan") else "no number but a missing value"
         return f'{text!r} is {what}; fill it in, or declare missing = "indicator" for the column in [data.schema]'
     if DATE.fullmatch(text):
         return (
@@ -86,14 +93,10 @@ def no_number(text: str, spelling: Spelling) -> str | None:
             f'{text!r} is no number; declare decimal = "," in [data.schema] if the comma is a decimal one, or'
             ' thousands = ","'
         )
-    try:
-        float(text)
-    except ValueError:
-        pass
-    else:
-        if "." in text:
-            return f"{text!r} is no number where decimal = {spelling.decimal!r}; mend it, or the schema"
+    if spelling.infinite(text):
         return f"{text!r} is not finite; remove the row or fill the value in"
+    if PLAIN.finite(text) is not None:
+        return f"{text!r} is no number where decimal = {spelling.decimal!r}; mend it, or the schema"
     if UNIT.fullmatch(text):
         return f"{text!r} is no number; write it without its unit"
     return (

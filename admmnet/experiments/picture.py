@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 from admmnet.errors import RequestError
@@ -12,6 +12,8 @@ from admmnet.experiments.grid import Grid
 from admmnet.experiments.parsing import Entry
 from admmnet.report.figure import (
     COLOURS,
+    GREY,
+    INK,
     MARKERS,
     REMEDY,
     Curve,
@@ -102,19 +104,20 @@ def in_words(entry: Entry) -> str:
 
 
 def rules_of(result: CompareResult) -> tuple[Rule, ...]:
-    """Horizontal lines: the larger class, the pooled optimum, and methods without privacy."""
+    """Horizontal lines, no two alike: the larger class, the pooled optimum, and methods without privacy."""
     guess = "mean" if result.real else "larger class"
-    rules = [(guess, result.larger_class, "solid"), ("no privacy, pooled", result.pooled, "solid")]
+    rules = [(guess, result.larger_class), ("no privacy, pooled", result.pooled)]
     rules += [
-        (f"{line.entry.algorithm}, no privacy", line.error, "dashed")
-        for line in result.lines
-        if line.epsilon is None
+        (f"{line.entry.algorithm}, no privacy", line.error) for line in result.lines if line.epsilon is None
     ]
+    looks = chain((("solid", GREY), ("dotted", INK)), (("dashed", colour) for colour in COLOURS[::-1]))
     factor = factor_of(result)
     return tuple(
         Rule(
-            f"{label} {value:.4g}" if result.real else f"{label} {factor * value:.2f} %", factor * value, dash
+            f"{label} {value:.4g}" if result.real else f"{label} {factor * value:.2f} %",
+            factor * value,
+            *look,
         )
-        for label, value, dash in rules
+        for (label, value), look in zip(rules, looks, strict=False)
         if value is not None
     )

@@ -121,6 +121,7 @@ def summarise(
             "test": len(data.y_test),
             "features": len(data.feature_names),
             "task": data.task,
+            "preprocessing": data.preprocessing if method.covered else "data-dependent",
             **({"classes": list(data.labels)} if data.task == "classes" else {}),
         },
         "privacy": privacy,

@@ -103,6 +103,11 @@ def test_no_label(write: Write, values: list[str], words: str) -> None:
     [
         ([f"{k}.5 %" for k in range(60)], "numbers with a unit", "such as '0.5 %': write them without"),
         (
+            ["1", "2", "3", "inf"],
+            "numbers that are not finite",
+            "'inf': fill them in, or leave these cells empty",
+        ),
+        (
             [f"{k}.5" for k in range(60)] + ["<5", "high"],
             "numbers and words",
             "2 of 62 values are no numbers, '<5', 'high'",

@@ -116,6 +116,7 @@ def test_a9a_itself(data_dir: str) -> None:
 
 
 def test_other_sets_of_libsvm(tmp_path: Path, write: Write) -> None:
+    assert "ijcnn1/ijcnn1 in it, plain or as .gz, .bz2 or .zip" in refusal("ijcnn1", data_dir=str(tmp_path))
     for name, content in (
         ("ijcnn1/ijcnn1", TRAIN),
         ("ijcnn1/ijcnn1.t", "-1 22:-0.5\n"),

@@ -33,6 +33,8 @@ def test_a_line_for_each_method_and_rule_of_a_comparison(made: CompareResult) ->
     for name, value in (("larger class", made.larger_class), ("no privacy, pooled", made.pooled)):
         assert f"{name} {100 * float(value or 0.0):.2f} %" in words
     assert any(word.startswith("admm, no privacy") for word in words)
+    looks = [(rule.dash, rule.colour) for rule in picture.panels[0][0].rules]
+    assert len(set(looks)) == len(looks) == 3
     said = picture.title + picture.note
     assert all(word in said for word in ("people", "180 training", "4 agents", "1e-05", "2 seeds"))
 

@@ -167,6 +167,30 @@ def test_the_last_line_says_the_mode(
     assert ("would be (epsilon, delta)" in html) is ("--seed" in words)
 
 
+def test_a_private_run_that_read_its_encoding_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "read.csv"
+    data.write_text("x,y\n" + "".join(f"{k / 7:.3f},{'no' if k % 3 else 'yes'}\n" for k in range(60)))
+    words = (
+        "--label",
+        "y",
+        "--algorithm",
+        "pp-admm",
+        "--topology",
+        "ring:3",
+        "--rounds",
+        "2",
+        "--epsilon",
+        "20",
+    )
+    common = ("run", "--data", str(data), *words, "--no-test", "--no-account", "--data-dependent")
+    assert run_command_line([*common, "-o", str(tmp_path / "run")]) == 0
+    last = "private but for what was read from the records (see its notes), which no epsilon covers"
+    assert capsys.readouterr().out.splitlines()[-1] == f"mode:       {last}"
+    assert last in make_report([tmp_path / "run"]).html
+
+
 def test_times_are_rounded_before_they_are_gathered(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from admmnet.data.columns import (
     Codes,
     Column,
     Features,
+    Index,
     Refuse,
     Table,
     Where,
@@ -117,7 +118,7 @@ def read_delimited(
     Every distinct cell of a column is kept once, and four bytes a cell. Lines at the top that begin with one of `skip`
     are no records; empty ones among them are none either.
     """
-    indices = [_Index() for _ in names]
+    indices = [Index() for _ in names]
     blocks: list[Codes] = []
     starts, lines_before = [0], []  # of each file: its first row, and the lines above its first record
     for path in paths:
@@ -141,7 +142,7 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
 
     Of wide files the other columns take no memory.
     """
-    indices = [_Index() for _ in names]
+    indices = [Index() for _ in names]
     blocks: list[Codes] = []
     starts = [0]
     for path in paths:
@@ -171,7 +172,7 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
 def _table_of(
     paths: Sequence[Path],
     names: Sequence[str],
-    indices: Sequence[_Index],
+    indices: Sequence[Index],
     blocks: Sequence[Codes],
     starts: Sequence[int],
     above: Sequence[int],
@@ -217,17 +218,9 @@ def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:
     return Table(tuple(names), len(numbers), read, _line_of(path, 0), str(path), names[0], features)
 
 
-class _Index(dict[str, int]):
-    """Numbers the texts it meets."""
-
-    def __missing__(self, text: str) -> int:
-        code = self[text] = len(self)
-        return code
-
-
-def _codes(lines: list[str], indices: list[_Index], separator: str, where: Where) -> Codes:
+def _codes(lines: list[str], indices: list[Index], separator: str, where: Where) -> Codes:
     """Codes of the cells of some lines, shape (columns, lines); equal lines are cut into cells once."""
-    distinct = _Index()
+    distinct = Index()
     which = np.fromiter(map(distinct.__getitem__, lines), np.int32, len(lines))
     width = len(indices)
     cells, _ = _cells(

@@ -64,7 +64,7 @@ def _figures(runs: tuple[RunFacts, ...]) -> list[tuple[str, list[Any]]]:
         ("Noise", [_noise(run) for run in runs]),
         ("Mode", [run.mode or sections.DASH for run in runs]),
         ("Error of the average", [_error(run, "consensus") for run in runs]),
-        ("Error of single agents, mean", [_error(run, "mean") for run in runs]),
+        ("Error of the agents' models, mean", [_error(run, "mean") for run in runs]),
         ("The same, standard deviation", [_error(run, "std") for run in runs]),
         ("Training loss", [figure(real(run.said("train_loss"))) for run in runs]),
         ("Bytes sent", [_bytes(run) for run in runs]),

@@ -176,11 +176,9 @@ def cards(run: RunFacts) -> Raw:
             ]
     error = at(run.summary, "test_error")
     consensus = real(at(error, "consensus"))
-    over = (
-        "one model"
-        if run.baseline
-        else f"of the agents' average; single agents {error_of(run, real(at(error, 'mean')))}"
-    )
+    over = "of the model that every agent holds"
+    if not run.baseline and real(at(error, "std")):
+        over = f"of the agents' average; mean of their own models {error_of(run, real(at(error, 'mean')))}"
     only = one_class(run.summary or {})
     over = over if only is None else f"{only}; {over}"
     items = [

@@ -55,7 +55,12 @@ def mode_of(run: RunFacts) -> str:
     """Return the run's mode, and what it means; older ledgers do not say it."""
     if run.mode is None:
         return "mode not told by these ledgers"
-    return mode_words(run.mode, seeded=bool(run.seeded))
+    return mode_words(run.mode, seeded=bool(run.seeded), dependent=_dependent(run))
+
+
+def _dependent(run: RunFacts) -> bool:
+    """Whether any agent's header says that something was read from its records."""
+    return any(b.account and b.account.header["preprocessing"] == "data-dependent" for b in run.books)
 
 
 def promise_of(run: RunFacts) -> Promise:
@@ -337,9 +342,7 @@ def uncovered(run: RunFacts) -> list[str]:
             "Test records are taken to be public. Every error on this page was measured on them, and nobody was "
             "charged. A setting chosen by test error was fitted to them."
         )
-    if any(
-        b.account is not None and b.account.header["preprocessing"] == "data-dependent" for b in run.books
-    ):
+    if _dependent(run):
         found.append(
             "Preprocessing was data-dependent: categories, bounds or scales were read from the records themselves, "
             "or values decided who holds which record. What was read is in the model, and no budget covers it."

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
+import pytest
 import zmq
 
 from admmnet.transport.hosts.keys import Keys
 from admmnet.transport.hosts.network import Peer
 from admmnet.transport.zmq.sockets import PART, Deadlines, Line, Sockets
+from tests.processes.launch import DEADLINE
 from tests.processes.zmq_crew import free_ports
 
 LIMITS = Deadlines(connect=5.0, heartbeat=100.0, round=100.0, shutdown=0.1)
@@ -34,3 +37,26 @@ def test_a_neighbour_that_no_longer_admits_a_key_ends_its_line_alone() -> None:
     finally:
         for process in (one, other):
             process.close(0.0)
+
+
+@pytest.mark.timeout(DEADLINE)
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_end_waits_for_a_neighbour_that_is_there_alone(gone: bool, tmp_path: Path) -> None:
+    """Last words reach one that reads them later; one that has left is not waited for, however long one may."""
+    peers = [Peer(i, f"ipc://{tmp_path / str(i)}") for i in range(2)]
+    one, other = (Sockets(peers[i], {1 - i: peers[1 - i]}, None, LIMITS) for i in (0, 1))
+    until = time.monotonic() + 20
+    while (1, Line.UP) not in list(one.wait(0.01)):
+        assert time.monotonic() < until, "no line"
+    if gone:
+        other.close(0.0)
+    words = [bytes([i]) * 3 * PART for i in range(20)]
+    for word in words:
+        one.send(1, word)
+    one.close(10 * DEADLINE)
+    if not gone:
+        for word in words:
+            while (read := other.receive()) is None:
+                assert time.monotonic() < until, "a last word is missing"
+            assert read == (word, None)
+        other.close(0.0)

@@ -313,5 +313,7 @@ class Session(ABC):
 
     def close_sockets(self) -> None:
         """Close the sockets; what was sent may still leave within the shutdown deadline."""
+        for peer, line in self.sockets.wait(0.0):  # lines that were cut while this process looked elsewhere
+            self.links[peer].up = self.links[peer].up and line is not Line.DOWN
         hopeless = frozenset(peer for peer, link in self.links.items() if not link.up)
         self.sockets.close(self.deadlines.shutdown, hopeless)

@@ -9,6 +9,8 @@ so nobody can make a process hold more than that before it has shown a key.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -35,6 +37,7 @@ _EVENTS = (
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_MONITOR_STOPPED
 )
 
 
@@ -239,14 +242,30 @@ class Sockets:
                 yield self._monitors[monitor], Line.NOT_UNDERSTOOD
 
     def close(self, linger: float, hopeless: frozenset[int] = frozenset()) -> None:
-        """Close everything; what waits for a neighbour may still leave for `linger` seconds, except to some."""
+        """Close everything; what waits for a neighbour may still leave for `linger` seconds, except to some.
+
+        A line that is cut now is given up: both ends leave as a rule, and ZeroMQ would knock at a closed door for so long.
+        """
+        monitors, leaving = getattr(self, "_monitors", {}), zmq.Poller()
+        for monitor, process in monitors.items():
+            if process not in hopeless:
+                leaving.register(monitor, zmq.POLLIN)
         for process, socket in getattr(self, "_push", {}).items():
-            socket.disable_monitor()
             socket.close(0 if process in hopeless else _milliseconds(linger) if linger > 0 else 0)
-        for monitor in getattr(self, "_monitors", {}):
-            monitor.close(0)
         self._pull.close(0)
-        self._context.term()
+        cut, until = False, time.monotonic() + linger
+        while leaving.sockets and (left := until - time.monotonic()) > 0:
+            for monitor, _ in leaving.poll(_milliseconds(left)):
+                event = parse_monitor_message(monitor.recv_multipart())["event"]
+                if event in (zmq.EVENT_DISCONNECTED, zmq.EVENT_MONITOR_STOPPED):
+                    cut |= event == zmq.EVENT_DISCONNECTED
+                    leaving.unregister(monitor)
+        for monitor in monitors:
+            monitor.close(0)
+        # which waits for lines that were cut as long as for others
+        end = threading.Thread(target=self._context.term, name="end", daemon=True)
+        end.start()
+        end.join(0.0 if cut else None)
         if self.door is not None:
             self.door.close()
 

@@ -244,7 +244,7 @@ class Sockets:
     def close(self, linger: float, hopeless: frozenset[int] = frozenset()) -> None:
         """Close everything; what waits for a neighbour may still leave for `linger` seconds, except to some.
 
-        A line that is cut now is given up: both ends leave as a rule, and ZeroMQ would knock at a closed door for so long.
+        A line that is cut now is given up: as a rule both ends leave, and ZeroMQ would knock in vain until then.
         """
         monitors, leaving = getattr(self, "_monitors", {}), zmq.Poller()
         for monitor, process in monitors.items():

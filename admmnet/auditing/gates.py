@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
@@ -28,9 +29,16 @@ G = LOSS.lipschitz()
 
 
 @dataclass(frozen=True)
-class NoisyQuestion:
-    """Questions of the Gaussian gate, all at one centre."""
+class Questions:
+    """Questions of a gate with Gaussian noise, all at one point.
 
+    Attributes
+    ----------
+    gate : {"gaussian", "joining"}
+        What it asks: a fall within a ball, or the norm of the gradient.
+    """
+
+    gate: Literal["gaussian", "joining"] = "gaussian"
     rounds: int = 1
     epsilon: float = 4.0
     delta: float = 1e-5
@@ -39,51 +47,16 @@ class NoisyQuestion:
     @property
     def name(self) -> str:
         """Gate and questions."""
-        return f"gaussian gate, {self.rounds} question{'s' * (self.rounds > 1)}"
-
-    @cached_property
-    def event(self) -> Gaussian:
-        """What a question charges."""
-        mu = gaussian_mu(self.epsilon, self.delta)
-        return Gaussian(_fall_sensitivity(), _fall_sensitivity() * math.sqrt(self.rounds) / mu)
-
-    @cached_property
-    def budget(self) -> Budget:
-        """For all questions."""
-        return _budget(self.epsilon, self.delta, self.event, self.rounds)
-
-    def draw(self, world: World, rng: np.random.Generator) -> Trial:
-        """Score: how many answers are yes."""
-        # all others pull as the canary does: its replacement takes away twice its own share of the fall
-        at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.budget, rng)
-        middle = RADIUS * (1.0 - COSINE * COSINE / RECORDS)
-        question = NoisyFall(-far(2), RADIUS, _gap(), middle, self.event.sigma)
-        yes = sum(isinstance(answered(at, Ask(question)), Released) for _ in range(self.rounds))
-        return Trial(float(yes), ledger.totals)
-
-
-@dataclass(frozen=True)
-class NormQuestion:
-    """Questions of the joining gate, all at one point."""
-
-    rounds: int = 3
-    epsilon: float = 4.0
-    delta: float = 1e-5
-    reading: Reading = "answers"
-
-    @property
-    def name(self) -> str:
-        """Gate and questions."""
-        return f"joining gate, {self.rounds} question{'s' * (self.rounds > 1)}"
+        return f"{self.gate} gate, {self.rounds} question{'s' * (self.rounds > 1)}"
 
     @cached_property
     def event(self) -> Gaussian:
         """What a question charges."""
         known = Known(RECORDS, 2, LOSS, frozenset())
-        sensitivity = GradientNorm(np.zeros(2), 1.0, 0.0).sensitivity(known)
-        return Gaussian(
-            sensitivity, sensitivity * math.sqrt(self.rounds) / gaussian_mu(self.epsilon, self.delta)
-        )
+        norm = self.gate == "joining"
+        sensitivity = GradientNorm(np.zeros(2), 1.0, 0.0).sensitivity(known) if norm else _fall_sensitivity()
+        sigma = sensitivity * math.sqrt(self.rounds) / gaussian_mu(self.epsilon, self.delta)
+        return Gaussian(sensitivity, sigma)
 
     @cached_property
     def budget(self) -> Budget:
@@ -92,9 +65,12 @@ class NormQuestion:
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: how many answers are yes."""
-        # all others pull as the canary does: its replacement takes away twice its own share of the norm
+        # all others pull as the canary does: its replacement takes away twice its own share of fall or norm
         at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.budget, rng)
-        question = GradientNorm(-far(2), self.event.sigma, 1.0 - COSINE * COSINE / RECORDS)
+        middle, sigma = 1.0 - COSINE * COSINE / RECORDS, self.event.sigma
+        question: NoisyFall | GradientNorm = GradientNorm(-far(2), sigma, middle)
+        if self.gate == "gaussian":
+            question = NoisyFall(-far(2), RADIUS, _gap(), RADIUS * middle, sigma)
         yes = sum(isinstance(answered(at, Ask(question)), Released) for _ in range(self.rounds))
         return Trial(float(yes), ledger.totals)
 

@@ -16,7 +16,7 @@ import pytest
 from admmnet.auditing import Audit, Mechanism, audit
 from admmnet.auditing.canary import FAR, answered, door, far
 from admmnet.auditing.evidence import evidence
-from admmnet.auditing.gates import RECORDS, HeldQuestions, NoisyQuestion, NormQuestion
+from admmnet.auditing.gates import RECORDS, HeldQuestions, Questions
 from admmnet.auditing.masked import MaskedRounds
 from admmnet.auditing.methods import MethodTrials, settings_for
 from admmnet.auditing.planted import BUGS, planted
@@ -49,8 +49,8 @@ def of(algorithm: str, records: int = 40, **settings: Any) -> MethodTrials | Ste
 GAUSSIAN: dict[str, tuple[Mechanism, int]] = {
     "objective": (of("pp-admm", rounds=2), 300),
     "output": (of("pp-admm", rounds=2, release="output"), 400),
-    "noisy-question": (NoisyQuestion(), 600),
-    "norm-question": (NormQuestion(), 900),
+    "noisy-question": (Questions(), 600),
+    "norm-question": (Questions("joining", 3), 900),
     "gradient-sums": (of("noisy-gd", rounds=4), 225),
     "moments": (of("ssp"), 250),
     "dp-dsgd": (of("dp-dsgd", rounds=2), 250),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from admmnet.auditing import Audit, Mechanism, audit
-from admmnet.auditing.gates import HeldQuestions, NoisyQuestion, NormQuestion
+from admmnet.auditing.gates import HeldQuestions, Questions
 from admmnet.auditing.masked import MaskedRounds
 from admmnet.experiments.audits import Request, run_audit
 
@@ -49,9 +49,9 @@ METHODS: tuple[tuple[str, dict[str, Any], int, int], ...] = (
 )
 """Name, settings, records, trials."""
 MECHANISMS: tuple[tuple[Mechanism, int], ...] = (
-    (NoisyQuestion(), 8000),
-    (NoisyQuestion(12), 8000),
-    (NormQuestion(), 8000),
+    (Questions(), 8000),
+    (Questions(rounds=12), 8000),
+    (Questions("joining", 3), 8000),
     (HeldQuestions(), 8000),
     (MaskedRounds(keys=False), 8000),
     (MaskedRounds(keys=True), 8000),

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from admmnet.cli.compare import GridProgress, Interrupted
+from admmnet.cli.compare import GridProgress
 from admmnet.cli.settings import SettingsCommand, given_in, output_flags
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import AdmmnetError, CheckFailed, RequestError
 from admmnet.experiments.parsing import OWN, parse_entry
+from admmnet.methods import METHODS
 from admmnet.settings import settings_in
 
 if TYPE_CHECKING:
@@ -28,15 +29,18 @@ GIVEN = {"seed", "simulate"}
 def refused() -> set[str]:
     """Settings that an audit cannot have."""
     own = settings_in(RunConfig).items()
-    return {name for name, setting in own if setting.about.table not in TABLES} - GIVEN | (
-        set(OWN) - {"epsilon", "seed"}
-    )
+    elsewhere = {name for name, setting in own if setting.about.table not in TABLES} - GIVEN
+    return elsewhere | {*OWN, "answer"} - {"epsilon", "seed"}
 
 
 class _Audit(SettingsCommand):
     """Settings of the method that is named first."""
 
     more = "A method's own settings: admmnet audit NAME --help."
+
+    def methods(self) -> list[str]:
+        """Those with a proof."""
+        return [name for name, kind in METHODS.items() if "proven" in kind.forms and kind.covered]
 
     def algorithms(self, args: list[str]) -> Iterator[str]:
         """NAME of NAME[:METHOD[:ACCOUNTANT]]."""
@@ -49,7 +53,7 @@ class _Audit(SettingsCommand):
 
 @click.command(
     cls=_Audit,
-    hidden=[*(refused() - {"out"}), "simulate", "schema"],
+    hidden={*refused(), "simulate", "schema"} - {"out"},
     changes={
         "seed": {"help": "seed of all trials (default 0)"},
         "delta": {
@@ -108,15 +112,9 @@ def audit(
             f"{flag} does not go with audit, whose records and network are its own: leave it out"
         )
     request = Request(name, folder, given, trials, seed, confidence, canary, records, bug)
-    progress = GridProgress(shown=not quiet and not as_json and sys.stderr.isatty())
-    try:
-        with progress:
-            found = run_audit(request, jobs=jobs, watch=progress)
-    except KeyboardInterrupt as cause:
-        raise Interrupted(
-            "interrupted; the trials that have finished are kept, and the same call goes on with the rest",
-            cause,
-        ) from None
+    shown = not quiet and not as_json and sys.stderr.isatty()
+    with GridProgress(shown=shown, kept="finished trials") as progress:
+        found = run_audit(request, jobs=jobs, watch=progress)
     if found.undrawn is not None:
         print(f"note: {found.undrawn}", file=sys.stderr)
     if as_json and not quiet:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import click
 
 from admmnet.cli.settings import SettingsCommand, given_in, output_flags, words_after
 from admmnet.config.toml import read_values
-from admmnet.errors import AdmmnetError, RequestError, RunError
+from admmnet.errors import RequestError, RunError
 from admmnet.experiments.parsing import OWN, listed, parse_entry, parse_epsilons, parse_seeds
 from admmnet.experiments.progress import Watch
 
@@ -23,19 +22,14 @@ if TYPE_CHECKING:
     from admmnet.experiments.figures import Failed
 
 
-class Interrupted(AdmmnetError):
-    """The comparison was ended from the keyboard, or by SIGTERM."""
-
-    def __init__(self, message: str, cause: KeyboardInterrupt) -> None:
-        super().__init__(message)
-        self.exit_code = getattr(cause, "exit_code", 130)  # 3 of SIGTERM
-
-
 class GridProgress(Watch):
-    """One bar a phase, where standard error is a terminal; nothing at all unless shown."""
+    """One bar a phase, where standard error is a terminal; nothing at all unless shown.
 
-    def __init__(self, *, shown: bool) -> None:
-        self._shown = shown
+    An interrupt that passes tells what is ``kept``.
+    """
+
+    def __init__(self, *, shown: bool, kept: str = "finished runs") -> None:
+        self._shown, self._kept = shown, kept
         self._bar: Any = None
         self._task: Any = None
 
@@ -75,6 +69,8 @@ class GridProgress(Watch):
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+        if isinstance(error, KeyboardInterrupt):
+            error.args = (f"{self._kept} are kept, and the same call goes on with the others",)
 
 
 class _Compare(SettingsCommand):
@@ -145,13 +141,13 @@ def compare(
     if suite:
         from admmnet.cli.compare_suite import print_suite, run_wanted
 
-        with _resumable(progress):
+        with progress:
             made = run_wanted(flags, config, jobs=jobs, quick=quick, watch=progress)
         print_suite(made, quiet=quiet, as_json=as_json)
         _tell_failed(made.failed, made.folder, debug=debug)
         return
     wanted, picture = _comparison(config, flags), None if plot is None else Path(plot)
-    with _resumable(progress):
+    with progress:
         result = run_grid(wanted, jobs=jobs, plot=picture, watch=progress)
     if as_json and not quiet:
         print(json.dumps(result.as_dict(), indent=2))
@@ -162,17 +158,6 @@ def compare(
     if result.undrawn is not None:
         print(f"note: {result.undrawn}", file=sys.stderr)
     _tell_failed(result.failed, result.folder / "compare.csv", debug=debug)
-
-
-@contextmanager
-def _resumable(progress: GridProgress) -> Iterator[None]:
-    try:
-        with progress:
-            yield
-    except KeyboardInterrupt as cause:
-        raise Interrupted(
-            "interrupted; finished runs are kept, and the same call goes on with the others", cause
-        ) from None
 
 
 def _tell_failed(failures: Sequence[Failed], where: Path, *, debug: bool) -> None:

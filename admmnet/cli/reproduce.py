@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from admmnet.cli.compare import GridProgress, Interrupted
+from admmnet.cli.compare import GridProgress
 from admmnet.papers import PAPERS
 
 
@@ -56,13 +56,8 @@ def reproduce(
         simulate=simulate,
     )
     progress = GridProgress(shown=not quiet and sys.stderr.isatty())
-    try:
-        with progress:
-            made = make(request, jobs=jobs, watch=progress)
-    except KeyboardInterrupt as cause:
-        raise Interrupted(
-            "interrupted; what has finished is kept, and the same call goes on with the rest", cause
-        ) from None
+    with progress:
+        made = make(request, jobs=jobs, watch=progress)
     if made.undrawn is not None:
         print(f"note: {made.undrawn}", file=sys.stderr)
     if quiet:

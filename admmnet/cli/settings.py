@@ -132,7 +132,7 @@ class SettingsCommand(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own flags, and those of all settings."""
-        return [*super().get_params(ctx), _schema_option(), *self._options(ctx)]
+        return [*super().get_params(ctx), self._schema(), *self._options(ctx)]
 
     def _options(self, ctx: click.Context) -> list[SettingOption]:
         found: dict[str, SettingOption] = ctx.meta.setdefault("settings", {})
@@ -147,6 +147,11 @@ class SettingsCommand(click.Command):
             }
         return list(found.values())
 
+    def _schema(self) -> click.Option:
+        words = "how a file is read: [data] of a run, or a schema, in a .toml file; or encoding.json of a run"
+        hidden, path = "schema" in self._hidden, click.Path(path_type=Path)
+        return click.Option(["--schema"], type=path, metavar="FILE", help=words, hidden=hidden)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what is used every day first, then a panel a section, then the chosen methods' own."""
         shown = [option for option in self._options(ctx) if not option.hidden]
@@ -156,9 +161,7 @@ class SettingsCommand(click.Command):
         _panel(formatter, "Everyday", [*first, *others])
         for table in TABLES:
             rest = [o for o in shown if o.name in common and o.own.about.table == table and o not in first]
-            _panel(
-                formatter, PANELS.get(table, table), [*rest, _schema_option()] if table == "data" else rest
-            )
+            _panel(formatter, PANELS.get(table, table), [*rest, self._schema()] if table == "data" else rest)
         named = ctx.meta.get("algorithms")
         if named:
             own = [option for option in shown if option.name not in common]
@@ -166,11 +169,6 @@ class SettingsCommand(click.Command):
         else:
             formatter.write_paragraph()
             formatter.write_text(f"{self.more} The methods: {', '.join(self.methods())}.")
-
-
-def _schema_option() -> click.Option:
-    words = "how a file is read: [data] of a run, or a schema, in a .toml file; or encoding.json of a run"
-    return click.Option(["--schema"], type=click.Path(path_type=Path), metavar="FILE", help=words)
 
 
 def _place(option: SettingOption) -> int:

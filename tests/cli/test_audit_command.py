@@ -13,6 +13,7 @@ from admmnet import RunConfig
 from admmnet.auditing.evidence import World
 from admmnet.auditing.methods import MethodTrials
 from admmnet.cli import run_command_line
+from admmnet.errors import Terminated
 from admmnet.experiments.audits import Part, Request, most, run_audit, subject_of
 from admmnet.experiments.store import Lab
 from admmnet.methods.base import Method
@@ -64,11 +65,12 @@ def test_a_sound_method_passes_and_half_its_noise_does_not(
 
 @pytest.mark.usefixtures("undrawn")
 def test_an_ended_audit_goes_on_and_processes_change_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("admmnet.experiments.audits.PART", 20)
     whole, ended = tmp_path / "whole", tmp_path / "ended"
     assert audited(whole, *SMALL, "--jobs", "2", "--quiet") == 0
+    capsys.readouterr()
     made: list[Any] = []
     keep = Lab._keep
 
@@ -78,11 +80,15 @@ def test_an_ended_audit_goes_on_and_processes_change_nothing(
         if len(made) == 2:
             with lab._path.open("a") as file:
                 file.write('{"key": "torn')  # as a killed process leaves it
-            raise KeyboardInterrupt
+            raise Terminated
 
     with monkeypatch.context() as patch:
         patch.setattr(Lab, "_keep", killed)
-        assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 130
+        assert audited(ended, *SMALL, "--jobs", "1", "--quiet") == 3
+    told = (
+        "\nadmmnet: ended by SIGTERM; finished trials are kept, and the same call goes on with the others\n"
+    )
+    assert capsys.readouterr().err == told
     assert json.loads((ended / "audit.json").read_text())["result"] is None
 
     def counted(lab: Lab, job: Any, found: dict[str, Any]) -> None:
@@ -119,6 +125,15 @@ def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
     assert found[1].lower_gaussian < 0.7 * found[0].lower_gaussian
 
 
+def test_help_lists_what_can_be_audited_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["audit", "--help"]) == 0
+    told = capsys.readouterr().out
+    methods = told.partition("The methods: ")[2].replace("-\n", "-").split()
+    assert {"pp-admm,", "ssp,", "banco."} <= set(methods)
+    assert not {"admm,", "sdca,", "sgd,", "primal-dp-scd,"} & set(methods)
+    assert not any(flag in told for flag in ("--schema", "--answer", "--data"))
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -131,6 +146,7 @@ def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
         (("pp-admm:foo",), "NAME 'pp-admm:foo' is not allowed: 'foo' must be proven or published"),
         (("tests.cli.test_audit_command:Epochs",), "the auditor cannot read the epochs of"),
         (("pp-admm", "--data", "census"), "--data does not go with audit"),
+        (("pp-admm", "--answer", "last"), "--answer does not go with audit"),
         (("pp-admm", "--trials", "3"), "trials = 3 is too few: at least 20"),
         (("pp-admm", "--confidence", "1"), "confidence = 1.0 is not allowed"),
         (("pp-admm", "--records", "3"), "records = 3 is not allowed: it must lie in [20, 1e+06]"),

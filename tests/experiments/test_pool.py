@@ -163,7 +163,7 @@ def test_the_keyboard_ends_all_and_keeps_what_is_done(people: str, tmp_path: Pat
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
         _, err = process.communicate(timeout=DEADLINE)
         assert process.returncode == 130, err
-    assert err.startswith("admmnet: interrupted; finished runs are kept"), err
+    assert err.startswith("\nadmmnet: interrupted; finished runs are kept"), err
     assert "Traceback" not in err
     assert len(numbers) == 2
     wait_for_end(numbers)

@@ -259,18 +259,22 @@ def _if_all_collude(entry: Mapping[str, Any]) -> str:
 
 
 def _said(found: Mapping[str, Any]) -> str:
-    """What Theorems 3.4 and 3.5 ask for, in a sentence."""
+    """What Theorems 3.4 and 3.5 ask for, a line each."""
     from admmnet.cli.tables import number
 
-    def multiple(value: float | None) -> str:
-        return "nothing is promised" if value is None else f"n >= {number(value)} V"
+    def asks(value: float | None, failure: float) -> str:
+        sure = f"n >= {number(value)} V records, with probability {max(0.0, 1.0 - failure):g}"
+        return "nothing is promised" if value is None else sure
 
-    return (
-        f"sample complexity, excess loss {found['accuracy']:g} over classifiers of norm {found['norm']:g}: "
-        f"{multiple(found['without_noise'])} without noise (Theorem 3.4, probability {1 - found['failure']:g}), "
-        f"{multiple(found['private'])} with it (Theorem 3.5, {max(0.0, 1 - 3 * found['failure']):g}), which promises "
-        f"nothing below an excess of {number(found['least'])}, nor below {number(found['least_ever'])} with any number "
-        "of records; V is a constant that the paper leaves open, its a and Delta are taken to be 0"
+    return "\n".join(
+        (
+            f"sample complexity, excess loss {found['accuracy']:g} over classifiers of norm {found['norm']:g}:",
+            f"  without noise (Theorem 3.4): {asks(found['without_noise'], found['failure'])}",
+            f"  with it (Theorem 3.5): {asks(found['private'], 3.0 * found['failure'])}",
+            f"  with it nothing is promised below an excess of {number(found['least'])}, with any number of records "
+            f"below {number(found['least_ever'])}",
+            "  V is a constant that the paper leaves open; its a and Delta are taken to be 0",
+        )
     )
 
 

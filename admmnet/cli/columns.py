@@ -8,7 +8,8 @@ from textwrap import fill
 import click
 
 WORDS = {
-    "agent": "number of the participant; the row network is all of them together",
+    "agent": "number of the participant",
+    "network": "the row of all agents together",
     "records": "training records",
     "degree": "neighbours, which get every vector that it sends",
     "releases": "vectors that it sent; in brackets what else became of it",

@@ -82,7 +82,8 @@ def _tell_run(out: Console, summary: Mapping[str, Any], folder: Path) -> None:
     words = mode_words(summary["mode"], seeded=summary["seeded"], dependent=dependent)
     _say(out, f"mode:       {words}")
     if columns.asked():
-        _say(out, columns.explained([*headers(grid), *(words for words, _ in yardsticks(summary))]))
+        rows = ["network"] * ("baseline" not in summary) + [words for words, _ in yardsticks(summary)]
+        _say(out, columns.explained([*headers(grid), *rows]))
 
 
 def headers(grid: Table) -> list[str]:

@@ -48,7 +48,9 @@ def test_at_the_papers_settings_the_private_theorem_promises_less_than_saying_no
         assert found["private"] is None
         assert found["least_ever"] > math.log(2.0), "the loss of a model of zeros"
     assert run_command_line(words.split()) == 0
-    assert "nothing below an excess of 5.75" in " ".join(capsys.readouterr().out.split())
+    lines = capsys.readouterr().out.splitlines()
+    assert "  with it (Theorem 3.5): nothing is promised" in lines
+    assert any(line.startswith("  with it nothing is promised below an excess of 5.75") for line in lines)
 
 
 @pytest.mark.parametrize("words", ["", "--algorithm dvp --method published", "--algorithm pp-admm"])

@@ -140,6 +140,8 @@ def test_what_is_no_interrupted_run(place: Place, capsys: pytest.CaptureFixture[
     whole = place.whole("whole")
     assert f"the run in {whole} is finished: there is nothing to resume" in told("--resume", str(whole))
     early = place.interrupted("early", 0)
+    assert f"{early} has no checkpoint: remove it and run anew; --checkpoint" in told("--resume", str(early))
+    early = place.interrupted("unseeded", 0, seed=None, simulate=True)
     message = told("--resume", str(early))
     spent = max(book.totals.epsilon_proven(1e-4) for book in read_run(early).ledgers.values())
     assert f"has no checkpoint (epsilon {spent:.4g} is spent): run anew with --account" in message

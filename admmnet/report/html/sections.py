@@ -314,13 +314,13 @@ def verification(run: RunFacts) -> Raw:
         for book in run.books
     ]
     digest = "there is none" if run.summary_digest is None else run.summary_digest
-    files = table(("File", "Events", "Result", "sha256 of the file"), rows, class_="files")
+    files = table(("Ledger", "Events", "Result", "sha256"), rows, class_="files")
     return join(
         (
             tag("p", "sha256 of summary.json: ", tag("code", digest, class_="digest")),
             tag(
                 "details",
-                tag("summary", f"Every ledger file ({len(rows):,})"),
+                tag("summary", f"Every ledger ({len(rows):,})"),
                 files,
                 open=len(rows) <= 20,
             ),

@@ -224,7 +224,7 @@ class Keeper:
             error = RequestError(
                 f"{self._folder} holds no checkpoint that is whole"
                 + (f": of the newest, of {newest} rounds, parts are missing" if newest >= 0 else "")
-                + "; run anew, with --account if what is spent must count"
+                + ("; run anew" if self._seeded else "; run anew, with --account if what is spent must count")
             )
             error.shared = True
             raise error

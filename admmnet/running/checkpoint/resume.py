@@ -33,8 +33,7 @@ def resumed_config(folder: str | Path, flags: Mapping[str, Any] | None = None) -
         If the folder is no run's, the run is finished or has no checkpoint, or a setting differs.
     """
     folder = Path(folder)
-    _check_folder(folder)
-    saved = load_saved(folder)
+    saved = _saved(folder)
     given = {name: value for name, value in (flags or {}).items() if value is not None and name != "resume"}
     known = settings_in(type(saved))
     may = [name for name, own in known.items() if own.about.resume]
@@ -63,8 +62,7 @@ def resuming(config: RunConfig) -> RunConfig:
         As ``resumed_config``.
     """
     folder = Path(str(config.resume))
-    _check_folder(folder)
-    saved = load_saved(folder)
+    saved = _saved(folder)
     known = settings_in(type(config))
     kept = [name for name, own in known.items() if own.about.saved and not own.about.resume]
     if type(config) is type(saved) and all(getattr(config, name) == getattr(saved, name) for name in kept):
@@ -93,16 +91,21 @@ def begun_at(config: RunConfig, agent: int, agents: int) -> str | None:
         ) from None
 
 
-def _check_folder(folder: Path) -> None:
+def _saved(folder: Path) -> RunConfig:
     if not (folder / "config.toml").is_file():
         raise RequestError(f"{folder} is no run folder: it has no config.toml; name one with --resume")
     if (folder / "summary.json").exists():
         raise RequestError(f"the run in {folder} is finished: there is nothing to resume")
+    saved = load_saved(folder)
     if not any((folder / FOLDER).glob("*/part-*.npz")):
+        keep = "--checkpoint-every K keeps checkpoints"
+        if saved.seeded:  # whoever has the seed has the noise: nothing is spent
+            raise RequestError(f"{folder} has no checkpoint: remove it and run anew; {keep}")
         raise RequestError(
             f"{folder} has no checkpoint ({_spent(folder)}): run anew with --account, so that what is spent counts, or "
-            "remove the folder; --checkpoint-every K keeps checkpoints"
+            f"remove the folder; {keep}"
         )
+    return saved
 
 
 def _spent(folder: Path) -> str:

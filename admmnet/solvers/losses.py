@@ -188,7 +188,8 @@ class SmoothedHinge(Bounded):
     def derivative(self, u: Vector, y: Vector) -> Vector:
         """First derivative of each record, -y min(1, max(0, (1 + h - t) / (2 h)))."""
         gap, whole = self._gap(u, y), 2.0 * self.width
-        np.clip(gap, 0.0, whole, out=gap)
+        np.maximum(gap, 0.0, out=gap)  # on a block's few numbers np.clip takes twice as long
+        np.minimum(gap, whole, out=gap)
         gap /= -whole
         gap *= y
         return gap
@@ -251,7 +252,8 @@ class Huber(Bounded):
     def derivative(self, u: Vector, y: Vector) -> Vector:
         """First derivative of each record, the clipped residual."""
         residual = np.subtract(u, y)
-        return np.clip(residual, -self.width, self.width, out=residual)
+        np.maximum(residual, -self.width, out=residual)
+        return np.minimum(residual, self.width, out=residual)
 
     def curvature(self, u: Vector, y: Vector) -> Vector:
         """Second derivative of each record: 1 where |r| <= K, else 0."""

@@ -53,7 +53,7 @@ def earlier(event: SubsampledGaussian, delta: float) -> float:
 
 
 def as_booked(totals: Any, line: Mapping[str, Any], delta: float | None) -> Any:
-    """Read `budget.Totals` as `earlier` does where a line of an older ledger does: no header of then says which."""
+    """Read `budget.Totals` as `earlier` does where a line of an older ledger does: its header does not say which."""
     alone, total = totals.alone, line.get("total")
     claimed = total.get("epsilon_published") if isinstance(total, dict) else None
     if not (isinstance(claimed, float) and delta and isinstance(alone, SubsampledGaussian)):

@@ -16,6 +16,7 @@ from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
+from admmnet.privacy.events import SubsampledGaussian
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import agent_streams
@@ -204,6 +205,7 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Le
     config = plan.config
     own = plan.agents[agent]
     budget, draws = own.budget, sum(times for _, times in own.charges)
+    sampled = any(isinstance(event, SubsampledGaussian) for event, _ in own.charges)
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
@@ -223,6 +225,7 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Le
         colluders=plan.method.colluders
         if isinstance(plan.method, SumMethod) and plan.method.masked
         else None,
+        accounting="moments" if config.method == "published" and sampled else None,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
         preprocessing=plan.data.preprocessing if plan.method.covered else "data-dependent",

@@ -91,7 +91,7 @@ from .ledgers import (
         (put(0, budget=[1.0, 1e-4]), "line 1: budget = "),
         (put(0, adjacency="zero-out"), "line 1: is not a replace-one header"),
         (put(0, unit="person"), "line 1: is not a replace-one header"),
-        (put(0, schema=4), "line 1: schema 4 is not one this version reads"),
+        (put(0, schema=3), "line 1: schema 3 is not one this version reads"),
         (put(0, records=0), "line 1: records = 0 is out of range"),
         (put(0, records=8000), "line 2: records is 7000, the header's is 8000"),
         (put(0, agent=-1), "line 1: agent = -1 is out of range"),

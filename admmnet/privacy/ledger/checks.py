@@ -72,6 +72,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {  # of what may be None, `Header` l
     "weight": lambda value: value is None or is_positive(value),
     "trust": lambda value: value in (None, "masked"),
     "colluders": lambda value: value is None or is_count(value, 0),
+    "accounting": lambda value: value in (None, "moments"),
     "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
     **dict.fromkeys(
         ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)
@@ -83,10 +84,8 @@ def header_of(line: dict[str, Any]) -> dict[str, Any]:
     """Return the line, which is a header."""
     if line.get("kind") != "header":
         raise CheckFailed("is not a header")
-    if line.get("schema") not in (1, 2, SCHEMA):
-        raise CheckFailed(
-            f"schema {shown(line.get('schema'))} is not one this version reads (1, 2, {SCHEMA})"
-        )
+    if line.get("schema") not in (1, SCHEMA):
+        raise CheckFailed(f"schema {shown(line.get('schema'))} is not one this version reads (1, {SCHEMA})")
     for name, good in _HEADER.items():
         if not good(line.get(name)):
             raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
@@ -94,8 +93,6 @@ def header_of(line: dict[str, Any]) -> dict[str, Any]:
         raise CheckFailed("trust and colluders stand together, or neither does")
     values: dict[str, Any] = {name: line.get(name) for name in _HEADER if name not in ("budget", "admmnet")}
     header = Header(version=line["admmnet"], **line["budget"], **values).line()
-    if line["schema"] == 2 and "mode" in line:
-        header["schema"] = 2
     # agents of a network have neighbours, and replace-one
     if encode(header) != encode(line) or (line["adjacency"] == "zero-out" and line["neighbours"]):
         raise CheckFailed(f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
@@ -122,7 +119,7 @@ def resumed_at(line: dict[str, Any], header: dict[str, Any]) -> int:
 
 def facts_of(header: dict[str, Any]) -> tuple[Any, ...]:
     """What a header says that its events are held against."""
-    names = ("records", "adjacency", "trust", "colluders", "schema")
+    names = ("records", "adjacency", "trust", "colluders", "accounting")
     return header["budget"]["delta"], *map(header.get, names)
 
 
@@ -130,7 +127,7 @@ def facts_of(header: dict[str, Any]) -> tuple[Any, ...]:
 def charged(data: bytes, totals: Totals, facts: tuple[Any, ...]) -> tuple[int, Event, dict[str, Any], Totals]:
     """Round, event and line of a checked event, whose ``previous`` is empty, and the totals with it; all shared."""
     line = parse(data)
-    delta, records, adjacency, trust, colluders, schema = facts
+    delta, records, adjacency, trust, colluders, accounting = facts
     round_, event = _event(line, records)
     if (relation := relation_of(event)) not in ("replace-one", adjacency):
         raise CheckFailed(f"holds for {relation}, the header is of {adjacency}")
@@ -142,7 +139,7 @@ def charged(data: bytes, totals: Totals, facts: tuple[Any, ...]) -> tuple[int, E
     try:
         totals = grown(totals, event)
         if event_bytes(round_, event, totals, delta, "") != data:
-            if schema < 3:
+            if accounting is None:
                 totals = moments.as_booked(totals, line, delta)
             _compare(line, event_line(round_, event, totals, delta, ""))
     except ArithmeticError:

@@ -12,9 +12,8 @@ from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
 from admmnet.privacy.events import Event, parameters
 
-SCHEMA = 3
-"""Version of the form. Headers of the first say no mode; up to the second, published epsilons of sampled batches may be
-by the arithmetic before `moments.epsilon`. Both are read."""
+SCHEMA = 2
+"""Version of the form; headers of the first one say no mode, and are read."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,9 @@ class Header:
     """``masked`` where sums are masked; None where every agent's noise stands for itself."""
     colluders: int | None = None
     """K of masked sums: the totals hold as long as no more than K other agents work together."""
+    accounting: str | None = None
+    """``moments`` where the published epsilon of sampled batches is that of `moments`; None where there is none, and in
+    ledgers of before, which may have another."""
 
     def line(self) -> dict[str, Any]:
         """Return the header as the ledger keeps it."""
@@ -70,6 +72,7 @@ class Header:
             **({} if self.weight is None else {"weight": self.weight}),
             **({} if self.trust is None else {"trust": self.trust}),
             **({} if self.colluders is None else {"colluders": self.colluders}),
+            **({} if self.accounting is None else {"accounting": self.accounting}),
             **({"mode": self.mode} if self.mode else {}),
             "noise": self.noise,
             "preprocessing": self.preprocessing,

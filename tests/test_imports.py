@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-HEAVY = ("scipy", "matplotlib", "mpi4py", "dp_accounting", "randomgen", "zmq", "pandas", "sklearn", "torch")
+HEAVY = (
+    "scipy",
+    "matplotlib",
+    "mpi4py",
+    "dp_accounting",
+    "randomgen",
+    "zmq",
+    "pandas",
+    "sklearn",
+    "torch",
+    "networkx",
+)
 
 
 def loaded_by(code: str) -> set[str]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
-import networkx as nx
 import numpy as np
 
 from admmnet.auditing.audit import Reading, Trial
@@ -21,6 +20,7 @@ from admmnet.auditing.canary import FAR, canary, far
 from admmnet.auditing.evidence import Data, World, evidence
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
+from admmnet.graph.simple import Graph
 from admmnet.holder import Answer, Ask, Door, Holder
 from admmnet.methods import fixed
 from admmnet.methods.base import Agent, AgentPlan, Method
@@ -37,7 +37,7 @@ from admmnet.types import Integers, Total, Vector
 WIDTH = 2
 OTHERS = 10
 """How many times the agent's records each other agent has, so that it is outside of a core."""
-GRAPH = nx.Graph([(0, 1), (1, 2), (1, 3)])
+GRAPH = Graph(4, [(0, 1), (1, 2), (1, 3)])
 """Agent 0 has one neighbour, whom the auditor plays."""
 GAUSSIAN = {"gaussian", "discrete-gaussian", "objective-perturbation", "none"}
 """Mechanisms whose noise is normal, and rounds that touch no record."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import networkx as nx
 import numpy as np
 from scipy.special import logsumexp
 
@@ -21,6 +20,7 @@ from admmnet.auditing.evidence import World, normal
 from admmnet.auditing.methods import Canary
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
+from admmnet.graph.simple import Graph
 from admmnet.holder.problem import Problem
 from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, SequentialSteps
 from admmnet.holder.series.base import Rngs
@@ -90,7 +90,7 @@ class StepTrials:
         config = filled(self.config, loss="hinge")  # full slope at zero
         if issubclass(kind, DPSCD | SeqDPSCD):
             config = filled(config, clip=CUT * regularisation_of(config) * self.records)
-        graph, width = nx.empty_graph(1), 1 if kind is BANCO else 2
+        graph, width = Graph(1), 1 if kind is BANCO else 2
         method, plans = decide(fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width))
         if type(plans[0].noise.series) not in LOOKS:
             raise strange

@@ -68,7 +68,7 @@ def calibrate(
     from admmnet.config.defaults import with_delta
     from admmnet.config.run_config import check_task
     from admmnet.data import declared_classes, declared_task
-    from admmnet.graph import load_topology
+    from admmnet.graph import network_of
     from admmnet.methods import fixed
     from admmnet.running.plan import Public, decide
     from admmnet.transport.local import LocalWorld
@@ -88,7 +88,7 @@ def calibrate(
     if agents is None and settings.topology is None:
         agents = len(sizes) if len(sizes) > 1 else 5
     seed = settings.topology_seed if settings.topology_seed is not None else settings.seed or 0
-    graph = load_topology(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
+    graph = network_of(settings.topology or f"erdos-renyi:{agents}:0.5", agents=agents, seed=seed)
     sizes = sizes or [max(BUILT_IN_TRAINING // len(graph), 1)]
     if len(sizes) not in (1, len(graph)):
         raise RequestError(

@@ -54,12 +54,12 @@ def init(topology: str, hosts: Path, out: Path, port: int, seed: int, plain: boo
 
     Line i of the hosts file is the host of agent i; lines may repeat.
     """
-    from admmnet.graph import load_topology
+    from admmnet.graph import network_of
     from admmnet.graph.specs import check_seed
     from admmnet.transport.hosts.network import Peer, make_network
 
     check_seed("--seed", topology, seed)
-    graph = load_topology(topology, seed=seed)
+    graph = network_of(topology, seed=seed)
     addresses = addresses_of(hosts, len(graph), port)
     made = [renewed(Peer(i, address), curve=not plain) for i, address in enumerate(addresses)]
     peers, secrets = [peer for peer, _ in made], {i: secrets for i, (_, secrets) in enumerate(made)}

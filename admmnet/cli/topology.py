@@ -25,11 +25,11 @@ def topology() -> None:
 )
 def make(spec: str, seed: int, out: Path) -> None:
     """Write the graph of SPEC to a file; its ending chooses the format."""
-    from admmnet.graph import load_topology, write_topology
+    from admmnet.graph import network_of, write_topology
     from admmnet.graph.specs import check_seed
 
     check_seed("--seed", spec, seed)
-    graph = load_topology(spec, seed=seed)
+    graph = network_of(spec, seed=seed)
     write_topology(graph, out)
     print(f"{out}: {graph.number_of_nodes()} agents, {graph.number_of_edges()} edges")
 
@@ -41,11 +41,11 @@ def make(spec: str, seed: int, out: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
 def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
     """Show a graph's size, degrees and spectral facts."""
-    from admmnet.graph import describe, load_topology
+    from admmnet.graph import describe, network_of
     from admmnet.graph.specs import check_seed
 
     check_seed("--seed", source, seed)
-    graph = load_topology(source, seed=seed)
+    graph = network_of(source, seed=seed)
     facts = describe(graph).as_dict()
     if plot is not None:
         from admmnet.report.run_plot import plot_graph

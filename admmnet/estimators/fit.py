@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,6 +14,7 @@ from admmnet.config.run_config import RunConfig, config_of, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.data.arrays import rows_of
 from admmnet.errors import BudgetError, RequestError
+from admmnet.graph.simple import Graph
 from admmnet.holder import Door, Holder, SimulatedHolder
 from admmnet.holder.known import LabelKind
 from admmnet.holder.rows import Features, is_sparse, squared_norms
@@ -113,7 +113,7 @@ def fit(
     task = task or ("real" if config.loss == "squared" and "real" in kind.tasks else "binary")
     require_task(config, task, LEARNS[task], "y")
     classes = 2 if task == "binary" else 0
-    method = kind(config, Facts(nx.empty_graph(1), {0: records}, width, {}, task, classes))
+    method = kind(config, Facts(Graph(1), {0: records}, width, {}, task, classes))
     promise = Target(
         config.epsilon, float(config.delta), str(config.accountant), form=str(method.settings.method)
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+
+from admmnet.graph.simple import Graph
 
 
 class Links:
@@ -24,7 +25,7 @@ class Links:
         Links of sender i are start[i] to start[i + 1] - 1; their opposites are those that it receives by.
     """
 
-    def __init__(self, graph: nx.Graph) -> None:
+    def __init__(self, graph: Graph) -> None:
         self.agents = len(graph)
         edges = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
         self._keys = np.sort(np.concatenate([self._key(*edges.T), self._key(*edges.T[::-1])]))

@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +18,7 @@ from admmnet.errors import RequestError
 from admmnet.faults.delays import LOSSES, REPEATS, Delays, fault_stream
 from admmnet.faults.links import Links
 from admmnet.faults.schedule import GraphSchedule
+from admmnet.graph.simple import Graph
 from admmnet.methods.base import Contact, Mask
 
 MOST_AGENTS_NAMED = 3
@@ -99,7 +99,7 @@ class FaultModel:
 
     def __init__(
         self,
-        graph: nx.Graph,
+        graph: Graph,
         *,
         drop: float = 0.0,
         burst: float = 1.0,

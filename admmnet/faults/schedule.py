@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import networkx as nx
-
 from admmnet.errors import RequestError, short
-from admmnet.graph import check_topology, load_topology
+from admmnet.graph import network_of
 from admmnet.graph.checks import Collector
+from admmnet.graph.simple import Graph
 
 SEED_STEP = 1000
 """Between the seeds of random graphs of two lines; a spec tries at most as many seeds."""
@@ -43,7 +42,7 @@ class GraphSchedule:
     """Of the graph of each span, (lower, higher) ends in sorted order."""
     repeat: int | None
     """Rounds after which the schedule starts anew."""
-    graph: nx.Graph
+    graph: Graph
     """Union of all graphs: what the run calls its graph."""
 
     @property
@@ -88,15 +87,16 @@ def read_schedule(path: Path, *, agents: int | None = None, seed: int = 0) -> Gr
             f"{path}, line {sizes[wrong[0]]}: a graph of {wrong[0]} agents where {other} {count}: all graphs of a "
             "schedule need the same agents; list single edges with 'edges 0-1 2-3'"
         )
-    union = nx.Graph()
-    union.add_nodes_from(range(count or 0))
-    union.add_edges_from(edge for edges, _ in graphs for edge in edges)
-    if count is not None and len(union) > count:
-        raise RequestError(
-            f"{path}: agent {max(union)} is beyond the {count} agents of the other graphs or of --agents"
-        )
-    graph = check_topology(union, f"{path}: union of its graphs")
-    return GraphSchedule(str(path), spans, tuple(edges for edges, _ in graphs), repeat, graph)
+    collector = Collector(f"{path}: union of its graphs")
+    for i in range(count or 0):
+        collector.agent(i)
+    for edge in sorted({edge for edges, _ in graphs for edge in edges}):
+        if count is not None and edge[1] >= count:
+            raise RequestError(
+                f"{path}: agent {edge[1]} is beyond the {count} agents of the other graphs or of --agents"
+            )
+        collector.edge(*edge)
+    return GraphSchedule(str(path), spans, tuple(edges for edges, _ in graphs), repeat, collector.graph())
 
 
 def _lines(path: Path) -> tuple[list[tuple[int, Span, list[str]]], int | None]:
@@ -186,7 +186,7 @@ def _edges(path: Path, number: int, words: list[str], seed: int) -> tuple[Edges,
     if file.suffix.lower() == ".edges":
         return _read_edges(file, where), None
     try:
-        graph = load_topology(file if file.exists() else words[0], seed=seed)
+        graph = network_of(file if file.exists() else words[0], seed=seed)
     except RequestError as error:
         raise RequestError(f"{where}: {error}") from None
     return tuple(sorted((min(edge), max(edge)) for edge in graph.edges())), len(graph)

@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from admmnet.errors import RequestError
 from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology
 from admmnet.graph.facts import GraphFacts, describe
 from admmnet.graph.files import EDGES, SUFFIXES, looks_like_file, read_edges, read_topology, write_topology
+from admmnet.graph.simple import Graph
 from admmnet.graph.specs import SPECS, build_spec, is_random
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 __all__ = [
     "MAX_EDGES",
     "MAX_NODES",
     "SPECS",
     "SUFFIXES",
+    "Graph",
     "GraphFacts",
     "check_topology",
     "describe",
     "is_random",
     "load_topology",
+    "network_of",
     "write_topology",
 ]
 
@@ -55,6 +60,12 @@ def load_topology(source: str | os.PathLike[str], *, agents: int | None = None, 
         If the source is unknown, unreadable, out of range, of another size than `agents`, or not a simple
         undirected connected graph on 0..N-1.
     """
+    found: nx.Graph = network_of(source, agents=agents, seed=seed).networkx
+    return found
+
+
+def network_of(source: str | os.PathLike[str], *, agents: int | None = None, seed: int = 0) -> Graph:
+    """As ``load_topology``, without networkx where no random graph or file of networkx is asked for."""
     if not isinstance(source, str | os.PathLike):
         raise RequestError(f"source is a {type(source).__name__}: give a file or a spec such as ring:5")
     text = os.fspath(source)

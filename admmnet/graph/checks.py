@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-
-import networkx as nx
+from collections.abc import Collection
+from typing import Any
 
 from admmnet.errors import RequestError, short
+from admmnet.graph.simple import Graph, parts_of
 
 MAX_NODES = 1_000_000
 """Most agents a network may have."""
@@ -61,7 +61,7 @@ class Collector:
             raise self.fault(f"more than {MAX_EDGES:,} edges; choose a sparser graph", line)
         self._edges[key] = line
 
-    def graph(self) -> nx.Graph:
+    def graph(self) -> Graph:
         """Network of all that was taken, with its nodes and edges in sorted order."""
         count = len(self._lines)
         if count < 2:
@@ -78,20 +78,24 @@ class Collector:
                 ),
                 self._lines[largest],
             )
-        graph = _build(count, self._edges)
-        parts = list(nx.connected_components(graph))
+        graph = Graph(count, self._edges)
+        parts = parts_of(graph)
         if len(parts) > 1:
             shown = ", ".join(_members(part) for part in parts[:3]) + (", ..." if len(parts) > 3 else "")
             raise self.fault(f"not connected, it has {len(parts)} parts: {shown}; add edges that join them")
         return graph
 
 
-def check_topology(graph: nx.Graph, name: str = "graph") -> nx.Graph:
-    """Copy of a networkx graph on 0..N-1 (ints or decimal strings), sorted and without attributes.
+def check_topology(graph: Any, name: str = "graph") -> Graph:
+    """Network of a networkx graph on 0..N-1 (ints or decimal strings), or the network that it is already.
 
     A RequestError, which calls it `name`, says why it is no network: directed, a multigraph, unconnected, with
     self-loops, other labels or fewer than 2 nodes.
     """
+    if isinstance(graph, Graph):
+        return graph
+    import networkx as nx
+
     collector = Collector(name)
     if not isinstance(graph, nx.Graph):
         raise collector.fault(f"it is a {type(graph).__name__}, and must be a networkx.Graph")
@@ -109,18 +113,6 @@ def check_topology(graph: nx.Graph, name: str = "graph") -> nx.Graph:
     for first, second in graph.edges():
         collector.edge(first, second)
     return collector.graph()
-
-
-def in_order(graph: nx.Graph) -> nx.Graph:
-    """Copy of a graph on 0..N-1 that is known to be a network: nodes and edges sorted, no attributes."""
-    return _build(len(graph), ((i, j) if i < j else (j, i) for i, j in graph.edges()))
-
-
-def _build(nodes: int, edges: Iterable[tuple[int, int]]) -> nx.Graph:
-    graph = nx.Graph()
-    graph.add_nodes_from(range(nodes))
-    graph.add_edges_from(sorted(edges))
-    return graph
 
 
 def _number(label: object) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-import networkx as nx
+from admmnet.graph.simple import Graph
 
 MAX_ANALYSED = 2000
 """Nodes above which diameter and spectra, which take cubic time, are left out."""
@@ -49,7 +49,7 @@ class GraphFacts:
         return asdict(self)
 
 
-def describe(graph: nx.Graph) -> GraphFacts:
+def describe(graph: Graph) -> GraphFacts:
     """Figures of a network.
 
     Parameters
@@ -62,7 +62,7 @@ def describe(graph: nx.Graph) -> GraphFacts:
     GraphFacts
         Its figures.
     """
-    degrees = [degree for _, degree in graph.degree()]
+    degrees = [graph.degree(i) for i in graph]
     small = len(graph) <= MAX_ANALYSED
     connectivity, gap = _spectra(graph) if small else (None, None)
     return GraphFacts(
@@ -74,11 +74,18 @@ def describe(graph: nx.Graph) -> GraphFacts:
         diameter=_diameter(graph) if small else None,
         algebraic_connectivity=connectivity,
         spectral_gap=gap,
-        is_bipartite=nx.is_bipartite(graph),
+        is_bipartite=_bipartite(graph),
     )
 
 
-def _spectra(graph: nx.Graph) -> tuple[float, float]:
+def _bipartite(graph: Graph) -> bool:
+    from admmnet.graph.tree import spanning_tree  # imports numpy
+
+    tree = spanning_tree(graph)
+    return tree is not None and all((tree.depth[i] - tree.depth[j]) % 2 for i, j in graph.edges())
+
+
+def _spectra(graph: Graph) -> tuple[float, float]:
     import numpy as np  # only needed here
 
     adjacency = np.zeros((len(graph), len(graph)))
@@ -93,7 +100,7 @@ def _spectra(graph: nx.Graph) -> tuple[float, float]:
     return float(connectivity), float(1.0 - max(abs(eigenvalues[0]), abs(eigenvalues[-2])))
 
 
-def _diameter(graph: nx.Graph) -> int:
+def _diameter(graph: Graph) -> int:
     # sets of agents are the bits of an int: N^2 steps whatever the degrees, where the breadth-first search
     # of networkx takes N * edges, minutes for a dense graph
     near = [sum(1 << neighbour for neighbour in graph[node]) for node in range(len(graph))]

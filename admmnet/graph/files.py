@@ -10,13 +10,15 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any
 
 from admmnet.errors import RequestError, short
 from admmnet.files import load_json
 from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology
+from admmnet.graph.simple import Graph
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 EDGES = "edges:"
 """Start of a topology that lists its edges."""
@@ -28,7 +30,7 @@ def looks_like_file(source: str) -> bool:
     return Path(source).suffix.lower() in _FORMATS or os.path.exists(source)
 
 
-def read_topology(path: Path) -> nx.Graph:
+def read_topology(path: Path) -> Graph:
     """Network in a file with one of the suffixes `SUFFIXES`; what is missing or no network is refused."""
     read, _ = _format(path)
     try:
@@ -42,7 +44,7 @@ def read_topology(path: Path) -> nx.Graph:
     return read(text, str(path))
 
 
-def read_edges(text: str) -> nx.Graph:
+def read_edges(text: str) -> Graph:
     """Network that lists its edges, ``edges:0-1,1-2,2-0``: what a graph given in memory is called."""
     collector = Collector("topology edges")
     for edge in text.removeprefix(EDGES).split(","):
@@ -61,12 +63,12 @@ def named(topology: str) -> str:
     return f"{','.join(edges[:3])},... ({len(edges)} edges)"
 
 
-def write_topology(graph: nx.Graph, path: str | os.PathLike[str]) -> None:
+def write_topology(graph: Graph | nx.Graph, path: str | os.PathLike[str]) -> None:
     """Write a network so that `load_topology` gives it back.
 
     Parameters
     ----------
-    graph : networkx.Graph
+    graph : networkx.Graph or Graph
         A network; attributes are not written.
     path : str or path
         File to write, replaced if it exists; its suffix decides the format.
@@ -87,7 +89,7 @@ def write_topology(graph: nx.Graph, path: str | os.PathLike[str]) -> None:
         raise RequestError(f"{target}: cannot be written: {error.strerror}") from None
 
 
-def _format(path: Path) -> tuple[Callable[[str, str], nx.Graph], Callable[[nx.Graph], str]]:
+def _format(path: Path) -> tuple[Callable[[str, str], Graph], Callable[[Graph], str]]:
     try:
         return _FORMATS[path.suffix.lower()]
     except KeyError:
@@ -104,7 +106,7 @@ def _fields(text: str) -> Iterator[tuple[int, list[str]]]:
             yield number, fields
 
 
-def _read_edges(text: str, source: str) -> nx.Graph:
+def _read_edges(text: str, source: str) -> Graph:
     collector = Collector(source)
     for line, fields in _fields(text):
         # networkx writes the attributes of an edge behind it, in braces; they are dropped
@@ -114,7 +116,7 @@ def _read_edges(text: str, source: str) -> nx.Graph:
     return collector.graph()
 
 
-def _read_adjlist(text: str, source: str) -> nx.Graph:
+def _read_adjlist(text: str, source: str) -> Graph:
     collector = Collector(source)
     listed: dict[int, set[int]] = {}
     for line, fields in _fields(text):
@@ -129,7 +131,7 @@ def _read_adjlist(text: str, source: str) -> nx.Graph:
     return collector.graph()
 
 
-def _read_json(text: str, source: str) -> nx.Graph:
+def _read_json(text: str, source: str) -> Graph:
     collector = Collector(source)
     try:
         data = load_json(text)
@@ -167,12 +169,14 @@ def _records(collector: Collector, data: dict[str, Any], key: str, *names: str) 
     return records
 
 
-def _read_graphml(text: str, source: str) -> nx.Graph:
-    return check_topology(_by_networkx("GraphML", nx.read_graphml, text, source), source)
+def _read_graphml(text: str, source: str) -> Graph:
+    return check_topology(_by_networkx("GraphML", "read_graphml", text, source), source)
 
 
-def _read_gml(text: str, source: str) -> nx.Graph:
-    graph = _by_networkx("GML", lambda stream: nx.read_gml(stream, label="id"), text, source)
+def _read_gml(text: str, source: str) -> Graph:
+    import networkx as nx
+
+    graph = _by_networkx("GML", "read_gml", text, source, label="id")
     labels = nx.get_node_attributes(graph, "label")
     # labels are the names where there are any (networkx writes them so); else the ids are
     if labels:
@@ -184,9 +188,11 @@ def _read_gml(text: str, source: str) -> nx.Graph:
     return check_topology(graph, source)
 
 
-def _by_networkx(name: str, read: Callable[[io.BytesIO], nx.Graph], text: str, source: str) -> nx.Graph:
+def _by_networkx(name: str, reader: str, text: str, source: str, **how: str) -> Any:
+    import networkx as nx
+
     try:
-        return read(io.BytesIO(text.encode()))
+        return getattr(nx, reader)(io.BytesIO(text.encode()), **how)
     except Exception as error:  # its parsers raise KeyError, AttributeError, RecursionError, ... on garbage
         message = " ".join(str(error).split()) or type(error).__name__
     if message.startswith("edge #") and "is duplicated" in message:
@@ -196,7 +202,7 @@ def _by_networkx(name: str, read: Callable[[io.BytesIO], nx.Graph], text: str, s
     raise RequestError(f"{source}: cannot be read as {name}: {message[:150]}")
 
 
-def _header(graph: nx.Graph) -> str:
+def _header(graph: Graph) -> str:
     return f"# {len(graph)} agents, {graph.number_of_edges()} edges\n"
 
 
@@ -204,19 +210,25 @@ def _lines(lines: Iterable[str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _write_json(graph: nx.Graph) -> str:
+def _written(generator: str, graph: Graph) -> str:
+    import networkx as nx
+
+    return _lines(getattr(nx, generator)(graph.networkx))
+
+
+def _write_json(graph: Graph) -> str:
     nodes = ",\n".join(f'    {{"id": {node}}}' for node in graph)
     edges = ",\n".join(f'    {{"source": {i}, "target": {j}}}' for i, j in graph.edges())
     head = '{\n  "directed": false,\n  "multigraph": false,\n  "graph": {},\n'
     return f'{head}  "nodes": [\n{nodes}\n  ],\n  "edges": [\n{edges}\n  ]\n}}\n'
 
 
-_FORMATS: dict[str, tuple[Callable[[str, str], nx.Graph], Callable[[nx.Graph], str]]] = {
+_FORMATS: dict[str, tuple[Callable[[str, str], Graph], Callable[[Graph], str]]] = {
     ".edges": (_read_edges, lambda graph: _header(graph) + _lines(f"{i} {j}" for i, j in graph.edges())),
     ".json": (_read_json, _write_json),
-    ".graphml": (_read_graphml, lambda graph: _lines(nx.generate_graphml(graph))),
-    ".gml": (_read_gml, lambda graph: _lines(nx.generate_gml(graph))),
-    ".adjlist": (_read_adjlist, lambda graph: _header(graph) + _lines(nx.generate_adjlist(graph))),
+    ".graphml": (_read_graphml, lambda graph: _written("generate_graphml", graph)),
+    ".gml": (_read_gml, lambda graph: _written("generate_gml", graph)),
+    ".adjlist": (_read_adjlist, lambda graph: _header(graph) + _written("generate_adjlist", graph)),
 }
 
 SUFFIXES = tuple(_FORMATS)

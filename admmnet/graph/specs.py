@@ -1,18 +1,19 @@
-"""Networks named by a short spec such as ``ring:5``, made by the networkx generators."""
+"""Networks named by a short spec such as ``ring:5``; the random ones are those of the networkx generators."""
 
 from __future__ import annotations
 
 import difflib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from inspect import signature
+from itertools import combinations, pairwise, product
+from random import Random
 from typing import Any, NamedTuple
 
-import networkx as nx
-
 from admmnet.errors import RequestError, short
-from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology, in_order
+from admmnet.graph.checks import MAX_EDGES, MAX_NODES, check_topology
+from admmnet.graph.simple import Graph, parts_of
 from admmnet.registry import Registry
 
 FAST_ABOVE = 1000
@@ -22,7 +23,7 @@ FAST_ABOVE = 1000
 class _Plan(NamedTuple):
     nodes: int
     edges: float  # expected number
-    make: Callable[[int], nx.Graph]  # takes a seed
+    make: Callable[[int], Graph]  # takes a seed
     remedy: str = ""  # of a random graph that comes out unconnected; "" if it never does
 
 
@@ -55,7 +56,7 @@ class _Bad(Exception):
     """A parameter is out of range; becomes a RequestError that names the spec."""
 
 
-def build_spec(spec: str, seed: int) -> nx.Graph:
+def build_spec(spec: str, seed: int) -> Graph:
     """Network of a spec, one of the forms of `SPECS`; the random ones try seeds from `seed` on."""
     if seed < 0:
         raise RequestError(f"topology {spec}: seed must be 0 or more, got {seed}")
@@ -64,12 +65,12 @@ def build_spec(spec: str, seed: int) -> nx.Graph:
     except _Bad as error:
         raise RequestError(f"topology {short(spec)}: {error}") from None
     if not plan.remedy:
-        return in_order(plan.make(seed))
+        return plan.make(seed)
     tries = max(20, min(1000, 1_000_000 // plan.nodes))  # a bound on the work as well as on the number
     for attempt in range(seed, seed + tries):
         graph = plan.make(attempt)
-        if nx.is_connected(graph):
-            return in_order(graph)
+        if len(parts_of(graph)) == 1:
+            return graph
     raise RequestError(
         f"topology {spec}: no connected graph with seeds {seed} to {seed + tries - 1}; {plan.remedy}"
     )
@@ -108,14 +109,16 @@ def _adapted(found: Any) -> Family:
     name = found.__name__.replace("_", "-")
 
     def plan(*numbers: float) -> _Plan:
-        def make(seed: int) -> nx.Graph:
+        def make(seed: int) -> Graph:
+            import networkx as nx
+
             try:
                 graph = found(*numbers, seed=seed) if random else found(*numbers)
             except (ValueError, nx.NetworkXError) as error:
                 raise RequestError(f"topology {name}: {error}") from None
-            return (
-                check_topology(graph, f"topology {name}") if not random or nx.is_connected(graph) else graph
-            )
+            if random and not nx.is_connected(graph):
+                return _taken(graph)
+            return check_topology(graph, f"topology {name}")
 
         first = make(0)
         remedy = "choose other numbers" if random else ""
@@ -180,6 +183,18 @@ def _whole(letter: str, text: str, form: str) -> int:
     return int(text)
 
 
+def _drawn(generator: str, *numbers: float, seed: int) -> Graph:
+    """Graph of a random generator of networkx."""
+    import networkx as nx
+
+    return _taken(getattr(nx, generator)(*numbers, seed=seed))
+
+
+def _taken(graph: Any) -> Graph:
+    """Networkx's graph on 0..N-1 as one of ours, connected or not."""
+    return Graph(len(graph), graph.edges())
+
+
 def _need(held: bool, message: str) -> None:
     if not held:
         raise _Bad(message)
@@ -189,33 +204,38 @@ def _need(held: bool, message: str) -> None:
 def _ring(n: int) -> _Plan:
     _need(n != 2, "a ring needs N >= 3 agents, got 2; for two agents use path:2")
     _need(n >= 3, f"a ring needs N >= 3 agents, got {n}")
-    return _Plan(n, n, lambda seed: nx.cycle_graph(n))
+    return _Plan(n, n, lambda seed: Graph(n, [(i, (i + 1) % n) for i in range(n)]))
 
 
 @_family("path:N", "path:5")
 def _path(n: int) -> _Plan:
-    return _Plan(n, n - 1, lambda seed: nx.path_graph(n))
+    return _Plan(n, n - 1, lambda seed: Graph(n, pairwise(range(n))))
 
 
 @_family("star:N", "star:5")
 def _star(n: int) -> _Plan:
-    return _Plan(n, n - 1, lambda seed: nx.star_graph(n - 1))  # networkx counts the leaves
+    return _Plan(n, n - 1, lambda seed: Graph(n, [(0, i) for i in range(1, n)]))
 
 
 @_family("complete:N", "complete:5")
 def _complete(n: int) -> _Plan:
-    return _Plan(n, n * (n - 1) / 2, lambda seed: nx.complete_graph(n))
+    return _Plan(n, n * (n - 1) / 2, lambda seed: Graph(n, combinations(range(n), 2)))
 
 
 @_family("grid:RxC", "grid:3x4")
 def _grid(rows: int, columns: int) -> _Plan:
     _need(rows >= 1 and columns >= 1, f"a grid needs R >= 1 and C >= 1, got {rows}x{columns}")
     n = rows * columns
-    return _Plan(n, 2 * n - rows - columns, lambda seed: _by_row(nx.grid_2d_graph(rows, columns)))
+    return _Plan(n, 2 * n - rows - columns, lambda seed: Graph(n, _grid_edges(rows, columns)))
 
 
-def _by_row(graph: nx.Graph) -> nx.Graph:
-    return nx.convert_node_labels_to_integers(graph, ordering="sorted")
+def _grid_edges(rows: int, columns: int, periodic: bool = False) -> Iterator[tuple[int, int]]:
+    """Edges to the right and down; of a torus also round the back."""
+    for row, column in product(range(rows), range(columns)):
+        if periodic or column + 1 < columns:
+            yield row * columns + column, row * columns + (column + 1) % columns
+        if periodic or row + 1 < rows:
+            yield row * columns + column, (row + 1) % rows * columns + column
 
 
 @_family("torus:RxC", "torus:3x4")
@@ -223,17 +243,23 @@ def _torus(rows: int, columns: int) -> _Plan:
     # with 2 rows the edge round the back is parallel to the one in front
     _need(rows >= 3 and columns >= 3, f"a torus needs R >= 3 and C >= 3, got {rows}x{columns}; use grid")
     n = rows * columns
-    return _Plan(n, 2 * n, lambda seed: _by_row(nx.grid_2d_graph(rows, columns, periodic=True)))
+    return _Plan(n, 2 * n, lambda seed: Graph(n, _grid_edges(rows, columns, periodic=True)))
 
 
 @_family("erdos-renyi:N:P", "erdos-renyi:20:0.3", random=True)
 def _erdos_renyi(n: int, p: float) -> _Plan:
     _need(0 < p <= 1, f"erdos-renyi needs 0 < P <= 1, got {p}")
-    make = nx.gnp_random_graph if n <= FAST_ABOVE else nx.fast_gnp_random_graph
+
+    def make(seed: int) -> Graph:
+        if n > FAST_ABOVE:
+            return _drawn("fast_gnp_random_graph", n, p, seed=seed)
+        coin = Random(seed).random  # as gnp_random_graph of networkx draws, which tosses none where p = 1
+        return Graph(n, [edge for edge in combinations(range(n), 2) if p >= 1 or coin() < p])
+
     remedy = (
         f"the probability P={p} is too small for {n} agents, raise it ({_threshold(n):.2g} is often enough)"
     )
-    return _Plan(n, p * n * (n - 1) / 2, lambda seed: make(n, p, seed=seed), remedy)
+    return _Plan(n, p * n * (n - 1) / 2, make, remedy)
 
 
 def _threshold(n: int) -> float:
@@ -246,7 +272,7 @@ def _small_world(n: int, k: int, p: float) -> _Plan:
     _need(k % 2 == 0, f"small-world needs an even K, got {k}; use {k - 1} or {k + 1}")
     _need(0 <= p <= 1, f"small-world needs 0 <= P <= 1, got {p}")
     remedy = f"K={k} neighbours are too few for P={p}, raise K or lower P"
-    return _Plan(n, n * k / 2, lambda seed: nx.watts_strogatz_graph(n, k, p, seed=seed), remedy)
+    return _Plan(n, n * k / 2, lambda seed: _drawn("watts_strogatz_graph", n, k, p, seed=seed), remedy)
 
 
 @_family("regular:N:K", "regular:20:3", random=True)
@@ -254,11 +280,12 @@ def _regular(n: int, k: int) -> _Plan:
     _need(2 <= k < n, f"regular needs 2 <= K < N, got K={k} with N={n}")
     _need(n * k % 2 == 0, f"regular needs N*K even, got {n}*{k}; change N or K by 1")
 
-    def make(seed: int) -> nx.Graph:
+    def make(seed: int) -> Graph:
         # pairing seldom succeeds near the complete graph; its complement is as regular and easy to draw
         if k > (n - 1) / 2:
-            return nx.complement(nx.random_regular_graph(n - 1 - k, n, seed=seed))
-        return nx.random_regular_graph(k, n, seed=seed)
+            others = _drawn("random_regular_graph", n - 1 - k, n, seed=seed)
+            return Graph(n, set(combinations(range(n), 2)).difference(others.edges))
+        return _drawn("random_regular_graph", k, n, seed=seed)
 
     return _Plan(n, n * k / 2, make, f"K={k} neighbours are too few, raise K to 3 or more")
 
@@ -266,7 +293,7 @@ def _regular(n: int, k: int) -> _Plan:
 @_family("barabasi-albert:N:M", "barabasi-albert:20:2", random=True)
 def _barabasi_albert(n: int, m: int) -> _Plan:
     _need(1 <= m < n, f"barabasi-albert needs 1 <= M < N, got M={m} with N={n}")
-    return _Plan(n, m * (n - m), lambda seed: nx.barabasi_albert_graph(n, m, seed=seed))
+    return _Plan(n, m * (n - m), lambda seed: _drawn("barabasi_albert_graph", n, m, seed=seed))
 
 
 @_family("geometric:N:RADIUS", "geometric:20:0.4", random=True)
@@ -274,7 +301,7 @@ def _geometric(n: int, radius: float) -> _Plan:
     _need(0 < radius <= 2, f"geometric needs 0 < RADIUS <= 2 (agents lie in the unit square), got {radius}")
     remedy = f"the radius {radius} is too small for {n} agents, raise it"
     edges = min(1.0, math.pi * radius**2) * n * (n - 1) / 2
-    return _Plan(n, edges, lambda seed: nx.random_geometric_graph(n, radius, seed=seed), remedy)
+    return _Plan(n, edges, lambda seed: _drawn("random_geometric_graph", n, radius, seed=seed), remedy)
 
 
 SPECS = tuple(family.example for family in _FAMILIES.values() if isinstance(family, Family))

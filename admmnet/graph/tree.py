@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+
+from admmnet.graph.simple import Graph
 
 OUTSIDE = -2
 """Parent of who is not in a tree."""
@@ -83,9 +84,7 @@ class Tree:
         return found
 
 
-def spanning_tree(
-    graph: nx.Graph | Mapping[int, Iterable[int]], without: Collection[int] = ()
-) -> Tree | None:
+def spanning_tree(graph: Graph | Mapping[int, Iterable[int]], without: Collection[int] = ()) -> Tree | None:
     """Breadth-first spanning tree from a centre, neighbours in ascending order.
 
     The centre is the middle of a longest shortest path as two searches find it: from the lowest agent to the furthest,

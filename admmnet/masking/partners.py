@@ -6,8 +6,6 @@ from bisect import bisect_left
 from functools import lru_cache
 from itertools import pairwise
 
-import networkx as nx
-
 from admmnet.errors import RequestError
 
 
@@ -50,5 +48,7 @@ def partners_of(agent: int, participants: tuple[int, ...], colluders: int) -> tu
 @lru_cache(maxsize=16)
 def _harary(size: int, colluders: int) -> tuple[tuple[int, ...], ...]:
     """Neighbours of every place."""
+    import networkx as nx
+
     graph = nx.hkn_harary_graph(colluders + 1, size)
     return tuple(tuple(sorted(graph[place])) for place in range(size))

@@ -13,10 +13,10 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-import networkx as nx
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
+from admmnet.graph.simple import Graph
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
 from admmnet.methods.agent import Agent, AgentPlan, Attempt, Contact, Mask
@@ -38,7 +38,8 @@ class Facts:
 
     Attributes
     ----------
-    graph : networkx.Graph
+    graph : Graph
+        Who neighbours whom; ``graph.networkx`` is the same as a ``networkx.Graph``.
     counts : mapping
         n_i of all agents.
     width : int
@@ -51,7 +52,7 @@ class Facts:
         Number of classes K, 2 of binary labels; 0 for real targets.
     """
 
-    graph: nx.Graph
+    graph: Graph
     counts: Mapping[int, int]
     width: int
     nominal: Mapping[int, float]

@@ -121,7 +121,7 @@ class DPDSGD(Method):
     @cached_property
     def weights(self) -> Mapping[int, Vector]:
         """W_ij of every agent, its neighbours in ascending order: eq. (24)."""
-        degree = dict(self.facts.graph.degree())
+        degree = {i: self.facts.graph.degree(i) for i in self.facts.graph}
         return {
             i: np.array([1.0 / (1.0 + max(degree[i], degree[j])) for j in sorted(self.facts.graph[i])])
             for i in self.facts.graph

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-import networkx as nx
 import numpy as np
 
+from admmnet.graph.simple import Graph, parts_of
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.measurements import GradientNorm, PerturbedMinimiser
 from admmnet.methods.aggregate import Rule, added
@@ -46,9 +46,9 @@ def core_of(counts: Mapping[int, int]) -> frozenset[int]:
     return frozenset(order[: max(longest, LEAST_CORE)])
 
 
-def relays_of(graph: nx.Graph, core: frozenset[int]) -> frozenset[int]:
+def relays_of(graph: Graph, core: frozenset[int]) -> frozenset[int]:
     """Agents on short paths between the parts of the core, eq. (81), as Mehlhorn (1988) finds a Steiner tree."""
-    parts = {i: part for part, own in enumerate(nx.connected_components(graph.subgraph(core))) for i in own}
+    parts = {i: part for part, own in enumerate(parts_of(graph, core)) for i in own}
     hops, before, waiting = dict.fromkeys(sorted(core), 0), dict[int, int](), deque(sorted(core))
     while waiting:
         i = waiting.popleft()
@@ -56,14 +56,14 @@ def relays_of(graph: nx.Graph, core: frozenset[int]) -> frozenset[int]:
             if j not in hops:
                 hops[j], before[j], parts[j] = hops[i] + 1, i, parts[i]
                 waiting.append(j)
-    joined, relays = nx.utils.UnionFind(parts.values()), set[int]()
+    joined, relays = {part: part for part in parts.values()}, set[int]()
     bridges = sorted(
         (hops[i] + hops[j], min(i, j), max(i, j)) for i, j in graph.edges if parts[i] != parts[j]
     )
     for _, *ends in bridges:
-        one, other = (parts[i] for i in ends)
-        if joined[one] != joined[other]:
-            joined.union(one, other)
+        one, other = (joined[parts[i]] for i in ends)
+        if one != other:
+            joined = {part: one if now == other else now for part, now in joined.items()}
             for i in ends:
                 while i in before:
                     relays.add(i)
@@ -76,7 +76,7 @@ def least_records(width: int, rho: float) -> float:
     return 2.0 * TAU * math.sqrt(width / (2.0 * rho))
 
 
-def reaching(graph: nx.Graph, first: frozenset[int], asked: Sequence[int]) -> frozenset[int]:
+def reaching(graph: Graph, first: frozenset[int], asked: Sequence[int]) -> frozenset[int]:
     """First speakers, and whoever lies between them and the agents that are asked, one after the other, eq. (81)."""
     speakers = set(first)
     for i in asked:
@@ -189,9 +189,10 @@ class JoiningADMM(PPADMM):
         """Eta of the first speakers, eq. (87): the same for all and for good, whoever joins."""
         if self.all_speak:
             return super().penalty()
-        graph = self.facts.graph.subgraph(self.first)
         wanted = [self.wanted_convexity(i) for i in sorted(self.core)]
-        return typical_penalty(wanted, [graph.degree(i) for i in sorted(self.first)])
+        return typical_penalty(
+            wanted, [sum(j in self.first for j in self.facts.graph[i]) for i in sorted(self.first)]
+        )
 
     def averaged(self) -> frozenset[int]:
         """Core: who else will speak is not known."""

@@ -11,14 +11,13 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import networkx as nx
-
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import read_schema
 from admmnet.data.settings import GIVEN, SHARDS, reserved
 from admmnet.errors import RequestError, article, short
 from admmnet.graph.checks import check_topology
 from admmnet.graph.files import EDGES
+from admmnet.graph.simple import Graph
 from admmnet.methods import METHODS
 from admmnet.methods.sums import SumMethod
 from admmnet.settings import settings_in
@@ -137,7 +136,9 @@ def _plain(value: Any) -> Any:
 
 def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) -> dict[str, Any]:
     """Topology and number of agents of a networkx graph."""
-    if not isinstance(graph, nx.Graph):
+    import networkx as nx
+
+    if not isinstance(graph, Graph | nx.Graph):
         hint = (
             f"; topology={os.fspath(graph)!r} names a file or a spec"
             if isinstance(graph, str | os.PathLike)
@@ -148,7 +149,7 @@ def _edges(graph: Any, settings: Mapping[str, Any], config: RunConfig | None) ->
     for name in ("topology", "topology_schedule"):
         if said.get(name) is not None:
             raise RequestError(f"graph and {name} exclude each other: give one of them")
-    edges, agents = check_topology(graph).edges(), said.get("agents")
+    edges, agents = check_topology(graph).edges, said.get("agents")
     if agents is not None and agents != len(graph):
         raise RequestError(
             f"graph has {len(graph)} nodes, and agents = {agents!r}: leave agents out, or give another graph"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import networkx as nx
-
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError
 from admmnet.faults.delays import parse_delay
 from admmnet.faults.model import FaultModel, check_burst, parse_offline
 from admmnet.faults.schedule import GraphSchedule, read_schedule
+from admmnet.graph.simple import Graph
 
 
 def schedule_of(config: RunConfig) -> GraphSchedule | None:
@@ -21,14 +20,14 @@ def schedule_of(config: RunConfig) -> GraphSchedule | None:
     return read_schedule(Path(config.topology_schedule), agents=config.agents, seed=seed)
 
 
-def faults_of(config: RunConfig, graph: nx.Graph) -> FaultModel | None:
+def faults_of(config: RunConfig, graph: Graph) -> FaultModel | None:
     """Return what a run's settings ask for, None for no trouble.
 
     Parameters
     ----------
     config : RunConfig
         With a number of rounds.
-    graph : networkx.Graph
+    graph : Graph
         The run's graph.
 
     Raises

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import networkx as nx
-
 from admmnet.config.modes import check_loaded
 from admmnet.config.run_config import RunConfig, check_task
 from admmnet.data import DataSettings, Records, load, load_sparse
@@ -15,7 +13,8 @@ from admmnet.data.loading import SPARSE
 from admmnet.data.records import LEFT_OUT, in_words
 from admmnet.data.settings import form_of
 from admmnet.errors import RequestError, UnfitRecords
-from admmnet.graph import load_topology
+from admmnet.graph import network_of
+from admmnet.graph.simple import Graph
 from admmnet.graph.specs import is_random
 from admmnet.holder.holder import Holder, SimulatedHolder
 from admmnet.methods import METHODS
@@ -32,7 +31,7 @@ Holders = Mapping[int, tuple[Holder, int]]
 """Of every agent of this process the holder of its records, and its place there."""
 
 
-def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
+def located(config: RunConfig, world: World) -> tuple[RunConfig, Graph]:
     """Graph of a run, and its settings with the graph, its seed and the number of agents filled in.
 
     A method of one site has a graph of one node, and none of those settings.
@@ -43,7 +42,7 @@ def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
         If there is no such graph.
     """
     if METHODS[config.algorithm].verb == "none":
-        return config, nx.empty_graph(1)
+        return config, Graph(1)
     seed = config.topology_seed if config.topology_seed is not None else config.seed or 0
     source, graph = config.topology, world.graph  # a network file holds the graph itself
     schedule = None if graph is not None else schedule_of(config)
@@ -54,7 +53,7 @@ def located(config: RunConfig, world: World) -> tuple[RunConfig, nx.Graph]:
         if source is None:
             agents = agents or (world.size if world.size > 1 else 5)
         source = source or f"erdos-renyi:{agents}:0.5"
-        graph = load_topology(source, agents=agents, seed=seed)
+        graph = network_of(source, agents=agents, seed=seed)
     count = graph.number_of_nodes()
     block = automatic_block(count, world.size) if config.block == "auto" else config.block
     used = seed if source is None or is_random(source) else 0  # no other graph has one
@@ -66,7 +65,7 @@ def block_of(config: RunConfig) -> int:
     return 1 if config.block == "auto" else int(config.block)
 
 
-def dealt(config: RunConfig, graph: nx.Graph, world: World) -> Layout:
+def dealt(config: RunConfig, graph: Graph, world: World) -> Layout:
     """Agents of every block and process."""
     return layout(graph, block_of(config), world.size)
 
@@ -77,7 +76,7 @@ def load_whole(settings: DataSettings, agents: int, mine: Sequence[int]) -> Reco
     return load_sparse(settings, SPARSE) if wide else load(settings, 1, [0])
 
 
-def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunConfig, nx.Graph, Records]:
+def loaded(config: RunConfig, world: World, loader: Loader | None) -> tuple[RunConfig, Graph, Records]:
     """Graph and records of a run, which is refused where they do not go with its settings.
 
     Raises
@@ -131,7 +130,7 @@ def _check_checkpoints(config: RunConfig) -> None:
         )
 
 
-def held(config: RunConfig, graph: nx.Graph, world: World, data: Records, *, given: bool) -> Holders:
+def held(config: RunConfig, graph: Graph, world: World, data: Records, *, given: bool) -> Holders:
     """Put the records of this process's agents behind holders, those of a block into one.
 
     What is ``given`` by a loader stays with it, for its next run; of private records the holder has a copy.

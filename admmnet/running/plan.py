@@ -10,12 +10,11 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-import networkx as nx
-
 from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.errors import RequestError
 from admmnet.faults.model import FaultModel
+from admmnet.graph.simple import Graph
 from admmnet.holder.known import LabelKind
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS, fixed, only_filled
@@ -51,7 +50,7 @@ class Plan:
     ----------
     config : RunConfig
         Settings with every ``auto`` that has one value for all agents replaced.
-    graph : networkx.Graph
+    graph : Graph
     data : Records
         ``counts`` of all agents, and of shards, which the holders have, at most those of other processes: what this
         one has read for its machine, of few records.
@@ -70,7 +69,7 @@ class Plan:
     """
 
     config: RunConfig
-    graph: nx.Graph
+    graph: Graph
     data: Records
     holders: Holders
     method: Method
@@ -164,7 +163,7 @@ class Public(NamedTuple):
 
 def decide(
     config: RunConfig,
-    graph: nx.Graph,
+    graph: Graph,
     world: World,
     owners: Sequence[Sequence[int]],
     public: Public,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.graph.simple import Graph
 from admmnet.graph.tree import spanning_tree
 from admmnet.solvers.radius import MOST, clip
 from admmnet.transport import Transport, edge
@@ -51,7 +51,7 @@ class TailAverage:
 
 
 def average(
-    transport: Transport, graph: nx.Graph, nodes: Sequence[Node], round: int
+    transport: Transport, graph: Graph, nodes: Sequence[Node], round: int
 ) -> tuple[Vector | None, Integers]:
     """Average the agents' released vectors by one sum along a tree, eqs. (93), (94): the same bits everywhere.
 
@@ -60,7 +60,7 @@ def average(
     Parameters
     ----------
     transport : Transport
-    graph : networkx.Graph
+    graph : Graph
     nodes : sequence of Node
         Agents of this process.
     round : int
@@ -100,7 +100,7 @@ def _from_fixed_point(total: Integers, count: int) -> Vector:
     return np.array([(int(whole) * scale + int(rest)) / (count * scale) for whole, rest in pairs])
 
 
-def check_answer(answer: str, graph: nx.Graph) -> None:
+def check_answer(answer: str, graph: Graph) -> None:
     """Refuse before the run what its graph is too large for.
 
     Raises
@@ -117,7 +117,7 @@ def check_answer(answer: str, graph: nx.Graph) -> None:
         )
 
 
-def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:
+def gossip(transport: Transport, graph: Graph, theta: Matrix, round: int) -> tuple[Matrix, int]:
     """Average released vectors over the graph with Metropolis weights until the agents nearly agree."""
     steps = gossip_rounds(graph)
     own: dict[int, Vector] = {i: theta[i] for i in transport.agents}
@@ -130,11 +130,11 @@ def gossip(transport: Transport, graph: nx.Graph, theta: Matrix, round: int) -> 
     return edge.collect(transport, np.stack([own[i] for i in transport.agents])), steps
 
 
-def _weight(graph: nx.Graph, i: int, j: int) -> float:
+def _weight(graph: Graph, i: int, j: int) -> float:
     return 1.0 / (1.0 + float(max(graph.degree(i), graph.degree(j))))
 
 
-def gossip_rounds(graph: nx.Graph) -> int:
+def gossip_rounds(graph: Graph) -> int:
     """Rounds after which the second eigenvalue of the Metropolis matrix has shrunk to ``AGREEMENT``, eq. (24).
 
     Raises

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.files import load_json, write_whole
+from admmnet.graph.simple import Graph
 from admmnet.identity.keys import verify
 from admmnet.identity.receipts import NOTHING, Receipt, fault_of, hash_of, of_words, statement_of, to_words
 from admmnet.running import folder as run_folder
@@ -61,7 +61,7 @@ def digest_of_sum(total: Total | None) -> bytes:
     return hashlib.sha256(digest_of(total.value) + digest_of(np.array(total.agents, dtype=np.int64))).digest()
 
 
-def kept_by(own: Collection[int], graph: nx.Graph) -> list[tuple[int, int]]:
+def kept_by(own: Collection[int], graph: Graph) -> list[tuple[int, int]]:
     """Pairs (keeper, neighbour) of a process whose agents are ``own``.
 
     What one process says to itself is kept once, by the first neighbour.
@@ -107,7 +107,7 @@ class Receipts:
     def __init__(
         self,
         members: Members,
-        graph: nx.Graph,
+        graph: Graph,
         transport: Transport,
         ledgers: Mapping[int, Ledger],
         folder: Path,
@@ -248,7 +248,7 @@ class Receipts:
             self.settle()
 
 
-def begin(members: Members, transport: Transport, graph: nx.Graph, folder: Path, round: int) -> None:
+def begin(members: Members, transport: Transport, graph: Graph, folder: Path, round: int) -> None:
     """Make the folder of a start's receipts, or go on with the one that is there; errors are raised everywhere.
 
     ``receipts/identities.json`` lists the starts of a run: name, first round, who keeps receipts, and keys.

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-import networkx as nx
-
 from admmnet.faults.model import FaultModel
+from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree
 from admmnet.running.attempts import Attempts
 from admmnet.running.node import Node, taking_part
@@ -38,7 +37,7 @@ class Rounds:
     def __init__(
         self,
         method: Method,
-        graph: nx.Graph,
+        graph: Graph,
         faults: FaultModel | None,
         blocks: list[list[Node]],
         transport: Transport,

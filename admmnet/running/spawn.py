@@ -21,11 +21,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import networkx as nx
-
 from admmnet.config.run_config import RunConfig
 from admmnet.config.toml import load_config, to_toml
 from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
+from admmnet.graph.simple import Graph
 from admmnet.running.ends import last_words
 from admmnet.running.events import OnRound, RoundEvent
 from admmnet.running.reports import GO, LONGEST, STOP, report_pair
@@ -53,7 +52,7 @@ class Started:
     """What ``on_start`` gets: resolved settings and the graph, as a ``Plan`` has them."""
 
     config: RunConfig
-    graph: nx.Graph
+    graph: Graph
     advice: tuple[str, ...]
     task: str
 
@@ -118,7 +117,7 @@ def _private_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def _commands(config: RunConfig, graph: nx.Graph, private: Path, *, debug: bool) -> list[list[str]]:
+def _commands(config: RunConfig, graph: Graph, private: Path, *, debug: bool) -> list[list[str]]:
     """Command line of every agent; what it needs to read lies in the private folder."""
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.keys import Secrets, secret_path, write_secrets

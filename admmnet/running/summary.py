@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.data.figures import further_figures, only_class, scores
 from admmnet.graph.files import named
+from admmnet.graph.simple import Graph
 from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
 from admmnet.privacy.budget import Totals
@@ -350,7 +350,7 @@ def _unmasked(worst: Totals, spent: Totals, delta: float | None) -> dict[str, fl
 
 
 def _lost_entry(
-    agent: int, round: int | None, graph: nx.Graph, data: Records, observer: Observer
+    agent: int, round: int | None, graph: Graph, data: Records, observer: Observer
 ) -> dict[str, Any]:
     """What is known of an agent that was lost, or that gave no figures of its own."""
     return {

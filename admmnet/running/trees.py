@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.faults.model import FaultModel
+from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport import Trees
 from admmnet.types import Total
@@ -20,7 +20,7 @@ MOST_TREES = 16
 class RoundTrees:
     """Spanning trees of the rounds of a run, which its simulated faults may change or leave without one."""
 
-    def __init__(self, graph: nx.Graph, faults: FaultModel | None) -> None:
+    def __init__(self, graph: Graph, faults: FaultModel | None) -> None:
         self._graph, self._faults = graph, faults
         self._known: dict[tuple[int, frozenset[int]], Tree | None] = {}
 
@@ -42,8 +42,7 @@ class RoundTrees:
                 self._known.pop(next(iter(self._known)))
             graph = self._graph
             if self._faults is not None and self._faults.schedule is not None:
-                graph = nx.Graph(self._faults.schedule.edges[place])
-                graph.add_nodes_from(self._graph)
+                graph = Graph(len(graph), self._faults.schedule.edges[place])
             self._known[key] = spanning_tree(graph, lost)
         return self._known[key]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
-    import networkx as nx
     from numpy.typing import NDArray
 
+    from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.network import Network
@@ -79,8 +79,10 @@ class World(Protocol):
     """As the summary calls the transport."""
     shared_folder: bool
     """Whether all processes write one run folder; else each has a folder of its own."""
-    graph: nx.Graph | None
-    """The network that the processes were started for, where they know of one."""
+
+    @property
+    def graph(self) -> Graph | None:
+        """The network that the processes were started for, where they know of one."""
 
     @property
     def network(self) -> Network | None:
@@ -100,7 +102,7 @@ class World(Protocol):
     def abort(self, code: int) -> NoReturn:
         """End all processes at once with this exit code."""
 
-    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
+    def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Spread the graph's agents over the processes, by ``layout.layout``."""
 
 

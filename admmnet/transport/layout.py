@@ -10,8 +10,7 @@ from admmnet.errors import RequestError, RunError
 from admmnet.transport import Inbox
 
 if TYPE_CHECKING:
-    import networkx as nx
-
+    from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.transport import Words, World
     from admmnet.transport.sweep import Sweep
@@ -45,7 +44,7 @@ def automatic_block(agents: int, size: int) -> int:
     return max(1, min(wanted, most if -(-agents // most) == size else agents // size))
 
 
-def layout(graph: nx.Graph, block: int, size: int) -> Layout:
+def layout(graph: Graph, block: int, size: int) -> Layout:
     """Cut the agents into blocks and deal these to processes, neighbours close together.
 
     Agents are taken in their own order, or in the reverse Cuthill-McKee order where that makes the sum over
@@ -84,7 +83,7 @@ def layout(graph: nx.Graph, block: int, size: int) -> Layout:
     return Layout(tuple(tuple(sorted(blocks[low:high])) for low, high in pairwise(edges)))
 
 
-def _order(graph: nx.Graph) -> list[int]:
+def _order(graph: Graph) -> list[int]:
     import numpy as np  # here: the command line starts faster
 
     agents = graph.number_of_nodes()
@@ -109,7 +108,7 @@ def _order(graph: nx.Graph) -> list[int]:
 class Hosting:
     """What transports share: the agents of this process, and which vectors cross to and from other processes."""
 
-    def __init__(self, world: World, graph: nx.Graph, block: int = 1) -> None:
+    def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
         self.world: World = world
         self.layout = layout(graph, block, world.size)
         self.lost: dict[int, int] = {}

@@ -12,8 +12,7 @@ from admmnet.transport.layout import Hosting
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import networkx as nx
-
+    from admmnet.graph.simple import Graph
     from admmnet.identity.keys import Identity
     from admmnet.transport.hosts.network import Network
     from admmnet.types import Integers, Matrix, Total
@@ -37,7 +36,7 @@ class LocalWorld:
         """Leave."""
         sys.exit(code)
 
-    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
+    def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Host all agents here."""
         return LocalTransport(self, graph, block)
 

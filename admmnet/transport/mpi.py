@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import networkx as nx
 import numpy as np
 from mpi4py import MPI
 from numpy.typing import DTypeLike, NDArray
 
 from admmnet.errors import RunError
+from admmnet.graph.simple import Graph
 from admmnet.transport import Inbox, Outgoing, Parcel, Transport, Trees, Words, World
 from admmnet.transport.layout import Hosting
 from admmnet.transport.sweep import Partial, Unfit, check
@@ -137,7 +137,7 @@ class MPIWorld:
         self._comm.Abort(code)
         sys.exit(code)
 
-    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
+    def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Connect ranks whose agents are neighbours."""
         return MPITransport(self, self._comm, graph, block)
 
@@ -149,7 +149,7 @@ class MPITransport(Hosting):
     sends no payload. Words are two more.
     """
 
-    def __init__(self, world: World, comm: Any, graph: nx.Graph, block: int = 1) -> None:
+    def __init__(self, world: World, comm: Any, graph: Graph, block: int = 1) -> None:
         super().__init__(world, graph, block)
         self._world_comm, ranks = comm, list(self._to)
         self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)

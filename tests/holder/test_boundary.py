@@ -63,6 +63,7 @@ MAY_IMPORT = {
     "admmnet/methods/": (
         *("methods", "holder.answers", "holder.known", "holder.measurements", "holder.series", "errors"),
         *(
+            "graph.simple",
             "masking.partners",
             "privacy",
             "registry",

@@ -20,7 +20,7 @@ from admmnet.identity.keys import check_identity
 from admmnet.transport.hosts.keys import as_toml, check_key, read_toml
 
 if TYPE_CHECKING:
-    import networkx as nx
+    from admmnet.graph.simple import Graph
 
 _TCP = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%\w]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
 _ANYWHERE = (ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::"))
@@ -99,14 +99,11 @@ class Network:
         """Agents whose messages leave the machine in clear."""
         return () if self.curve else tuple(peer for peer in self.peers if peer.exposed)
 
-    def graph(self) -> nx.Graph:
+    def graph(self) -> Graph:
         """Return the graph: nodes 0..N-1 and edges in order."""
-        import networkx as nx
+        from admmnet.graph.simple import Graph
 
-        graph = nx.Graph()
-        graph.add_nodes_from(range(len(self.peers)))
-        graph.add_edges_from(self.edges)
-        return graph
+        return Graph(len(self.peers), self.edges)
 
 
 def host_of(address: str) -> str:
@@ -207,7 +204,7 @@ def make_network(
         collector.edge(*edge)
     graph = collector.graph()
     ordered = tuple(sorted(listed, key=lambda peer: peer.agent))
-    return Network(topology, tuple(sorted(graph.edges())), ordered, curve, topology_seed)
+    return Network(topology, graph.edges, ordered, curve, topology_seed)
 
 
 def _check_peer(peer: Peer, curve: bool, source: str) -> None:

@@ -6,7 +6,7 @@ is lost to who sees more accusations of its neighbours than neighbours that go o
 
 from __future__ import annotations
 
-import networkx as nx
+from admmnet.graph.simple import Graph, parts_of
 
 
 class Evidence:
@@ -20,7 +20,7 @@ class Evidence:
         Process that left by its own word to (round, reason).
     """
 
-    def __init__(self, graph: nx.Graph, rank: int) -> None:
+    def __init__(self, graph: Graph, rank: int) -> None:
         self._graph, self._rank = graph, rank
         self.accused: dict[int, dict[int, tuple[int, str]]] = {}
         self.gone: dict[int, tuple[int, str]] = {}
@@ -69,6 +69,6 @@ class Evidence:
         accusers = self.accused.get(process, {}).keys()
         near = set(self._graph[process])
         if accusers:  # what comes by way of the accused alone counts neither for nor against it
-            rest = self._graph.subgraph(self._graph.nodes - {process})
-            near &= nx.node_connected_component(rest, self._rank)
+            rest = parts_of(self._graph, set(self._graph) - {process})
+            near &= next(part for part in rest if self._rank in part)
         return len(near & found - accusers) >= max(1, len(near & accusers))

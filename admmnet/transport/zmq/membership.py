@@ -11,9 +11,8 @@ import time
 from collections.abc import Callable, Set
 from typing import Any, NoReturn
 
-import networkx as nx
-
 from admmnet.errors import AdmmnetError, RunError, says
+from admmnet.graph.simple import parts_of
 from admmnet.transport.zmq.evidence import Evidence
 from admmnet.transport.zmq.mailbox import Topic, topic_of
 from admmnet.transport.zmq.start import DRAWN, Start
@@ -272,8 +271,7 @@ class Membership(Start):
 
         Of one run folder there can be one writer. All neighbours of the lost know the parts, so exactly one goes on.
         """
-        living = self.graph.subgraph(set(range(self.size)) - self.lost.keys() - named)
-        parts = list(nx.connected_components(living))
+        parts = parts_of(self.graph, set(range(self.size)) - self.lost.keys() - named)
         if self.rank not in max(parts, key=lambda part: (len(part), -min(part))):
             away = min(named)
             self.end(

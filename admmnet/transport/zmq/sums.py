@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-import networkx as nx
 import numpy as np
 
 from admmnet.errors import RunError
+from admmnet.graph.simple import Graph
 from admmnet.graph.tree import Tree, spanning_tree
 from admmnet.transport import Trees
 from admmnet.transport.sweep import Partial, Sweep, Unfit, check
@@ -47,7 +47,7 @@ class Sums:
         channel: int,
         sweep: Callable[[Tree], Sweep],
         around: Sequence[int],
-        graph: nx.Graph,
+        graph: Graph,
         lost: Mapping[int, int],
     ) -> None:
         self._member, self._channel, self._sweep = member, channel, sweep

@@ -23,8 +23,7 @@ from admmnet.transport.zmq.wire import Kind, as_json, numbers, payload_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import networkx as nx
-
+    from admmnet.graph.simple import Graph
     from admmnet.types import Integers, Matrix, Total, Vector
 
 
@@ -71,7 +70,7 @@ class ZmqWorld:
         self.member.leave()
         sys.exit(code)
 
-    def connect(self, graph: nx.Graph, block: int = 1) -> Transport:
+    def connect(self, graph: Graph, block: int = 1) -> Transport:
         """Connect processes whose agents are neighbours; those of two processes without a link cannot be."""
         channel = self._channels
         self._channels += 1
@@ -86,7 +85,7 @@ class ZmqWorld:
 class ZmqTransport(Hosting):
     """One frame an agent and neighbouring process a round: its vector, or its silence."""
 
-    def __init__(self, world: ZmqWorld, graph: nx.Graph, block: int, channel: int) -> None:
+    def __init__(self, world: ZmqWorld, graph: Graph, block: int, channel: int) -> None:
         super().__init__(world, graph, block)
         self._member, self._channel = world.member, channel
         self._exchanges = self._collects = 0

@@ -1,0 +1,106 @@
+"""The graph that a run works on: agents, edges and neighbours in order. Importing networkx takes longer than numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+
+class Edges(tuple[tuple[int, int], ...]):
+    """Edges (lower, higher), in order; ``graph.edges`` and ``graph.edges()`` are the same, as with networkx."""
+
+    graph: Graph
+
+    def __call__(self, *which: Any, **how: Any) -> Any:
+        """Themselves; of some agents or with data, what networkx says."""
+        return self.graph.networkx.edges(*which, **how) if which or how else self
+
+
+class Graph:
+    """A simple undirected graph on the agents 0 to N - 1.
+
+    What a run needs of a ``networkx.Graph`` is here. Whatever else that has is taken from ``networkx``, the attribute,
+    which imports the package. So functions of networkx take this graph, too, unless they make one of the same class:
+    give those ``graph.networkx``.
+
+    Parameters
+    ----------
+    agents : int
+        N.
+    edges : iterable of (int, int)
+        In any order, each once.
+    """
+
+    def __init__(self, agents: int, edges: Iterable[tuple[int, int]] = ()) -> None:
+        self.edges = Edges(sorted((i, j) if i < j else (j, i) for i, j in edges))
+        self.edges.graph = self
+        around: list[list[int]] = [[] for _ in range(agents)]
+        for i, j in self.edges:  # in order, so neighbours are in ascending order, too
+            around[i].append(j)
+            around[j].append(i)
+        self._around = tuple(map(tuple, around))
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self._around)
+
+    def __iter__(self) -> Iterator[int]:
+        """Agents, ascending."""
+        return iter(range(len(self._around)))
+
+    def __contains__(self, agent: object) -> bool:
+        """Whether there is such an agent."""
+        return agent in range(len(self._around))
+
+    def __getitem__(self, agent: int) -> tuple[int, ...]:
+        """Neighbours, ascending."""
+        return self._around[agent]
+
+    def number_of_nodes(self) -> int:
+        """N."""
+        return len(self._around)
+
+    def number_of_edges(self) -> int:
+        """Number of edges."""
+        return len(self.edges)
+
+    def has_edge(self, i: int, j: int) -> bool:
+        """Whether two agents are neighbours."""
+        return i in self and j in self._around[i]
+
+    def degree(self, agent: int | None = None) -> Any:
+        """Number of neighbours; without an agent, pairs of agents and these."""
+        return list(enumerate(map(len, self._around))) if agent is None else len(self._around[agent])
+
+    @cached_property
+    def networkx(self) -> Any:
+        """The same as a ``networkx.Graph`` without attributes, nodes and edges in order."""
+        import networkx as nx
+
+        graph = nx.Graph()
+        graph.add_nodes_from(self)
+        graph.add_edges_from(self.edges)
+        return graph
+
+    def __getattr__(self, name: str) -> Any:
+        """What networkx's graph has and this one has not."""
+        if name.startswith("__"):  # asked for by copy, pickle and the like
+            raise AttributeError(name)
+        return getattr(self.networkx, name)
+
+
+def parts_of(graph: Graph, among: Collection[int] | None = None) -> list[set[int]]:
+    """Connected components of a graph, or of what is left of it with some agents alone, by their lowest agents."""
+    left = set(graph if among is None else among)
+    found = []
+    for start in sorted(left):
+        if start in left:
+            left.discard(start)
+            part, front = {start}, [start]
+            while front:
+                front = sorted({j for i in front for j in graph[i]} & left)
+                left.difference_update(front)
+                part.update(front)
+            found.append(part)
+    return found

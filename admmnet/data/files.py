@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import io
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -260,6 +259,8 @@ def _download(url: str, sha256: str, target: Path, remedy: str) -> Path:
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        import tempfile
+
         # several ranks may do this at once: each writes a file of its own and renames it into place
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name)
         with os.fdopen(handle, "wb") as file:

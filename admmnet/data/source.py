@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.data.columns import Column, Features, Table, Where
-from admmnet.data.draft import completed
 from admmnet.data.encode import complete, encode, missing
 from admmnet.data.labels import canonical, no_labels, read_labels
 from admmnet.data.schema import Numeric, Schema
@@ -68,6 +67,8 @@ def source_of(
     if labelled:
         label = label_of(table, schema)
         if drafts and table.features is None:
+            from admmnet.data.draft import completed
+
             schema, drafted, notes = completed(table, replace(schema, label=label), positive)
             table = replace(table, spelling=schema.spelling)
         table = without(table, label, schema.leave_out)

@@ -13,7 +13,6 @@ With g(x) the profile of N(1/sigma, 1) and N(0, 1), q the rate, e^x' = 1 + (e^x 
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,6 +143,8 @@ def _library(module: str) -> Any:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence the library: that a series does not converge shows as an infinite result."""
+    import logging
+
     logger = logging.getLogger("absl")
     before, logger.disabled = logger.disabled, True
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +104,8 @@ class RunResult:
 
     def _repr_html_(self) -> str:
         """Table for notebooks."""
+        from html import escape
+
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
             for name, value in self._figures()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
-from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,6 +129,9 @@ def read_all(files: Sequence[Path], *, keep: bool = True, processes: int = 1) ->
     if count == 1:
         answers = [_read_part(parts[0], keep)]
     else:
+        from concurrent.futures import ProcessPoolExecutor  # runs read ledgers in one process
+        from multiprocessing import get_context
+
         with ProcessPoolExecutor(count, get_context("spawn")) as pool:
             answers = list(pool.map(_read_part, parts, [keep] * count))
     found = dict(zip((files[k] for k in order), (answer for part in answers for answer in part), strict=True))

@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -228,8 +227,12 @@ def _is_figure(value: Any) -> bool:
 
 def versions_of() -> dict[str, str]:
     """Versions of what the run has used."""
-    own = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
-    return own | {name: version(name) for module, name in USED.items() if module in sys.modules}
+    found = {"admmnet": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    if used := [name for module, name in USED.items() if module in sys.modules]:
+        from importlib.metadata import version  # imports what reads mail
+
+        found |= {name: version(name) for name in used}
+    return found
 
 
 def privacy_of(

@@ -36,6 +36,7 @@ from admmnet.transport import open_world
 from admmnet.transport.layout import automatic_block
 from admmnet.types import Vector
 
+from ..processes.launch import mpirun_path
 from .common import row, unit_rows
 
 Point = tuple[int, int, int, int]
@@ -107,7 +108,7 @@ def measured(points: Sequence[Point]) -> dict[Point, tuple[float, float]]:
     found: dict[Point, tuple[float, float]] = {}
     for _ in range(REPEATS):
         for agents, n, d, ranks in points:
-            launch = ["mpirun", "-n", str(ranks)] if ranks > 1 else []
+            launch = [mpirun_path(), "-n", str(ranks)] if ranks > 1 else []
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
             with tempfile.TemporaryDirectory() as folder:
                 words = [

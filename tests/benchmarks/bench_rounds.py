@@ -2,7 +2,7 @@
 
 Five agents with 7,000 unit rows in 104 dimensions each, 30 rounds. Passes go through the agents' records in turn, which
 together are larger than most caches: their yardstick is reading them once. That of rounds is warm-started L-BFGS on
-the same local problems (`bench_solve`), that of the command an interpreter that imports numpy and networkx.
+the same local problems (`bench_solve`), that of the command an interpreter that imports numpy.
 
 With numba there are kernels that read a row once for its score and its share of the sum, over records of 8 and of 4
 bytes a number. They are what ``gradient`` is held against: docs/benchmarks.md says why there is none.
@@ -35,6 +35,7 @@ from admmnet.solvers.losses import LOSSES
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
+from ..processes.launch import mpirun_path
 from .bench_solve import (
     AGENTS,
     DIMENSION,
@@ -171,7 +172,7 @@ def commands(repeats: int) -> None:
     """Processor time of whole commands on the census set, over an interpreter's that imports what they cannot avoid."""
 
     def used(*words: str, ranks: int = 0) -> float:
-        before, launch = resource.getrusage(resource.RUSAGE_CHILDREN), ("mpirun", "-n", str(ranks))
+        before, launch = resource.getrusage(resource.RUSAGE_CHILDREN), (mpirun_path(), "-n", str(ranks))
         command = [*(launch if ranks else ()), sys.executable, *words]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -184,10 +185,10 @@ def commands(repeats: int) -> None:
             return used(*words, ranks=ranks)
 
     runs = {
-        "imports": lambda: used("-c", "import numpy, networkx"),
+        "imports": lambda: used("-c", "import numpy"),
         "admmnet --help": lambda: used("-m", "admmnet", "--help"),
         "admmnet run": command,
-        "mpirun -n 5, imports": lambda: used("-c", "import numpy, networkx", ranks=5),
+        "mpirun -n 5, imports": lambda: used("-c", "import numpy", ranks=5),
         "mpirun -n 5 admmnet run": lambda: command(5),
     }
     found = least(runs, repeats)

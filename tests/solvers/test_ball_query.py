@@ -14,7 +14,7 @@ from admmnet.solvers.batch import Steps
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
-from tests.solvers.test_newton import problem as records
+from tests.solvers.problems import problem as records
 
 LOGISTIC = get_loss("logistic")
 TIGHT = 1e-7  # certified gap of most tests; SLSQP is closer still

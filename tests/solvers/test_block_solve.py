@@ -18,7 +18,8 @@ from admmnet.solvers.certificate import Solution
 from admmnet.solvers.losses import Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
-from tests.solvers.test_newton import EVERY, HARD, check, every_loss, exact_norm, linear_term, problem
+from tests.solvers.problems import EVERY, check, every_loss, exact_norm, linear_term, problem
+from tests.solvers.test_newton import HARD
 
 LOSS = Logistic()
 Shards = list[tuple[Matrix, Vector]]

@@ -2,180 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from admmnet.errors import CertificateError, RequestError, RunError
 from admmnet.solvers import accurate, newton
-from admmnet.solvers.certificate import Solution, gradient, hessian, met_curvature, rounding_margin, scores
-from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge, Squared
+from admmnet.solvers.certificate import gradient, rounding_margin, scores
+from admmnet.solvers.losses import Huber, Loss, SmoothedHinge, Squared
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Matrix, Vector
 
-LOSS = Logistic()
-EVERY: dict[str, Loss] = {
-    **{name: loss for name, loss in LOSSES.items() if name != "softmax"},
-    "hinge, 0.05": SmoothedHinge(0.05),
-    "hinge, 1e-3": SmoothedHinge(1e-3),
-    "hinge, 20": SmoothedHinge(20.0),
-    "huber, 0.1": Huber(0.1),
-    "huber, 1e-3": Huber(1e-3),
-    "huber, 20": Huber(20.0),
-}
-every_loss = pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY.keys())
-
-
-def problem(n: int, d: int, seed: int = 0, flip: float = 0.5) -> tuple[Matrix, Vector]:
-    """Draw unit rows labelled by a hyperplane with noise `flip` on the margin (0: separable)."""
-    rng = np.random.default_rng([seed, n, d])
-    X = rng.standard_normal((n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    noise = flip * rng.standard_normal(n)
-    return X, np.where(X @ rng.standard_normal(d) + noise >= 0, 1.0, -1.0)
-
-
-def linear_term(d: int, size: float, seed: int = 0) -> Vector:
-    g = np.random.default_rng([77, seed, d]).standard_normal(d)
-    return np.asarray(g * (size / np.linalg.norm(g)))
-
-
-Wide = NDArray[np.longdouble]
-
-
-def wide_slope(loss: Loss, u: Wide, y: Wide) -> Wide:
-    """First derivative in extended precision."""
-    if isinstance(loss, Logistic):
-        return np.asarray(-y / (1 + np.exp(np.minimum(y * u, 11_000))))
-    if isinstance(loss, SmoothedHinge):
-        h = np.longdouble(loss.width)
-        return np.asarray(-y * np.clip((1 + h - y * u) / (2 * h), 0, 1))
-    reach = loss.width if isinstance(loss, Huber) else np.inf
-    return np.asarray(np.clip(u - y, -reach, reach))
-
-
-def exact_norm(X: Matrix, y: Vector, theta: Vector, g: Vector, m: float, loss: Loss = LOSS) -> float:
-    """||grad J||_2 in extended precision."""
-    assert np.finfo(np.longdouble).eps < 1e-18, "this test needs an extended long double"
-    wide, labels, point = X.astype(np.longdouble), y.astype(np.longdouble), theta.astype(np.longdouble)
-    weights = wide_slope(loss, (wide * point).sum(axis=1), labels)
-    full = (wide * weights[:, None]).sum(axis=0) / len(y) + np.longdouble(m) * point + g.astype(np.longdouble)
-    return float(np.sqrt((full * full).sum()))
-
-
-def check(X: Matrix, y: Vector, g: Vector, m: float, beta: float, found: Solution, loss: Loss = LOSS) -> None:
-    true = exact_norm(X, y, found.theta, g, m, loss)
-    assert true <= found.gradient_norm <= beta
-
-
-@dataclass(frozen=True)
-class Kinked(Logistic):
-    name: str = "kinked"
-
-    def curvature_bound(self, row_norm: float = 1.0) -> float:
-        return np.inf
-
-
-@pytest.mark.parametrize("block", [7, 60, 10_000])
-def test_gradient_and_hessian_match_differences(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accurate, "_BLOCK", block)  # 1, 8 or all rows at once
-    X, y = problem(101, 7)
-    theta, h = linear_term(7, 3.0), 1e-5
-    steps = h * np.eye(7)
-
-    def mean(point: Vector) -> float:
-        return float(LOSS.value(X @ point, y).mean())
-
-    slopes = [(mean(theta + e) - mean(theta - e)) / (2 * h) for e in steps]
-    bends = [
-        (gradient(X, y, theta + e, LOSS)[0] - gradient(X, y, theta - e, LOSS)[0]) / (2 * h) for e in steps
-    ]
-    found, rms = gradient(X, y, theta, LOSS)
-    np.testing.assert_allclose(found, slopes, atol=1e-9)
-    assert rms == pytest.approx(float(np.sqrt(np.mean(LOSS.derivative(X @ theta, y) ** 2))), rel=1e-12)
-    np.testing.assert_allclose(hessian(X, y, theta, LOSS), bends, atol=1e-9)
-    np.testing.assert_allclose(hessian(X, y, theta, LOSS, single=True), bends, atol=1e-6)
-
-
-@every_loss
-@pytest.mark.parametrize("size", [0.0, 1.0, 1e3])
-@pytest.mark.parametrize(("n", "d"), [(1, 1), (50, 200), (3000, 4), (2500, 60)])
-def test_rounding_margin_covers_the_error_and_is_small(n: int, d: int, size: float, loss: Loss) -> None:
-    X, y = problem(n, d)
-    theta, g, m = linear_term(d, size, seed=1), linear_term(d, 0.1), 0.01
-    data, rms = gradient(X, y, theta, loss)
-    norm = float(np.linalg.norm(data + m * theta + g))
-    row_norm, c = float(np.linalg.norm(X, axis=1).max()), loss.curvature_bound()
-    met = met_curvature(X, y, theta, loss, row_norm, size)
-    error = abs(norm - exact_norm(X, y, theta, g, m, loss))
-    for curvature in (c, min(c, met)):
-        margin = rounding_margin(X.shape, row_norm, curvature, rms, size, m * size + 0.1, norm)
-        assert error <= margin
-        assert margin <= 2.0**-53 * (n + d + 20) * (1 + 4 * c * size + norm + rms)
-
-
-def hostile(kind: str, n: int, d: int) -> tuple[Matrix, Vector, Vector]:
-    """Rows, labels and a direction that make rounding bad: large terms whose sums are small.
-
-    Errors reach 4 % of the margin, of random rows 0.4 %.
-    """
-    X, y = problem(n, d)
-    direction = linear_term(d, 1.0, seed=3)
-    if kind == "scores cancel":  # every score is a difference of large equal terms, and an odd bit
-        half = d // 2
-        X[:, half : 2 * half] = X[:, :half]
-        direction[half : 2 * half] = -direction[:half] * (1.0 + 2.0**-50)
-    elif kind == "sums cancel":  # records in pairs that undo each other, far apart
-        X[n // 2 : 2 * (n // 2)], y[: n // 2], y[n // 2 :] = X[: n // 2], 1.0, -1.0
-    elif kind == "falling sizes":  # small terms are added to large sums
-        X *= 2.0 ** -(np.arange(n) % 60.0)[:, None]
-    elif kind == "one direction":
-        X[:], y[:] = direction * (1.0 - 2.0**-53), 1.0
-    elif kind == "alike, signs in turn":
-        X[:], y[:] = direction, np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
-    elif kind == "4 bytes a number":
-        X[:] = X.astype(np.float32)
-    elif kind == "tiny":
-        X *= 1e-300
-    X /= max(1.0, float(np.linalg.norm(X, axis=1).max()))
-    return X, y, direction
-
-
-HOSTILE = (
-    "scores cancel",
-    "sums cancel",
-    "falling sizes",
-    "one direction",
-    "alike, signs in turn",
-    "4 bytes a number",
-    "tiny",
+from .problems import (
+    EVERY,
+    LOSS,
+    Kinked,
+    check,
+    every_loss,
+    linear_term,
+    problem,
 )
-
-
-@every_loss
-@pytest.mark.parametrize("kind", HOSTILE)
-@pytest.mark.parametrize("numbers", [60, 3_000, 100_000])  # of X at once: 2 or 100 rows, or all of them
-def test_rounding_margin_covers_hostile_records_in_any_order(
-    kind: str, numbers: int, loss: Loss, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(accurate, "_BLOCK", numbers)
-    X, y, direction = hostile(kind, 700, 30)
-    orders = (slice(None), slice(None, None, -1), np.random.default_rng(1).permutation(700))
-    c, m, g = loss.curvature_bound(), 0.01, linear_term(30, 0.1)
-    for size in (1e-3, 1.0, 1e4):
-        theta = size * direction
-        length, exact = float(np.linalg.norm(theta)), exact_norm(X, y, theta, g, m, loss)
-        for order in orders:
-            rows, labels = np.ascontiguousarray(X[order]), y[order].copy()
-            data, rms = gradient(rows, labels, theta, loss)
-            norm, R = float(np.linalg.norm(data + m * theta + g)), float(np.linalg.norm(rows, axis=1).max())
-            met = met_curvature(rows, labels, theta, loss, R, length)
-            for curvature in (c, min(c, met)):
-                margin = rounding_margin(rows.shape, R, curvature, rms, length, m * length + 0.1, norm)
-                assert abs(norm - exact) <= margin
 
 
 @every_loss

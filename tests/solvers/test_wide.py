@@ -29,7 +29,7 @@ from admmnet.solvers.radius import (
 from admmnet.solvers.wide import WideSolver
 from admmnet.types import Vector
 
-from .test_newton import EVERY, exact_norm, linear_term
+from .problems import EVERY, exact_norm, linear_term
 
 LOSS = Logistic()
 every_loss = pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY.keys())

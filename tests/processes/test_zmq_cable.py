@@ -1,0 +1,121 @@
+"""Runs over ZeroMQ on two hosts, network namespaces that are joined by a cable, when that is cut.
+
+The table of docs/hosts.md names these tests.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import read_run
+
+from .launch import ROOT, Ended, admmnet
+from .test_zmq_run_faults import CONTINUE, DEADLINE, WORDS, assert_ends_all, people, run
+
+pytestmark = pytest.mark.processes
+
+
+class Hosts:
+    """Two network namespaces with a cable between them; agent 0 is in the first one."""
+
+    def __init__(self) -> None:
+        self.names = [f"admmnet-{os.getpid()}-{end}" for end in "ab"]
+
+    def __enter__(self) -> Hosts:
+        for name in self.names:
+            if ip("netns", "add", name).returncode:
+                self.__exit__()
+                pytest.skip("network namespaces cannot be made here: that needs root and CAP_SYS_ADMIN")
+        a, b = self.names
+        commands = [f"-n {a} link add cable type veth peer name cable netns {b}"]
+        for number, name in enumerate(self.names, 1):
+            commands += [f"-n {name} addr add 10.99.0.{number}/24 dev cable", f"-n {name} link set cable up"]
+        for command in commands:
+            done = ip(*command.split())
+            if done.returncode:
+                self.__exit__()
+                pytest.skip(f"no cable between network namespaces can be made here: {done.stderr.strip()}")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in self.names:
+            ip("netns", "del", name)
+
+    def run(self, folder: Path, fault: str, *words: str) -> list[Ended]:
+        """Run an agent on every host."""
+        (folder / "hosts").write_text("10.99.0.1\n10.99.0.2\n")
+        init = ("network", "init", "path:2", "--hosts", str(folder / "hosts"), "-o", str(folder / "net"))
+        assert admmnet(0, *init).code == 0
+        network = str(folder / "net" / "network.toml")
+        processes = []
+        for i, name in enumerate(self.names):
+            command = ["ip", "netns", "exec", name, sys.executable, "-m", "tests.processes.faulty_agent"]
+            command += ["agent"]
+            command += ["--id", str(i), "--network", network, *WORDS, *people(folder / "run"), *words]
+            command += ["-o", str(folder / str(i))]
+            processes.append(
+                subprocess.Popen(
+                    command,
+                    cwd=ROOT,
+                    env={**os.environ, "ADMMNET_FAULT": fault},
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+            )
+        ends = []
+        try:
+            for process in processes:
+                out, err = process.communicate(timeout=DEADLINE)
+                ends.append(Ended(process.returncode, out, err))
+        finally:
+            for process in processes:
+                process.kill()
+                process.communicate()
+        return ends
+
+
+def ip(*words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(["ip", *words], capture_output=True, text=True, timeout=20, check=False)
+    except FileNotFoundError:
+        return subprocess.CompletedProcess(words, 127, "", "there is no ip command")
+
+
+def test_a_cut_cable_is_noticed_at_both_ends(tmp_path: Path) -> None:
+    with Hosts() as hosts:
+        ends = hosts.run(tmp_path, "cut:1:2")
+    for i, ended in enumerate(ends):
+        assert_ends_all(ended, 3, f"agent {1 - i} is lost in round 2: ", tmp_path / str(i))
+        assert "heartbeat deadline 1 s" in ended.messages[0]
+
+
+def test_both_ends_of_a_cut_cable_may_go_on(tmp_path: Path) -> None:
+    with Hosts() as hosts:
+        ends = hosts.run(tmp_path, "cut:1:2", *CONTINUE)
+    for i, ended in enumerate(ends):
+        assert ended.code == 0, ended.err
+        summary: dict[str, Any] = json.loads((tmp_path / str(i) / "summary.json").read_text())
+        lost = {entry["agent"]: entry["lost_at"] for entry in summary["per_agent"]}
+        assert lost == {i: None, 1 - i: 2}
+        assert read_run(tmp_path / str(i)).part == (i, 2)
+
+
+@pytest.mark.parametrize("fault", ["none:0:0", "blink:1:2"])
+def test_a_cable_that_is_plugged_in_again(fault: str, tmp_path: Path) -> None:
+    with Hosts() as hosts:
+        ends = hosts.run(tmp_path, fault, "--heartbeat-deadline", "20")
+    assert [(ended.code, ended.err) for ended in ends] == [(0, "")] * 2
+    for i in range(2):  # both folders are what a run in one process writes
+        local = tmp_path / "local"
+        assert i or run(local, "--topology", "path:2").code == 0
+        assert read_run(tmp_path / str(i)).part == (i, 2)
+        for file in (f"ledger/agent-00{i}.jsonl", "metrics.csv"):
+            assert (tmp_path / str(i) / file).read_bytes() == (local / file).read_bytes()

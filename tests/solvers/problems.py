@@ -1,0 +1,75 @@
+"""Problems for the tests of solvers, and the gradient norm of their answers in extended precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from admmnet.solvers.certificate import Solution
+from admmnet.solvers.losses import LOSSES, Huber, Logistic, Loss, SmoothedHinge
+from admmnet.types import Matrix, Vector
+
+LOSS = Logistic()
+EVERY: dict[str, Loss] = {
+    **{name: loss for name, loss in LOSSES.items() if name != "softmax"},
+    "hinge, 0.05": SmoothedHinge(0.05),
+    "hinge, 1e-3": SmoothedHinge(1e-3),
+    "hinge, 20": SmoothedHinge(20.0),
+    "huber, 0.1": Huber(0.1),
+    "huber, 1e-3": Huber(1e-3),
+    "huber, 20": Huber(20.0),
+}
+every_loss = pytest.mark.parametrize("loss", EVERY.values(), ids=EVERY.keys())
+
+
+def problem(n: int, d: int, seed: int = 0, flip: float = 0.5) -> tuple[Matrix, Vector]:
+    """Draw unit rows labelled by a hyperplane with noise `flip` on the margin (0: separable)."""
+    rng = np.random.default_rng([seed, n, d])
+    X = rng.standard_normal((n, d))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    noise = flip * rng.standard_normal(n)
+    return X, np.where(X @ rng.standard_normal(d) + noise >= 0, 1.0, -1.0)
+
+
+def linear_term(d: int, size: float, seed: int = 0) -> Vector:
+    g = np.random.default_rng([77, seed, d]).standard_normal(d)
+    return np.asarray(g * (size / np.linalg.norm(g)))
+
+
+Wide = NDArray[np.longdouble]
+
+
+def wide_slope(loss: Loss, u: Wide, y: Wide) -> Wide:
+    """First derivative in extended precision."""
+    if isinstance(loss, Logistic):
+        return np.asarray(-y / (1 + np.exp(np.minimum(y * u, 11_000))))
+    if isinstance(loss, SmoothedHinge):
+        h = np.longdouble(loss.width)
+        return np.asarray(-y * np.clip((1 + h - y * u) / (2 * h), 0, 1))
+    reach = loss.width if isinstance(loss, Huber) else np.inf
+    return np.asarray(np.clip(u - y, -reach, reach))
+
+
+def exact_norm(X: Matrix, y: Vector, theta: Vector, g: Vector, m: float, loss: Loss = LOSS) -> float:
+    """||grad J||_2 in extended precision."""
+    assert np.finfo(np.longdouble).eps < 1e-18, "this test needs an extended long double"
+    wide, labels, point = X.astype(np.longdouble), y.astype(np.longdouble), theta.astype(np.longdouble)
+    weights = wide_slope(loss, (wide * point).sum(axis=1), labels)
+    full = (wide * weights[:, None]).sum(axis=0) / len(y) + np.longdouble(m) * point + g.astype(np.longdouble)
+    return float(np.sqrt((full * full).sum()))
+
+
+def check(X: Matrix, y: Vector, g: Vector, m: float, beta: float, found: Solution, loss: Loss = LOSS) -> None:
+    true = exact_norm(X, y, found.theta, g, m, loss)
+    assert true <= found.gradient_norm <= beta
+
+
+@dataclass(frozen=True)
+class Kinked(Logistic):
+    name: str = "kinked"
+
+    def curvature_bound(self, row_norm: float = 1.0) -> float:
+        return np.inf

@@ -1,0 +1,269 @@
+"""Processes that sum while some are lost at random instants, with messages in random order.
+
+They are threads of which one runs at a time. A seeded scheduler delivers frames, lets processes die with a part of
+what they sent still under way, and lets neighbours notice, rightly or wrongly. Mailbox and sums are the real ones.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Set
+from functools import partial
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from admmnet.graph.tree import Tree, spanning_tree
+from admmnet.transport.sweep import Sweep
+from admmnet.transport.zmq.mailbox import Mailbox, Verdict
+from admmnet.transport.zmq.sums import Sums
+from admmnet.transport.zmq.wire import Frame, Kind, integers, payload_of_integers
+from admmnet.types import Integers, Total
+
+ROUNDS = 5
+LINK = bytes(range(16))
+LOOSE = 0.03
+"""Share of steps in which a process is lost."""
+
+
+class Killed(BaseException):
+    """Ends the thread of a process."""
+
+
+class Process:
+    """What ``Sums`` needs of ``Membership``, and the thread that sums."""
+
+    def __init__(self, network: Network, rank: int) -> None:
+        self.network, self.rank, self.lost = network, rank, dict[int, int]()
+        self.watchers: list[Callable[[int, int], None]] = []
+        self.around = sorted(network.graph[rank])
+        self.mailbox = Mailbox(dict.fromkeys(self.around))
+        for peer in self.around:
+            self.mailbox.open(peer, LINK)
+        self.closed: set[int] = set()
+        self.sent = dict.fromkeys(self.around, 0)
+        self.missing: Callable[[], Set[int]] | None = None
+        self.killed = self.ended = self.finished = False
+        self.error: BaseException | None = None
+        self.totals: list[Total | None] = []
+        self.reasons: list[str] = []
+        self.gone: dict[int, int] = {}
+        self.watchers.append(lambda process, round: self.gone.update({process: round}))
+        owners = [(i,) for i in sorted(network.graph)]
+        sweep: Callable[[Tree], Sweep] = lambda tree: Sweep.of(tree, owners, rank)  # noqa: E731
+        self.sums = Sums(self, 0, sweep, self.around, network.graph, self.gone)  # type: ignore[arg-type]
+        self.go = threading.Semaphore(0)
+        self.thread = threading.Thread(target=self._main, daemon=True)
+
+    def _main(self) -> None:
+        self.go.acquire()
+        try:
+            if self.killed:
+                raise Killed
+            for round in range(ROUNDS):
+                self._pause(None)  # computing: frames are not looked at
+                part = {self.rank: vector(self.rank, round) if (self.rank + round) % 7 else None}
+                self.totals.append(self.sums.reduce(part, partial(self.network.tree, round), 3))
+            self.finished = True
+            self.wait(lambda: {p.rank for p in self.network.processes if not p.finished} - self.lost.keys())
+        except Killed:
+            pass
+        except BaseException as error:  # told by the scheduler
+            self.error = error
+        self.ended = True
+        self.network.back.release()
+
+    def _pause(self, missing: Callable[[], Set[int]] | None) -> None:
+        self.missing = missing
+        self.network.back.release()
+        self.go.acquire()
+        if self.killed:
+            raise Killed
+
+    # of Membership
+
+    def wait(self, missing: Callable[[], Set[int]]) -> None:
+        while missing():
+            self._pause(missing)
+
+    def send(self, peer: int, kind: Kind, **fields: Any) -> None:
+        if peer not in self.closed:
+            self.sent[peer] += 1
+            frame = Frame(kind, LINK, self.rank, sequence=self.sent[peer], **fields)
+            self.network.under_way[self.rank, peer].append(frame)
+
+    def lose(self, process: int, reason: str) -> None:
+        if process in self.lost:
+            return
+        self.reasons += [reason] * (process != self.rank)
+        for peer in self.around:
+            self.send(peer, Kind.OBITUARY, origin=process)
+        if process == self.rank:
+            self.killed = True
+            return
+        self._strike(process)
+        living = self.network.graph.subgraph(set(self.network.graph) - self.lost.keys())
+        for cut in living.nodes - nx.node_connected_component(living, self.rank):
+            self._strike(cut)
+
+    def _strike(self, process: int) -> None:
+        self.lost[process] = 0
+        self.closed.add(process)
+        self.mailbox.shut(process)
+        for watcher in self.watchers:
+            watcher(process, 0)
+
+    def take(self, frame: Frame) -> None:
+        verdict = self.mailbox.judge(frame, None)
+        known = (Verdict.NOW, Verdict.EARLY, Verdict.LATE, Verdict.DUPLICATE)
+        assert verdict in (known if frame.sender not in self.lost else (Verdict.FOREIGN,)), (verdict, frame)
+        if frame.kind is Kind.OBITUARY and verdict is Verdict.NOW:
+            self.lose(frame.origin, "it was told")
+
+
+def vector(agent: int, round: int) -> Integers:
+    return np.random.default_rng([agent, round]).integers(-(2**63), 2**63, 3, dtype=np.int64)
+
+
+class Recorded(Process):
+    """What it sends is changed by ``spoil``."""
+
+    def __init__(self, network: Network, rank: int) -> None:
+        super().__init__(network, rank)
+        self.spoil: Callable[[Kind, Integers], Integers] = lambda kind, words: words
+
+    def send(self, peer: int, kind: Kind, **fields: Any) -> None:
+        if kind in (Kind.UP, Kind.DOWN):
+            words = self.spoil(kind, integers(fields["payload"]))
+            fields["payload"] = payload_of_integers(np.asarray(words, dtype=np.int64))
+        super().send(peer, kind, **fields)
+
+
+class Network:
+    """Processes on a random graph, and who does what next."""
+
+    def __init__(self, seed: int) -> None:
+        self.stream = np.random.default_rng(seed)
+        size = int(self.stream.integers(3, 8))
+        tree = nx.from_prufer_sequence(self.stream.integers(0, size, size - 2).tolist())
+        extra = nx.gnp_random_graph(size, float(self.stream.choice([0.1, 0.5, 0.9])), seed=seed)
+        self.graph = nx.compose(tree, extra)
+        edges = sorted(self.graph.edges)
+        # what a schedule leaves of the graph in each round: it may fall apart, at once or when somebody is lost
+        shares = self.stream.choice([0.6, 1.0, 1.0], ROUNDS)
+        self.graphs = [nx.Graph(e for e in edges if self.stream.random() < share) for share in shares]
+        for graph in self.graphs:
+            graph.add_nodes_from(self.graph)
+        self.under_way = {(i, j): deque[Frame]() for i, j in self.graph.to_directed().edges}
+        self.back = threading.Semaphore(0)
+        self.processes = [Process(self, rank) for rank in range(size)]
+        self.left = int(self.stream.integers(0, size))
+
+    def tree(self, round: int, lost: frozenset[int]) -> Tree | None:
+        return spanning_tree(self.graphs[round], lost)
+
+    def run(self) -> None:
+        try:
+            for process in self.processes:
+                process.thread.start()
+                self._let(process)
+            while not all(process.ended for process in self.processes):
+                moves = self._moves()
+                assert moves, "all wait, and nothing is under way"
+                moves[int(self.stream.integers(len(moves)))]()
+                for process in self.processes:
+                    if process.error is not None:
+                        raise process.error
+        finally:
+            for process in self.processes:
+                self._end(process)
+
+    def _let(self, process: Process) -> None:
+        process.go.release()
+        self.back.acquire()
+
+    def _end(self, process: Process) -> None:
+        if not process.ended:
+            process.killed = True
+            self._let(process)
+
+    def _moves(self) -> list[Callable[[], None]]:
+        """Frames to deliver, processes to let run, losses to notice; now and then a loss."""
+        alive = [process for process in self.processes if not process.ended]
+        if self.left and self.stream.random() < LOOSE:
+            self.left -= 1
+            victim = alive[int(self.stream.integers(len(alive)))]
+            if self.stream.random() < 0.8:
+                return [partial(self._die, victim)]
+            return [partial(self._notice, self.processes[victim.around[0]], victim)]
+        moves: list[Callable[[], None]] = []
+        for process in alive:
+            if process.missing is None or not process.missing():
+                moves.append(partial(self._let, process))
+            if process.missing is not None:  # it waits, so it looks at what comes
+                moves += [
+                    partial(self._deliver, j, process)
+                    for j in process.around
+                    if self.under_way[j, process.rank]
+                ]
+                dead = [p for p in self.processes if p.ended and p.killed and p.rank in process.around]
+                moves += [partial(self._notice, process, p) for p in dead if p.rank not in process.lost]
+        return moves
+
+    def _die(self, process: Process) -> None:
+        self._end(process)
+        for peer in process.around:  # of what it sent, the last frames may be gone
+            queue = self.under_way[process.rank, peer]
+            for _ in range(int(self.stream.integers(len(queue) + 1))):
+                queue.pop()
+
+    def _notice(self, process: Process, dead: Process) -> None:
+        if not process.ended and process.missing is not None:
+            process.lose(dead.rank, "it does not answer")
+
+    def _deliver(self, sender: int, process: Process) -> None:
+        process.take(self.under_way[sender, process.rank].popleft())
+        if process.killed:  # it was told that the others gave it up
+            self._let(process)
+
+
+def check(network: Network) -> int:
+    """Check what those have that went on; return how many sums lack somebody."""
+    assert not [why for process in network.processes for why in process.reasons if "sent" in why]
+    survivors = [process for process in network.processes if process.finished and not process.killed]
+    living = nx.Graph(network.graph.subgraph([process.rank for process in survivors]))
+    # where one neighbour has given up the other, as where a cable is cut, each part goes on by itself
+    given_up = [(i, j) for i in living for j in network.processes[i].lost]
+    living.remove_edges_from(given_up)
+    partial_sums = 0
+    for part in nx.connected_components(living):
+        first, *others = (network.processes[rank] for rank in sorted(part))
+        assert len(first.totals) == ROUNDS
+        for round, total in enumerate(first.totals):
+            if total is None:
+                continue
+            speaking = {i for i in total.agents if (i + round) % 7}
+            assert speaking == set(total.agents) >= {i for i in part if (i + round) % 7}
+            sums = [sum(int(vector(i, round)[k]) for i in total.agents) for k in range(3)]
+            assert [int(x) % 2**64 for x in total.value] == [x % 2**64 for x in sums]
+            partial_sums += len(total.agents) < len(network.graph)
+        for other in others:
+            assert [said(total) for total in other.totals] == [said(total) for total in first.totals]
+    return partial_sums
+
+
+def said(total: Total | None) -> Any:
+    return None if total is None else (total.value.tolist(), total.agents)
+
+
+def path_of(size: int, liar: int) -> tuple[list[Recorded], Recorded]:
+    """Processes on a path, one of which will lie."""
+    network = Network(0)
+    network.graph, network.left = nx.path_graph(size), 0
+    network.graphs = [network.graph] * ROUNDS
+    network.under_way = {(i, j): deque() for i, j in network.graph.to_directed().edges}
+    processes = [Recorded(network, rank) for rank in range(size)]
+    network.processes = list(processes)
+    return processes, processes[liar]

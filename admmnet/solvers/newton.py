@@ -97,7 +97,7 @@ class LocalSolver(AnySolver):
 
     def fresh(self) -> LocalSolver:
         """Return another solver of the same records that has learnt nothing."""
-        return LocalSolver(self.X, self.y, self.loss)
+        return type(self)(self.X, self.y, self.loss)
 
     def losses(self, theta: Vector) -> Vector:
         """Loss of every record at theta, shape (n,); at the last solve's answer without a pass over the records."""

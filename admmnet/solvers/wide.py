@@ -33,21 +33,8 @@ class WideSolver(LocalSolver):
 
     A step solves (H + m I) p = -grad J by conjugate gradients until a share of the gradient is left, two passes over
     the entries a turn. As in `LocalSolver` a step that does not shrink the least gradient norm so far is scaled until
-    J's slope along it has halved and not turned, and certificate and last resort are the same.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix, shape (n, d)
-        Records, float64; not copied, and not to be changed afterwards. CSR without duplicates.
-    y : ndarray, shape (n,)
-        Labels.
-    loss : Loss
-        A loss with a finite curvature bound.
-
-    Raises
-    ------
-    RequestError
-        Shapes disagree, a number is not finite, or the loss has kinks.
+    J's slope along it has halved and not turned, and certificate and last resort are the same. So are parameters and
+    refusals; X is dense, or CSR without duplicates.
     """
 
     state: WideState  # type: ignore[assignment]  # it learns no inverse
@@ -57,10 +44,6 @@ class WideSolver(LocalSolver):
         self.state = WideState(np.zeros(X.shape[1]))
         self._at: Vector | None = None  # the point whose scores are kept
         self._scores, self._spare = np.empty(len(y)), np.empty(len(y))
-
-    def fresh(self) -> WideSolver:
-        """Return another solver of the same records that has learnt nothing."""
-        return WideSolver(self.X, self.y, self.loss)
 
     def _restart(self, theta: Vector) -> None:
         self.state.theta, self.state.data = theta, None

@@ -192,7 +192,7 @@ class Keeper:
         write_archive(folder / f"part-{agents[0].id:06d}.npz", meta, stacks)
         _sync(folder, self._folder, self._folder.parent / "metrics.csv")
         self._transport.world.gather(None)  # every process has its part written
-        self._forget(done)
+        self._forget()
 
     def _agent(self, node: Node, tail: TailAverage) -> State:
         state = node_state(node, seeded=self._seeded)
@@ -200,7 +200,7 @@ class Keeper:
             state["tail"] = tail.sum[node.id]
         return state
 
-    def _forget(self, done: int) -> None:
+    def _forget(self) -> None:
         """Remove all but this checkpoint and the one before; after a loss the last whole one may be older."""
         world = self._transport.world
         if self._transport.lost or not (world.rank == 0 or not world.shared_folder):

@@ -10,8 +10,9 @@ The library does what the command does::
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from admmnet.registry import lazily
 
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
@@ -69,11 +70,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name where it is first used: the command line and scripts start faster."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'admmnet' has no attribute {name!r}")
-    return getattr(import_module(f"admmnet.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

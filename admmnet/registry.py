@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Make a package's ``__getattr__``: a name is imported from its module in ``homes`` where it is first used."""
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return find
+
+
 def meant(name: str, names: Iterable[str]) -> str:
     """Return ``did you mean X?`` with the name that is closest to a mistaken one, or nothing."""
     close = difflib.get_close_matches(name, list(names), n=1)

@@ -138,9 +138,7 @@ def _tell(error: BaseException, world: World | None, debug: bool, command: str) 
         print(f"admmnet: {error}", file=sys.stderr)
         return error.exit_code if isinstance(error, AdmmnetError) else 3
     if isinstance(error, RequestError) and not error.shared:
-        if (
-            command == "run"
-        ):  # all ranks read its words, and the others may have found nothing wrong with theirs
+        if command == "run":  # all ranks read its words: others may have found nothing wrong with theirs
             error = _of_all(error, world)
         error.shared = True
     return report_error(error, world, debug=debug)

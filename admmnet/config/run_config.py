@@ -114,9 +114,8 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
                 if "check" in vars(section):
                     vars(section)["check"](self)
         except RequestError:
-            check_task(
-                self
-            )  # what is wrong with its loss is beside the point where the method does not serve
+            # what is wrong with its loss is beside the point where the method does not serve
+            check_task(self)
             raise
         return self  # type: ignore[no-any-return]
 

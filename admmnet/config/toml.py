@@ -15,28 +15,13 @@ from admmnet.registry import UnknownName, meant
 from admmnet.settings import TABLES, Setting, settings_in
 
 READ_BY = (
-    "label",
-    "separator",
-    "positive",
-    "task",
-    "features",
-    "no_intercept",
-    "schema",
-    "normalise",
-    "centre",
+    *("label", "separator", "positive", "task", "features", "no_intercept", "schema", "normalise", "centre"),
 )
 """Settings of [data] by which a file of records is read."""
 
 
 def load_config(path: str | Path | None, flags: Mapping[str, Any] | None = None) -> RunConfig:
-    """Settings from a TOML file, overridden by flags.
-
-    Parameters
-    ----------
-    path : path or None
-        File with the tables [data], [network], [problem], [algorithm], [baseline], [privacy], [run].
-    flags : mapping
-        Setting name to value; None counts as not given.
+    """Settings from a TOML file with the tables of ``TABLES``, overridden by flags, of which None counts as not given.
 
     Raises
     ------
@@ -61,10 +46,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def read_schema(path: Path) -> dict[str, Any]:
     """Settings by which a file of records is read: ``schema``, and those of ``READ_BY`` that the file names.
 
-    Parameters
-    ----------
-    path : Path
-        A TOML file with the [data] of a run, or a bare schema; or a JSON file with a schema, as a run's encoding.json.
+    It is a TOML file with the [data] of a run, or a bare schema; or a JSON file with a schema, as encoding.json.
 
     Raises
     ------

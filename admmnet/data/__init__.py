@@ -7,8 +7,9 @@ further rows for a model that exists.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from admmnet.registry import lazily
 
 if TYPE_CHECKING:
     from admmnet.data.loading import ENCODING, headline, load, load_each, load_sparse
@@ -47,10 +48,4 @@ __all__ = [
     "load_sparse",
     "validate",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name where it is first used: help and the settings do without numpy."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'admmnet.data' has no attribute {name!r}")
-    return getattr(import_module(f"admmnet.data.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, _HOMES)  # help and the settings do without numpy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,12 +60,8 @@ class Features:
 
     names: tuple[str, ...]
     take: Callable[[Rows], Matrix]  # (m,) row numbers to a new array (m, d)
-    bounds: Vector | None = (
-        None  # (d,) largest absolute values by public declaration; nan where there is none
-    )
-    sparse: Callable[[Rows], Any] | None = (
-        None  # as `take`, to a scipy CSR array; None where rows are not held so
-    )
+    bounds: Vector | None = None  # (d,) largest absolute values by public declaration; nan without
+    sparse: Callable[[Rows], Any] | None = None  # as `take`, to a scipy CSR array, where rows are held so
 
 
 @dataclass(frozen=True)
@@ -147,17 +143,20 @@ def no_rows(names: tuple[str, ...], origin: str, label: str | None = None) -> Ta
     return Table(names, 0, lambda name: column_of(()), lambda row: origin, origin, label, features)
 
 
-class Index(dict[str, int]):
-    """Numbers the texts it meets."""
+K = TypeVar("K")
 
-    def __missing__(self, text: str) -> int:
-        code = self[text] = len(self)
-        return code
+
+class Index(dict[K, int]):
+    """Numbers the values it meets, from 0."""
+
+    def __missing__(self, value: K) -> int:
+        number = self[value] = len(self)
+        return number
 
 
 def column_of(values: Sequence[str]) -> Column:
     """Make a column of one text a row."""
-    index = Index()
+    index = Index[str]()
     codes = np.fromiter(map(index.__getitem__, values), dtype=np.int32, count=len(values))
     return Column(tuple(index), codes)
 

@@ -27,29 +27,16 @@ from admmnet.errors import DataError, RequestError
 class Given:
     """What a caller gave; ``load`` is a loader of it.
 
-    Attributes
-    ----------
-    kind : str
-        "arrays" or "frame", the ``data`` of the settings.
-    pool : object
-        (X, y) or a pandas frame, to be dealt to the agents; None where there are shards.
-    own : mapping or None
-        Agent to its own (X, y) or frame.
-    whole : bool
-        Whether these are all of the run's records, at every process; else nothing is read from rows that should be
-        declared.
-    test : object
-        Test records alike, or None.
-    sparse : bool
-        Whether the method takes sparse rows.
+    Records are (X, y) or pandas frames. Where they are not ``whole``, all of the run's at every process, nothing is
+    read from rows that should be declared.
     """
 
-    kind: str
-    pool: Any = None
-    own: Mapping[int, Any] | None = None
+    kind: str  # "arrays" or "frame", the `data` of the settings
+    pool: Any = None  # records to be dealt to the agents; None where there are shards
+    own: Mapping[int, Any] | None = None  # agent to its own records
     whole: bool = True
-    test: Any = None
-    sparse: bool = False
+    test: Any = None  # test records, or None
+    sparse: bool = False  # whether the method takes sparse rows
 
     def sizes(self) -> list[int]:
         """Numbers of records, as far as the types tell."""

@@ -25,12 +25,9 @@ class DataSet:
     read: Callable[[Sequence[Path]], Table]  # from the files to a table, see `admmnet.data.readers`
     shown: str = ""  # name in lists, if another: that of a family such as mnist:DIGIT
     takes: tuple[str, str] = ("", "")  # what follows a name that ends with ":", as a pattern and in words
-    schema: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # encoding and labels, in the keys of [data.schema]
-    files: tuple[
-        tuple[str, ...], ...
-    ] = ()  # below the data folder; of alternatives the first there is; a pattern, with [, takes all
+    schema: Mapping[str, Any] = field(default_factory=dict)  # in the keys of [data.schema]
+    # below the data folder; of alternatives the first there is; a pattern, with [, takes all
+    files: tuple[tuple[str, ...], ...] = ()
     origin: str = ""  # where they are to be had, for messages; of downloads the address of their folder
     sha256: Mapping[str, str] = field(default_factory=dict)  # of the content of files that are downloaded
     stated: bool = False  # whether a file that has none of these checksums is said, with its own
@@ -38,9 +35,7 @@ class DataSet:
     official: bool = False  # whether it has a test part: the last file, or what follows `train` of `records`
     train: int | None = None
     records: int | None = None
-    test_share: float | None = (
-        0.25  # drawn for testing unless another is asked for; None for the official part
-    )
+    test_share: float | None = 0.25  # drawn unless another is asked for; None for the official part
     bound: float | None = None  # public bound of every feature, for files that hold numbers
     notes: tuple[str, ...] = ()  # warnings to show once
     alternative: str = ""  # what an alternative file is, for a note that it was taken
@@ -144,6 +139,16 @@ class DataSet:
             official=(self.train or sum(raw.parts[:-1])) if self.official and complete else None,
             test_share=self.test_share,
         )
+
+
+def codes(*values: int) -> dict[str, Any]:
+    """Rule of a column of whole numbers that stand for categories, in the keys of `[data.schema]`."""
+    return {"kind": "categorical", "categories": list(values)}
+
+
+def bands(*edges: int) -> dict[str, Any]:
+    """Rule of a column of numbers that count by intervals."""
+    return {"kind": "numeric", "edges": list(edges)}
 
 
 def _relabelled(table: Table, label: str, change: Callable[[str], str]) -> Table:

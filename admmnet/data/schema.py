@@ -30,15 +30,11 @@ class Categorical:
 
     prefix: str  # start of the feature names
     column: str  # raw column it reads
-    categories: (
-        tuple[str, ...] | None
-    )  # the allowed values in order; None: read them from the rows (pooled only)
+    categories: tuple[str, ...] | None  # the allowed values in order; None: read from the rows (pooled only)
     groups: tuple[str, ...] = ()  # group of each category; empty: every category stands for itself
     other: bool = False  # whether undeclared values share a last feature "other" instead of being refused
     weight: float = 1.0  # size of the entry before rows are scaled to norm 1
-    missing: str | None = (
-        None  # "refuse", "indicator", or the category of a missing value; None: as any other text
-    )
+    missing: str | None = None  # "refuse", "indicator", or its category; None: as any other text
 
 
 @dataclass(frozen=True)
@@ -56,9 +52,7 @@ class Numeric:
     scale: Scale = "linear"
     edges: tuple[float, ...] = ()  # increasing, the last interval is open above
     weight: float = 1.0
-    missing: str | float | None = (
-        None  # "refuse" (so does None), "indicator", or what stands for a missing value
-    )
+    missing: str | float | None = None  # "refuse" (so does None), "indicator", or what stands for it
 
 
 Rule = Categorical | Numeric
@@ -70,24 +64,16 @@ class Schema:
 
     rules: tuple[Rule, ...] = ()  # features in order; empty for sources without declared columns
     label: str | None = None  # name of the label column
-    labels: tuple[str, ...] | None = (
-        None  # negative and positive label value, or those of three or more classes
-    )
+    labels: tuple[str, ...] | None = None  # negative and positive value, or those of three or more classes
     features: int | None = None  # width of libsvm and npz rows
     drop: tuple[str, ...] = ()  # columns that are knowingly left out; "*" stands for all undeclared ones
     threshold: float | None = None  # makes two classes of a numeric label: above it is +1, all else -1
     leave_out: tuple[str, ...] = ()  # label values of csv records that are left out, such as "not asked"
     targets: Range | None = None  # public range of a real target, to which it is clipped; None for classes
     centre: float | None = None  # value of a real target that becomes 0; None for the middle of the range
-    scales: tuple[
-        float, ...
-    ] = ()  # largest absolute value of every feature, or one for all; empty: not declared
-    separator: str | None = (
-        None  # of the cells of a text file; None: by its name, a tab of .tsv, else a comma
-    )
-    header: bool | None = (
-        None  # whether its first line names the columns; None: it must, and must not look like a record
-    )
+    scales: tuple[float, ...] = ()  # largest absolute values of all features, or one for all, if declared
+    separator: str | None = None  # of the cells of a text file; None: a tab of .tsv, else a comma
+    header: bool | None = None  # whether line 1 names the columns; None: it must, and look like no record
     decimal: str = "."
     thousands: str = ""  # between groups of three digits
     wanted: Task | None = None  # what --task asks for where labels, targets and threshold leave it open

@@ -155,26 +155,13 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class Split:
-    """A parsed `--split`: how the training records are dealt to the agents.
-
-    Attributes
-    ----------
-    kind : str
-    concentration : float
-        A of ``dirichlet:A``.
-    column : str
-        Of ``by-column:NAME``.
-    shares : tuple of float
-        Of ``sizes:A:B:...``, one an agent, in any unit.
-    exponent : float
-        S of ``zipf:S``: agent i has a share proportional to 1/(i + 1)^S.
-    """
+    """A parsed `--split`: how the training records are dealt to the agents."""
 
     kind: Literal["iid", "dirichlet", "by-column", "sizes", "zipf", "shards", "groups"]
-    concentration: float = 0.0
-    column: str = ""
-    shares: tuple[float, ...] = ()
-    exponent: float = 0.0
+    concentration: float = 0.0  # A of dirichlet:A
+    column: str = ""  # of by-column:NAME
+    shares: tuple[float, ...] = ()  # of sizes:A:B:..., one an agent, in any unit
+    exponent: float = 0.0  # S of zipf:S: agent i has a share proportional to 1/(i + 1)^S
 
     @property
     def by_value(self) -> bool:

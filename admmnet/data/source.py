@@ -38,9 +38,7 @@ class Source:
     telling: tuple[str, ...] = ()  # as `Records.telling`
     left_out: int = 0  # records that are not counted, by `leave_out`
     official: int | None = None  # first row of the official test part
-    test_share: float | None = (
-        0.25  # drawn for testing unless another is asked for; None for the official part
-    )
+    test_share: float | None = 0.25  # drawn unless another is asked for; None for the official part
 
 
 def source_of(

@@ -182,8 +182,6 @@ def _projection(d: int, D: int, data_seed: int) -> Matrix:
     from scipy.special import ndtri  # imported here: few runs need it
 
     # uniforms by inverse distribution function: numpy's own normals may change between releases
-    uniforms = np.maximum(
-        stream(data_seed, Stream.PROJECTION).random((d, D)), 2.0**-54
-    )  # 0 would be infinite
+    uniforms = np.maximum(stream(data_seed, Stream.PROJECTION).random((d, D)), 2.0**-54)  # 0 is infinite
     matrix: Matrix = ndtri(uniforms) / np.sqrt(D)
     return matrix

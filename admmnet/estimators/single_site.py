@@ -19,31 +19,37 @@ class SDCAClassifier(Plain, Probability):
 
 
 @parameters
-class DPSCDClassifier(Budgeted, Probability):
-    """DP-SCD with private dual variables, Poisson batches; ``method="published"`` is Algorithm 1 of its paper."""
+class _Steps(Budgeted):
+    """Parameters of noisy steps on clipped batches."""
 
-    _algorithm = "dp-scd"
     regularisation: float | str = "auto"
     batch: int | str = "auto"
     epochs: int | str = "auto"
     clip: float | str = "auto"
     sampling: str = "auto"
-    dual_noise: bool | str = "auto"
     accountant: str | None = None
 
 
 @parameters
-class DPSGDClassifier(Budgeted, Probability):
-    """DP-SGD: clipped gradients, Gaussian noise, Poisson batches."""
+class _DPSCD(_Steps):
+    _algorithm = "dp-scd"
+    dual_noise: bool | str = "auto"
 
+
+@parameters
+class _DPSGD(_Steps):
     _algorithm = "dp-sgd"
-    regularisation: float | str = "auto"
-    batch: int | str = "auto"
-    epochs: int | str = "auto"
-    clip: float | str = "auto"
     learning_rate: float | str = "auto"
-    sampling: str = "auto"
-    accountant: str | None = None
+
+
+@parameters
+class DPSCDClassifier(_DPSCD, Probability):
+    """DP-SCD with private dual variables, Poisson batches; ``method="published"`` is Algorithm 1 of its paper."""
+
+
+@parameters
+class DPSGDClassifier(_DPSGD, Probability):
+    """DP-SGD: clipped gradients, Gaussian noise, Poisson batches."""
 
 
 @parameters
@@ -66,33 +72,17 @@ class BANCOClassifier(Budgeted, Probability):
 
 
 @parameters
-class DPSCDRegressor(Budgeted, Regressor):
+class DPSCDRegressor(_DPSCD, Regressor):
     """DP-SCD on the squared loss (ridge regression)."""
 
-    _algorithm = "dp-scd"
     loss: str = "squared"
-    regularisation: float | str = "auto"
-    batch: int | str = "auto"
-    epochs: int | str = "auto"
-    clip: float | str = "auto"
-    sampling: str = "auto"
-    dual_noise: bool | str = "auto"
-    accountant: str | None = None
 
 
 @parameters
-class DPSGDRegressor(Budgeted, Regressor):
+class DPSGDRegressor(_DPSGD, Regressor):
     """DP-SGD on the squared loss (ridge regression)."""
 
-    _algorithm = "dp-sgd"
     loss: str = "squared"
-    regularisation: float | str = "auto"
-    batch: int | str = "auto"
-    epochs: int | str = "auto"
-    clip: float | str = "auto"
-    learning_rate: float | str = "auto"
-    sampling: str = "auto"
-    accountant: str | None = None
 
 
 @parameters

@@ -11,8 +11,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from admmnet.registry import lazily
 
 if TYPE_CHECKING:
     from admmnet.experiments.driver import compare
@@ -21,14 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompareResult", "Comparison", "compare"]
 
-_HOMES = {"CompareResult": "figures", "Comparison": "grid", "compare": "driver"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name where it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'admmnet.experiments' has no attribute {name!r}")
-    return getattr(import_module(f"admmnet.experiments.{_HOMES[name]}"), name)
+__getattr__ = lazily(__name__, {"CompareResult": "figures", "Comparison": "grid", "compare": "driver"})
 
 
 def __dir__() -> list[str]:

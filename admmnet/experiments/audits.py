@@ -40,39 +40,17 @@ WORLDS: tuple[World, World] = (0, 1)
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be audited.
+    """What is to be audited."""
 
-    Attributes
-    ----------
-    name : str
-        NAME[:METHOD[:ACCOUNTANT]].
-    out : str
-        Folder; the same call goes on with it, also with more trials.
-    settings : mapping
-        Settings of the method that were given.
-    trials : int
-        In each world.
-    seed : int
-        Of all trials.
-    confidence : float
-        Of either bound.
-    canary : {"mirror", "zeros"} or None
-        What is in its place in world 0; None for what the proof is about.
-    records : int
-        n of the agent.
-    bug : str or None
-        Of ``planted.BUGS``.
-    """
-
-    name: str
-    out: str
-    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    trials: int = 2000
-    seed: int = 0
-    confidence: float = 0.99
-    canary: Canary | None = None
-    records: int = 1000
-    bug: str | None = None
+    name: str  # NAME[:METHOD[:ACCOUNTANT]]
+    out: str  # folder; the same call goes on with it, also with more trials
+    settings: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))  # of the method
+    trials: int = 2000  # in each world
+    seed: int = 0  # of all trials
+    confidence: float = 0.99  # of either bound
+    canary: Canary | None = None  # what is in its place in world 0; None for what the proof is about
+    records: int = 1000  # n of the agent
+    bug: str | None = None  # of `planted.BUGS`
 
 
 @dataclass(frozen=True)
@@ -164,21 +142,9 @@ class Part(Job):
 
 @dataclass(frozen=True)
 class Audited:
-    """What came out.
+    """What came out: ``adjacency`` is the relation of the proven figure, ``target`` the epsilon that was asked for.
 
-    Attributes
-    ----------
-    request : Request
-    audit : Audit
-    adjacency : str
-        Relation of the proven figure.
-    target : float
-        Epsilon that was asked for.
-    scores : pair of ndarray
-        Of world 0 and world 1, shape (trials,).
-    picture : Path or None
-    undrawn : str or None
-        Why there is no picture.
+    ``scores`` are those of world 0 and world 1, shape (trials,); ``undrawn`` says why there is no picture.
     """
 
     request: Request
@@ -211,22 +177,10 @@ class Audited:
 
 
 def run_audit(request: Request, *, jobs: int | None = None, watch: Watch | None = None) -> Audited:
-    """Make the trials that are missing, and read them.
+    """Make the trials that are missing, and read them, also where a bound exceeds what is proven.
 
-    Parameters
-    ----------
-    request : Request
-        What is to be audited, and where it is kept.
-    jobs : int, optional
-        Processes, by default as many as this process may use processors; what comes out does not depend on it. With
-        more than one, a script must call this under ``if __name__ == "__main__"``.
-    watch : Watch, optional
-        Is told of progress.
-
-    Returns
-    -------
-    Audited
-        Also where a bound exceeds what is proven.
+    What comes out does not depend on ``jobs``, the number of processes (by default as many as there are processors).
+    With more than one, a script must call this under ``if __name__ == "__main__"``. ``watch`` is told of progress.
 
     Raises
     ------

@@ -30,24 +30,11 @@ SIMULATION = "the seeds can regenerate the noise: a comparison is a simulation, 
 def compare(
     comparison: Comparison, *, jobs: int | None = None, plot: Path | None = None, watch: Watch | None = None
 ) -> CompareResult:
-    """Run what is missing of a grid of seeded runs, and write the table and the picture.
+    """Run what is missing of a grid of seeded runs, write the table and the picture, and say what failed.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        What is to be compared, and where it is kept.
-    jobs : int, optional
-        Processes; by default as many as this process may use processors. With more than one, a script must
-        call this under ``if __name__ == "__main__"``.
-    plot : Path, optional
-        A further file for the picture: .png, .svg or .pdf.
-    watch : Watch, optional
-        Is told of progress.
-
-    Returns
-    -------
-    CompareResult
-        Also of what failed.
+    With more than one process (``jobs``, by default as many as there are processors), a script must call this under
+    ``if __name__ == "__main__"``. ``plot`` is a further file for the picture: .png, .svg or .pdf; ``watch`` is told of
+    progress.
 
     Raises
     ------

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from admmnet.experiments.folder import csv_text
 from admmnet.experiments.grid import Cell
 from admmnet.experiments.parsing import Entry
 from admmnet.experiments.tasks import Survey
@@ -39,34 +38,19 @@ class Row:
 
 def row_of(cell: Cell, summary: dict[str, Any]) -> Row:
     """Return the row of a finished run."""
-    privacy = summary["privacy"]
-    return Row(
-        summary["algorithm"],
-        summary["method"],
-        privacy["accountant"],
-        privacy["adjacency"],
-        privacy["epsilon_target"],
-        privacy["epsilon_proven"],
-        privacy["epsilon_published"],
-        cell.seed,
-        summary["test_error"]["consensus"],
-        summary["train_loss"],
-        sum(entry["releases"] for entry in summary["per_agent"]),
-        summary["bytes_sent"],
-        summary["seconds"]["total"],
-        privacy.get("colluders"),
-        privacy.get("epsilon_if_all_collude"),
-    )
+    own = {
+        "seed": cell.seed,
+        "test_error": summary["test_error"]["consensus"],
+        "releases": sum(entry["releases"] for entry in summary["per_agent"]),
+        "seconds": summary["seconds"]["total"],
+    }
+    said = {"colluders": None, "epsilon_if_all_collude": None} | summary["privacy"] | summary | own
+    return Row(**{field.name: said[field.name] for field in fields(Row)})
 
 
 def to_csv(rows: Iterable[Row]) -> str:
-    """Return the rows as CSV; numbers read back exactly, what is undefined is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(field.name for field in fields(Row))
-    for row in rows:
-        writer.writerow("" if value is None else value for value in astuple(row))
-    return text.getvalue()
+    """Return the rows as CSV."""
+    return csv_text([field.name for field in fields(Row)], map(astuple, rows))
 
 
 @dataclass(frozen=True)
@@ -103,24 +87,21 @@ class Line:
 
 def line_of(entry: Entry, epsilon: float | None, rows: Sequence[Row]) -> Line:
     """Return the line of one or more rows of one method and epsilon."""
-    errors = _known([row.test_error for row in rows])
-    losses = _known([row.train_loss for row in rows])
+    found = {field.name: [getattr(row, field.name) for row in rows] for field in fields(Row)}
+    largest = ("epsilon_proven", "epsilon_published", "epsilon_if_all_collude")
+    figures: dict[str, Any] = {name: max(_known(found[name]), default=None) for name in largest}
+    figures |= {name: _mean(found[name]) for name in ("train_loss", "releases", "bytes_sent", "seconds")}
+    errors = tuple(row.test_error for row in sorted(rows, key=lambda row: row.seed))
     return Line(
         entry,
         epsilon,
         len(rows),
-        fmean(errors) if errors else None,
-        stdev(errors) if len(errors) > 1 else None,
-        fmean(losses) if losses else None,
-        max(_known([row.epsilon_proven for row in rows]), default=None),
-        max(_known([row.epsilon_published for row in rows]), default=None),
-        fmean(row.releases for row in rows),
-        fmean(row.bytes_sent for row in rows),
-        fmean(row.seconds for row in rows),
-        rows[0].colluders,
-        max(_known([row.epsilon_if_all_collude for row in rows]), default=None),
-        rows[0].adjacency,
-        tuple(row.test_error for row in sorted(rows, key=lambda row: row.seed)),
+        error=_mean(errors),
+        spread=stdev(_known(errors)) if len(_known(errors)) > 1 else None,
+        colluders=rows[0].colluders,
+        adjacency=rows[0].adjacency,
+        errors=errors,
+        **figures,
     )
 
 
@@ -191,5 +172,5 @@ def _known(values: Sequence[float | None]) -> list[float]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+    known = _known(values)
+    return fmean(known) if known else None

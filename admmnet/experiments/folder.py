@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import fcntl
+import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,15 @@ def read_about(path: Path, check: Callable[[dict[str, Any]], None]) -> dict[str,
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"cannot read {path}: {error}; name another folder with -o") from None
     return content
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Rows under their names as CSV; numbers read back exactly, what is undefined is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)  # None is written as nothing
+    return text.getvalue()
 
 
 @contextmanager

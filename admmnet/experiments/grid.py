@@ -177,13 +177,7 @@ class Grid:
                 )
 
     def choose_delta(self, agents: int, pooled: int) -> None:
-        """Choose delta where it is open: one for all methods, from the smallest agent's records and from all.
-
-        Parameters
-        ----------
-        agents, pooled : int
-            Records of the smallest agent, and of the one holder that a baseline has.
-        """
+        """Choose delta where it is open: one for all methods, by the records of the smallest agent, or all of them."""
         self.delta = float(with_delta(self.sample, [pooled if self._pooled else agents]).delta)
 
     def _refuse_own(self, settings: Mapping[str, Any]) -> None:

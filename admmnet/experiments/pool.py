@@ -164,9 +164,8 @@ class Pool:
 def _serve(connection: Connection, folder: str, environment: dict[str, str]) -> None:
     """Body of a process: tasks in, answers out, until the parent closes the line or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(
-        signal.SIGTERM, lambda *_: os._exit(1)
-    )  # the parent says why; a run here keeps this handler
+    # the parent says why; a run here keeps this handler
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(1))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     os.chdir(folder)
     os.environ.clear()  # the server's may be an earlier one

@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from admmnet.registry import lazily
 
 if TYPE_CHECKING:
     from admmnet.papers.driver import Reproduced, Request, reproduce
@@ -20,13 +21,7 @@ __all__ = ["PAPERS", "Reproduced", "Request", "reproduce"]
 
 PAPERS = ("ding2020", "damaskinos2021", "song2013", "banco")
 """Papers whose figures are made; a module of this package each."""
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name where it is first used."""
-    if name not in __all__:
-        raise AttributeError(f"module 'admmnet.papers' has no attribute {name!r}")
-    return getattr(import_module("admmnet.papers.driver"), name)
+__getattr__ = lazily(__name__, dict.fromkeys(("Reproduced", "Request", "reproduce"), "driver"))
 
 
 def __dir__() -> list[str]:

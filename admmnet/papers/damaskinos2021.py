@@ -8,6 +8,7 @@ from itertools import product
 from statistics import median
 from typing import Any
 
+from admmnet.errors import counted
 from admmnet.experiments.statistics import Contest, Sample, contest, total
 from admmnet.experiments.store import Lab
 from admmnet.papers.damaskinos2021_figures import (
@@ -24,7 +25,7 @@ from admmnet.papers.driver import Request
 from admmnet.papers.report import Figure, Finding, beyond, curves, heights, told, verdict_on
 from admmnet.papers.runs import Contender, CostJob, Final, RunJob, compared, settings
 from admmnet.papers.sources import first_found, guessing, made, named, rows, stand_ins
-from admmnet.papers.tables import Row, RowTable, grid_table, several, three
+from admmnet.papers.tables import Row, RowTable, grid_table, three
 from admmnet.report.figure import Panel, Rule
 
 TITLE = "Damaskinos et al. 2021: differentially private stochastic coordinate descent"
@@ -293,7 +294,7 @@ def trade_off(points: Sequence[Row], problems: Sequence[Application]) -> Figure:
             for reading, own in found.split("reading")
         ],
         lambda found: (
-            f"Medians over {several(len(found.distinct('seed')), 'seed')}, bars: standard deviation. delta = 1e-3. "
+            f"Medians over {counted(len(found.distinct('seed')), 'seed')}, bars: standard deviation. delta = 1e-3. "
             "Points far worse than a model without features lie beyond the frame: arrows with their values."
         ),
         2.75,

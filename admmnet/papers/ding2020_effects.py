@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+from admmnet.errors import counted as several
 from admmnet.experiments.parsing import Values
 from admmnet.experiments.statistics import Contest, counted, paired, total
 from admmnet.experiments.store import Lab, Result
@@ -13,7 +14,7 @@ from admmnet.papers.ding2020_compared import PAPER, PROVEN, PUBLISHED, SHORT
 from admmnet.papers.report import Figure, Finding, curves, told, verdict_of, verdict_on
 from admmnet.papers.runs import RunJob, settings
 from admmnet.papers.sources import DataSource, guessing
-from admmnet.papers.tables import Row, RowTable, grid_table, percent, seeds_of, several, short
+from admmnet.papers.tables import Row, RowTable, grid_table, percent, seeds_of, short
 from admmnet.report.figure import BLUE, RED, Look, Panel
 
 BETA = 10.0**-3.5

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from admmnet.experiments.folder import write_whole
+from admmnet.errors import counted
+from admmnet.experiments.folder import csv_text, write_whole
 from admmnet.experiments.statistics import Sample
 
 Row = dict[str, Any]
@@ -53,13 +53,9 @@ class RowTable(list[Row]):
 
 
 def write_table(path: Path, rows: Sequence[Row]) -> None:
-    """Write rows of equal columns; numbers read back exactly, None is empty."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    """Write rows of equal columns as ``csv_text`` does."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    writer.writerow(names)
-    writer.writerows(["" if row.get(name) is None else row[name] for name in names] for row in rows)
-    write_whole(path, text.getvalue())
+    write_whole(path, csv_text(names, (map(row.get, names) for row in rows)))
 
 
 def read_table(path: Path) -> RowTable:
@@ -124,11 +120,6 @@ def short(value: Any) -> str:
     return f"{value:.3g}" if 0.0 < abs(value) < 1e-3 else f"{value:g}"
 
 
-def several(count: int, noun: str) -> str:
-    """A number of things: ``1 seed``, ``5 seeds``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def seeds_of(rows: RowTable, noun: str = "seed") -> str:
     """Over what the rows are means."""
-    return f"Mean and standard deviation over {several(len(rows.distinct('seed')), noun)}"
+    return f"Mean and standard deviation over {counted(len(rows.distinct('seed')), noun)}"

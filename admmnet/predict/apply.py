@@ -183,24 +183,10 @@ def _same_file(one: Path, other: Path) -> bool:
 
 
 def evaluate(model: Model, new: NewData, *, part: Part | None = None, public: bool = False) -> dict[str, Any]:
-    """Errors of a model on labelled rows.
+    """Errors of a model on labelled rows: the content of the command's `--json`, see docs/data.md.
 
-    Parameters
-    ----------
-    model : Model
-        The model.
-    new : NewData
-        Which rows.
-    part : {"test", "train", "all"}, optional
-        Rows of the run's own data; by default "test" of a built-in set and "all" of a file.
-    public : bool
-        Says that the run's training records are public: needed for figures computed from them, unless the
-        run was a simulation.
-
-    Returns
-    -------
-    dict
-        Content of the command's `--json`, see docs/data.md.
+    ``part`` of the run's own data is by default "test" of a built-in set and "all" of a file; ``public`` says that the
+    run's training records are public: needed for figures computed from them, unless the run was a simulation.
 
     Raises
     ------
@@ -352,21 +338,7 @@ class Predictions:
 
 
 def predict(model: Model, new: NewData, *, agent: int | None = None) -> Predictions:
-    """Score rows; labels are not looked at.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    new : NewData
-        Which rows; all of them, of built-in sets too.
-    agent : int, optional
-        Use this agent's vector instead of the consensus.
-
-    Returns
-    -------
-    Predictions
-        In the order of the rows.
+    """Score all rows, in their order, by an agent's vector or the consensus; labels are not looked at.
 
     Raises
     ------

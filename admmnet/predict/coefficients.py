@@ -44,12 +44,7 @@ def target_of(model: Model) -> Target | None:
 
 
 def coefficients(model: Model, agent: int | None = None) -> dict[str, Any]:
-    """Facts on every coefficient, the largest first.
-
-    Returns
-    -------
-    dict
-        Content of the command's `--json`, see docs/model.md.
+    """Facts on every coefficient, the largest first: the content of the command's `--json`, see docs/model.md.
 
     Raises
     ------

@@ -23,9 +23,9 @@ from admmnet.types import Matrix, Vector
 
 KEYS = ("theta", "consensus", "feature_names")
 CLASSES = "classes"
+"""Further key of a model of three classes or more."""
 NOISE = "noise.npy"
 """File of the run folder with the standard deviation of the noise in each number, where the method knows it."""
-"""Further keys: of a model of three classes or more; of one whose noise the released vectors tell."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,7 @@ class Model:
 
 
 def read_model(folder: str | Path) -> Model:
-    """Read the model of a finished run.
-
-    Parameters
-    ----------
-    folder : path
-        The run folder.
-
-    Returns
-    -------
-    Model
-        Its vectors, names, settings and encoding.
+    """Read the model of a finished run from its folder.
 
     Raises
     ------

@@ -40,21 +40,11 @@ CURVATURES = 400
 
 @dataclass(frozen=True)
 class Noise:
-    """Noise in the coefficients of a model.
+    """Most that the standard deviation of each coefficient's noise can be; None where no bound is known."""
 
-    Attributes
-    ----------
-    deviation : ndarray or None
-        Most that the standard deviation of each coefficient's noise can be, in its shape; None where no bound is known.
-    reason : str
-        How it was found, or why there is none.
-    equation : str
-        Number on docs/algorithms.md; empty without.
-    """
-
-    deviation: Vector | None
-    reason: str
-    equation: str = ""
+    deviation: Vector | None  # in the shape of the model
+    reason: str  # how it was found, or why there is none
+    equation: str = ""  # its number on docs/algorithms.md, if any
 
 
 class _NoFigure(Exception):
@@ -165,9 +155,8 @@ def _consensus(run: _Run) -> float:
     convexity: dict[int, float] = {}
     for i in speaking:
         if "joined_at" in run.entries[i] and run.entries[i]["joined_at"] is None:
-            convexity[i] = 2.0 * float(
-                run.value("eta")
-            )  # passes on what it hears, from one neighbour at least
+            # passes on what it hears, from one neighbour at least
+            convexity[i] = 2.0 * float(run.value("eta"))
             continue
         parts[i], m = _releases(run, i)
         convexity[i] = m * run.weight(i)

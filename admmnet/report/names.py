@@ -37,9 +37,8 @@ def labels(runs: Sequence[Series]) -> list[str]:
     mixed = len({run.algorithm for run in runs}) > 1
     found = [_label(chosen, run, mixed=mixed, seeds=len(seeds)) for run in runs]
     if len(set(found)) < len(runs):
-        chosen += [
-            own.name for own in differing if not own.about.chosen
-        ]  # these follow, unless somebody sets them
+        # these follow, unless somebody sets them
+        chosen += [own.name for own in differing if not own.about.chosen]
         found = [_label(chosen, run, mixed=mixed, seeds=len(seeds)) for run in runs]
     if len(set(found)) < len(runs):
         found = [

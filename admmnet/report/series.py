@@ -171,16 +171,6 @@ def read_series(path: str | Path, *, ledgers_alone: bool = False) -> Series:
     The figures of metrics.csv are taken as they stand where no manifest covers them. The last round of an unfinished
     run is left out where metrics.csv has not all of it.
 
-    Parameters
-    ----------
-    path : path
-        The run folder.
-
-    Returns
-    -------
-    Series
-        Its arrays.
-
     Raises
     ------
     RequestError

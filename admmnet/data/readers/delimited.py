@@ -118,7 +118,7 @@ def read_delimited(
     Every distinct cell of a column is kept once, and four bytes a cell. Lines at the top that begin with one of `skip`
     are no records; empty ones among them are none either.
     """
-    indices = [Index() for _ in names]
+    indices = [Index[str]() for _ in names]
     blocks: list[Codes] = []
     starts, lines_before = [0], []  # of each file: its first row, and the lines above its first record
     for path in paths:
@@ -142,7 +142,7 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
 
     Of wide files the other columns take no memory.
     """
-    indices = [Index() for _ in names]
+    indices = [Index[str]() for _ in names]
     blocks: list[Codes] = []
     starts = [0]
     for path in paths:
@@ -172,7 +172,7 @@ def read_chosen(paths: Sequence[Path], names: Sequence[str]) -> Table:
 def _table_of(
     paths: Sequence[Path],
     names: Sequence[str],
-    indices: Sequence[Index],
+    indices: Sequence[Index[str]],
     blocks: Sequence[Codes],
     starts: Sequence[int],
     above: Sequence[int],
@@ -218,9 +218,9 @@ def read_numbers(paths: Sequence[Path], names: Sequence[str]) -> Table:
     return Table(tuple(names), len(numbers), read, _line_of(path, 0), str(path), names[0], features)
 
 
-def _codes(lines: list[str], indices: list[Index], separator: str, where: Where) -> Codes:
+def _codes(lines: list[str], indices: list[Index[str]], separator: str, where: Where) -> Codes:
     """Codes of the cells of some lines, shape (columns, lines); equal lines are cut into cells once."""
-    distinct = Index()
+    distinct = Index[str]()
     which = np.fromiter(map(distinct.__getitem__, lines), np.int32, len(lines))
     width = len(indices)
     cells, _ = _cells(

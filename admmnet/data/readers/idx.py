@@ -43,9 +43,8 @@ def read_images(paths: Sequence[Path], label: str, classes: int) -> Table:
 
     def take(which: Rows) -> Matrix:
         X = np.empty((len(which), len(names)))
-        for part, (start, stop) in zip(
-            flat, pairwise(starts), strict=True
-        ):  # joined, all pixels would be held twice
+        # joined, all pixels would be held twice
+        for part, (start, stop) in zip(flat, pairwise(starts), strict=True):
             mine = (which >= start) & (which < stop)
             X[mine] = part[which[mine] - start]
         X /= 255.0

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from admmnet.data.columns import Table
-from admmnet.data.known import DataSet
+from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_chosen
 from admmnet.data.source import selected
 
@@ -26,32 +26,24 @@ _ABOVE = {"AGEP": 16, "PINCP": 100, "WKHP": 0, "PWGTP": 0}
 """What each must exceed for a person to count: folktables' adult_filter."""
 
 
-def _codes(first: int, last: int) -> dict[str, Any]:
-    return {"kind": "categorical", "categories": list(range(first, last + 1))}
-
-
-def _bands(*edges: int) -> dict[str, Any]:
-    return {"kind": "numeric", "edges": list(edges)}
-
-
 COLUMNS: dict[str, dict[str, Any]] = {
-    "AGEP": _bands(17, 25, 35, 45, 55, 65),
-    "COW": _codes(1, 9),
-    "SCHL": _codes(1, 24),
-    "MAR": _codes(1, 5),
+    "AGEP": bands(17, 25, 35, 45, 55, 65),
+    "COW": codes(*range(1, 10)),
+    "SCHL": codes(*range(1, 25)),
+    "MAR": codes(*range(1, 6)),
     # management, business, finance, computers, engineering, science, social service, law, education, arts, medicine,
     # health support, protection, food, cleaning, personal care, sales, office, farming, construction, extraction,
     # repair, production, transport, military, unemployed
-    "OCCP": _bands(
+    "OCCP": bands(
         *(0, 500, 800, 1000, 1300, 1600, 2000, 2100, 2200, 2600, 3000, 3600, 3700, 4000, 4200, 4300, 4700),
         *(5000, 6000, 6200, 6800, 7000, 7700, 9000, 9800, 9900),
     ),
     # states, islands, Europe, Asia, Canada, Mexico, Central America and Caribbean, South America, Africa, Oceania
-    "POBP": _bands(1, 60, 100, 200, 300, 303, 304, 360, 400, 500),
-    "RELP": _codes(0, 17),
-    "WKHP": _bands(1, 35, 40, 41, 49, 60),
-    "SEX": _codes(1, 2),
-    "RAC1P": _codes(1, 9),
+    "POBP": bands(1, 60, 100, 200, 300, 303, 304, 360, 400, 500),
+    "RELP": codes(*range(0, 18)),
+    "WKHP": bands(1, 35, 40, 41, 49, 60),
+    "SEX": codes(*range(1, 3)),
+    "RAC1P": codes(*range(1, 10)),
 }
 """The ten variables, in the keys of `[data.schema]`."""
 

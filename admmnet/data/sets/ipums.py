@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from admmnet.data.columns import Table, listed
-from admmnet.data.known import DataSet
+from admmnet.data.known import DataSet, bands, codes
 from admmnet.data.readers.delimited import read_csv
 from admmnet.data.schema import Schema, parse_schema
 from admmnet.errors import DataError, RequestError
@@ -25,18 +25,10 @@ TECHNICAL = (
 """Variables that identify or weigh a record: left out."""
 
 
-def _codes(*codes: int) -> dict[str, Any]:
-    return {"kind": "categorical", "categories": list(codes)}
-
-
-def _bands(*edges: int) -> dict[str, Any]:
-    return {"kind": "numeric", "edges": list(edges)}
-
-
-_AGE = _bands(15, 25, 35, 45, 55, 65, 999)  # 999: unknown
-_SEX = _codes(1, 2, 9)
-_CHILDREN = _bands(1, 2, 3, 4)
-_FAMILY = _bands(2, 3, 4, 5, 7)
+_AGE = bands(15, 25, 35, 45, 55, 65, 999)  # 999: unknown
+_SEX = codes(1, 2, 9)
+_CHILDREN = bands(1, 2, 3, 4)
+_FAMILY = bands(2, 3, 4, 5, 7)
 
 USA: dict[str, Any] = {
     "label": "INCTOT",
@@ -44,13 +36,13 @@ USA: dict[str, Any] = {
     "columns": {
         "AGE": _AGE,
         "SEX": _SEX,
-        "MARST": _codes(1, 2, 3, 4, 5, 6, 9),
-        "RACE": _codes(*range(1, 10)),
-        "EDUC": _codes(*range(12), 99),
-        "EMPSTAT": _codes(0, 1, 2, 3, 9),
-        "CLASSWKR": _codes(0, 1, 2),
-        "UHRSWORK": _bands(1, 35, 40, 41, 49, 60),
-        "OWNERSHP": _codes(0, 1, 2),
+        "MARST": codes(1, 2, 3, 4, 5, 6, 9),
+        "RACE": codes(*range(1, 10)),
+        "EDUC": codes(*range(12), 99),
+        "EMPSTAT": codes(0, 1, 2, 3, 9),
+        "CLASSWKR": codes(0, 1, 2),
+        "UHRSWORK": bands(1, 35, 40, 41, 49, 60),
+        "OWNERSHP": codes(0, 1, 2),
         "FAMSIZE": _FAMILY,
         "NCHILD": _CHILDREN,
     },
@@ -63,13 +55,13 @@ INTERNATIONAL: dict[str, Any] = {
     "columns": {
         "AGE": _AGE,
         "SEX": _SEX,
-        "MARST": _codes(0, 1, 2, 3, 4, 9),
-        "NATIVITY": _codes(0, 1, 2, 9),
-        "EDATTAIN": _codes(0, 1, 2, 3, 4, 9),
-        "EMPSTAT": _codes(0, 1, 2, 3, 9),
-        "CLASSWK": _codes(0, 1, 2, 3, 4, 9),
-        "HRSWORK1": _bands(1, 35, 40, 41, 49, 60, 998),  # 998 and 999: unknown, not in universe
-        "OWNERSHIP": _codes(0, 1, 2, 9),
+        "MARST": codes(0, 1, 2, 3, 4, 9),
+        "NATIVITY": codes(0, 1, 2, 9),
+        "EDATTAIN": codes(0, 1, 2, 3, 4, 9),
+        "EMPSTAT": codes(0, 1, 2, 3, 9),
+        "CLASSWK": codes(0, 1, 2, 3, 4, 9),
+        "HRSWORK1": bands(1, 35, 40, 41, 49, 60, 998),  # 998 and 999: unknown, not in universe
+        "OWNERSHIP": codes(0, 1, 2, 9),
         "FAMSIZE": _FAMILY,
         "NCHILD": _CHILDREN,
     },

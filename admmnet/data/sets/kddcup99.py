@@ -45,49 +45,27 @@ _FEW = _log(10)
 _SOME = _log(100)
 _MANY = _log(1000)
 
+_WINDOW = {"kind": "numeric", "low": 0, "high": 511}  # connections of the last two seconds
+_HOST = {"kind": "numeric", "low": 0, "high": 255}  # connections to the same host
 COLUMNS: dict[str, dict[str, Any]] = {
-    "duration": _DAY,
-    "protocol_type": {"kind": "categorical", "categories": ["icmp", "tcp", "udp"]},
+    "duration": _DAY, "protocol_type": {"kind": "categorical", "categories": ["icmp", "tcp", "udp"]},
     "service": {"kind": "categorical", "categories": list(_SERVICES)},
-    "flag": {"kind": "categorical", "categories": list(_STATES)},
-    "src_bytes": _BYTES,
-    "dst_bytes": _BYTES,
-    "land": _SHARE,
-    "wrong_fragment": _FEW,
-    "urgent": _FEW,
-    "hot": _SOME,
-    "num_failed_logins": _FEW,
-    "logged_in": _SHARE,
-    "num_compromised": _MANY,
-    "root_shell": _SHARE,
-    "su_attempted": _SHARE,
-    "num_root": _MANY,
-    "num_file_creations": _SOME,
-    "num_shells": _FEW,
-    "num_access_files": _FEW,
-    "num_outbound_cmds": _FEW,
-    "is_host_login": _SHARE,
-    "is_guest_login": _SHARE,
-    "count": {"kind": "numeric", "low": 0, "high": 511},  # connections of the last two seconds
-    "srv_count": {"kind": "numeric", "low": 0, "high": 511},
-    "serror_rate": _SHARE,
-    "srv_serror_rate": _SHARE,
-    "rerror_rate": _SHARE,
-    "srv_rerror_rate": _SHARE,
-    "same_srv_rate": _SHARE,
-    "diff_srv_rate": _SHARE,
-    "srv_diff_host_rate": _SHARE,
-    "dst_host_count": {"kind": "numeric", "low": 0, "high": 255},  # connections to the same host
-    "dst_host_srv_count": {"kind": "numeric", "low": 0, "high": 255},
-    "dst_host_same_srv_rate": _SHARE,
-    "dst_host_diff_srv_rate": _SHARE,
-    "dst_host_same_src_port_rate": _SHARE,
-    "dst_host_srv_diff_host_rate": _SHARE,
-    "dst_host_serror_rate": _SHARE,
-    "dst_host_srv_serror_rate": _SHARE,
-    "dst_host_rerror_rate": _SHARE,
-    "dst_host_srv_rerror_rate": _SHARE,
-}
+    "flag": {"kind": "categorical", "categories": list(_STATES)}, "src_bytes": _BYTES, "dst_bytes": _BYTES,
+    "land": _SHARE, "wrong_fragment": _FEW, "urgent": _FEW, "hot": _SOME, "num_failed_logins": _FEW,
+    "logged_in": _SHARE, "num_compromised": _MANY, "root_shell": _SHARE, "su_attempted": _SHARE, "num_root": _MANY,
+    "num_file_creations": _SOME, "num_shells": _FEW, "num_access_files": _FEW, "num_outbound_cmds": _FEW,
+    "is_host_login": _SHARE, "is_guest_login": _SHARE, "count": _WINDOW, "srv_count": _WINDOW,
+    **dict.fromkeys((
+        "serror_rate", "srv_serror_rate", "rerror_rate", "srv_rerror_rate", "same_srv_rate", "diff_srv_rate",
+        "srv_diff_host_rate",
+    ), _SHARE),
+    "dst_host_count": _HOST, "dst_host_srv_count": _HOST,
+    **dict.fromkeys((
+        "dst_host_same_srv_rate", "dst_host_diff_srv_rate", "dst_host_same_src_port_rate",
+        "dst_host_srv_diff_host_rate", "dst_host_serror_rate", "dst_host_srv_serror_rate", "dst_host_rerror_rate",
+        "dst_host_srv_rerror_rate",
+    ), _SHARE),
+}  # fmt: skip
 """The 41 columns in order, with their encoding in the keys of `[data.schema]`."""
 
 

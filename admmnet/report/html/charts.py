@@ -10,9 +10,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from admmnet.data.columns import Index
 from admmnet.report import panels
 from admmnet.report.figure import REMEDY, Curve, Panel, installed
-from admmnet.report.html.compact import Numbered, short
+from admmnet.report.html.compact import short
 from admmnet.report.html.facts import RunFacts
 from admmnet.report.html.markup import Raw, tag
 from admmnet.report.html.svg import drawn
@@ -155,9 +156,9 @@ def _numbers(values: Iterable[float]) -> list[float | int | None]:
 
 def _histories(rows: NDArray[np.float64]) -> dict[str, Any]:
     """Columns, each different one once, and which one every agent has."""
-    seen = Numbered()
-    of = [seen.place(tuple(_numbers(column))) for column in rows.T]
-    return {"lines": seen.values(), "of": of}
+    seen = Index[Any]()
+    of = [seen[tuple(_numbers(column))] for column in rows.T]
+    return {"lines": list(seen), "of": of}
 
 
 def _raster(series: Series, share: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from admmnet.data.columns import Index
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.report.html.facts import Book
 
@@ -14,21 +15,6 @@ EVENTS = 20_000
 """Most ledger lines in a page that are shown one by one."""
 ROWS = 60_000
 """Most rows of ledgers in a page; where even lines of equal rounds are more, rounds are put together."""
-
-
-class Numbered:
-    """Values in order of their first appearance, each once."""
-
-    def __init__(self) -> None:
-        self._places: dict[Hashable, int] = {}
-
-    def place(self, value: Hashable) -> int:
-        """Return the number of a value."""
-        return self._places.setdefault(value, len(self._places))
-
-    def values(self) -> list[Any]:
-        """Return all values."""
-        return list(self._places)
 
 
 @dataclass(frozen=True)
@@ -60,7 +46,7 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
     """
     readable = [(book, book.account) for book in books if book.account is not None]
     events = sum(account.count for _, account in readable)
-    kinds = Numbered()
+    kinds = Index[Any]()
     form = "lines"
     private = any(account.delta is not None for _, account in readable)
     if private and events * share <= EVENTS:
@@ -70,26 +56,24 @@ def ledgers(books: Iterable[Book], share: int = 1) -> dict[str, Any]:
         found = [(book, _rounds(account, kinds, 1)) for book, account in readable]
         rows = sum(len(history) for _, history in found)
         if rows * share > ROWS:
-            form, kinds = "blocks", Numbered()
+            form, kinds = "blocks", Index[Any]()
             most = max((len(_by_round(account)) for _, account in readable), default=1)
             block = math.ceil(most * len(readable) * share / ROWS)
             found = [(book, _rounds(account, kinds, max(block, 2))) for book, account in readable]
-    patterns, totals, histories = Numbered(), Numbered(), Numbered()
+    patterns, totals, histories = Index[Any](), Index[Any](), Index[Any]()
     of = {}
     for book, history in found:
         flat: list[int] = []
         for row in history:
-            total = totals.place(tuple(short(value) for value in row.total))
-            flat += (row.first, row.last, patterns.place(row.pattern), row.times, total)
-        of[book.name] = histories.place(tuple(flat))
+            total = totals[tuple(short(value) for value in row.total)]
+            flat += (row.first, row.last, patterns[row.pattern], row.times, total)
+        of[book.name] = histories[tuple(flat)]
     return {
         "form": form,
-        "kinds": [
-            [name, dict(values), *(short(v, 9) for v in costs)] for name, values, *costs in kinds.values()
-        ],
-        "patterns": [[number for pair in pattern for number in pair] for pattern in patterns.values()],
-        "totals": totals.values(),
-        "rows": histories.values(),
+        "kinds": [[name, dict(values), *(short(v, 9) for v in costs)] for name, values, *costs in kinds],
+        "patterns": [[number for pair in pattern for number in pair] for pattern in patterns],
+        "totals": list(totals),
+        "rows": list(histories),
         "of": of,
         "resumes": {book.name: book.resumes for book, _ in readable if book.resumes},
     }
@@ -110,9 +94,9 @@ def _total(line: dict[str, Any]) -> tuple[float | None, ...]:
     return total["rho"], total["epsilon_spent"], total["epsilon_published"]
 
 
-def _lines(account: VerifiedLedger, kinds: Numbered) -> list[_Row]:
+def _lines(account: VerifiedLedger, kinds: Index[Any]) -> list[_Row]:
     return [
-        _Row(round_, round_, ((kinds.place(_kind(line)), 1),), 1, _total(line))
+        _Row(round_, round_, ((kinds[_kind(line)], 1),), 1, _total(line))
         for round_, _, line in account.events
     ]
 
@@ -128,7 +112,7 @@ def _by_round(account: VerifiedLedger) -> list[tuple[int, list[dict[str, Any]]]]
     return found
 
 
-def _rounds(account: VerifiedLedger, kinds: Numbered, block: int) -> list[_Row]:
+def _rounds(account: VerifiedLedger, kinds: Index[Any], block: int) -> list[_Row]:
     """Rows of ``block`` rounds with events; where that is 1, neighbouring rounds with equal events share a row."""
     rounds, rows = _by_round(account), list[_Row]()
     for start in range(0, len(rounds), block):
@@ -136,9 +120,9 @@ def _rounds(account: VerifiedLedger, kinds: Numbered, block: int) -> list[_Row]:
         counts: dict[int, int] = {}
         for _, lines in part:
             for line in lines:
-                kind = kinds.place(
+                kind = kinds[
                     _kind(line) if block == 1 else (line["mechanism"], (), math.nan, math.nan, math.nan)
-                )
+                ]
                 counts[kind] = counts.get(kind, 0) + 1
         low, high = min(round_ for round_, _ in part), max(round_ for round_, _ in part)
         row = _Row(low, high, tuple(counts.items()), 1, _total(part[-1][1][-1]))

@@ -149,9 +149,8 @@ def read_facts(path: Path, name: str) -> RunFacts:
     if summary is not None:
         accounts = {book.name: book.account for book in books if book.account is not None}
         faults += contradictions(summary_file, summary, accounts)
-    faults = faults or list(
-        filter(None, [manifest_fault(path, summary)])
-    )  # which any of the faults above explains
+    # which any of the faults above explains
+    faults = faults or list(filter(None, [manifest_fault(path, summary)]))
     return RunFacts(
         path=path,
         name=name,

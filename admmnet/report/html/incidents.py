@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from admmnet.errors import counted
 from admmnet.report.html.facts import AgentFacts, RunFacts
 from admmnet.report.html.words import promise_of
 
@@ -22,7 +23,7 @@ def incidents(run: RunFacts) -> list[str]:
     torn = sum(book.account is not None and book.account.torn for book in run.books)
     if torn:
         found.append(
-            f"The last line of {_some(torn, 'ledger')} is cut off, as a crash leaves it. It counts for nothing: a "
+            f"The last line of {counted(torn, 'ledger')} is cut off, as a crash leaves it. It counts for nothing: a "
             "message is sent only when its charge stands whole on the disk."
         )
     resumed = sorted({round_ for book in run.books for round_, _ in book.resumes})
@@ -42,8 +43,8 @@ def _lost(run: RunFacts) -> list[str]:
     ledgers = (
         "What they spent is in their own ledgers, which are not in this folder."
         if not here
-        else f"{_some(here, 'ledger')} of lost agents here, read up to the last whole line. summary.json leaves their "
-        "privacy figures out; this page counts them."
+        else f"{counted(here, 'ledger')} of lost agents here, read up to the last whole line. summary.json leaves "
+        "their privacy figures out; this page counts them."
     )
     promise = promise_of(run)
     sure = promise.proven and promise.claimed is None and not run.seeded and not run.faults
@@ -78,7 +79,3 @@ def _refused(run: RunFacts) -> list[str]:
 def _listed(agents: list[AgentFacts], key: str) -> str:
     shown = [f"agent {agent.agent} in round {getattr(agent, key)}" for agent in agents[:8]]
     return ", ".join(shown) + ("" if len(agents) <= 8 else f", and {len(agents) - 8} more")
-
-
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

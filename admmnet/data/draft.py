@@ -161,7 +161,8 @@ def _look(name: str, column: Column, spelling: Spelling) -> tuple[Rule | Doubt, 
         return doubt or _categorical(name, levels, bool(missing)), note
     sample = every[column.codes][there]
     whole = len(levels) == rows >= _FEW and (sample == np.rint(sample)).all()
-    if whole and (_IDENTIFIER.search(name) or _ordered(sample)):
+    steps = np.sign(np.diff(sample))
+    if whole and (_IDENTIFIER.search(name) or abs(steps.sum()) == rows - 1):
         return Doubt(name, "identifiers", f"all {rows:,} differ, such as {levels[0]!r}"), ""
     low, high = _bounds(sample)
     note = f"{missing}about {TAIL:.0%} of the sample lies beyond either bound and counts as it"
@@ -203,11 +204,6 @@ def _categorical(name: str, levels: tuple[str, ...], missing: bool) -> Categoric
         other=True,
         missing="indicator" if missing else None,
     )
-
-
-def _ordered(values: Vector) -> bool:
-    steps = np.diff(values)
-    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def _bounds(sample: Vector) -> tuple[float, float]:

@@ -40,7 +40,7 @@ def write_draft(draft: Draft) -> str:
     }  # the screen quotes values, the file does not
     if drop:
         lines += ["drop = ["]
-        lines += [f"    {_inline(name)},{_remark(why.get(name, ''))}" for name in drop]
+        lines += [f"    {_inline(name)},  # {why.get(name, '')}".removesuffix("  # ") for name in drop]
         lines += ["]"]
     for prefix, entry in columns.items():
         lines += ["", f"[columns.{_key(prefix)}]", *_comment(draft.notes.get(entry["column"], ""))]
@@ -75,10 +75,6 @@ def _said(key: str, value: Any, prefix: str) -> bool:
 
 def _comment(*lines: str) -> list[str]:
     return [f"# {_clean(line)}" for line in lines if line]
-
-
-def _remark(text: str) -> str:
-    return f"  # {_clean(text)}" if text else ""
 
 
 def _clean(text: str) -> str:

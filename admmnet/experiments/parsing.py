@@ -159,7 +159,11 @@ def parse_tune(
             raise RequestError(f"--tune {part}: {target} is not compared; there are {compared}")
         for entry in meant:
             own[entry][name] = values
-    return {entry: _combined(having(common, entry, entries) | own[entry]) for entry in entries}
+    grids = {entry: having(common, entry, entries) | own[entry] for entry in entries}
+    return {
+        entry: tuple(tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
+        for entry, grid in grids.items()
+    }
 
 
 Some = TypeVar("Some")
@@ -189,10 +193,6 @@ def _values(part: str, name: str, text: str) -> tuple[Any, ...]:
     if len(set(values)) < len(values):
         raise RequestError(f"--tune {part}: a value comes twice")
     return values
-
-
-def _combined(grid: Mapping[str, tuple[Any, ...]]) -> tuple[Values, ...]:
-    return tuple(tuple(zip(grid, values, strict=True)) for values in product(*grid.values()))
 
 
 def said(values: Values) -> str:

@@ -29,7 +29,11 @@ def labels(runs: Sequence[Series]) -> list[str]:
     told = sorted(known.values(), key=lambda own: TABLES.index(own.about.table))
     differing = [own for own in told if (own.about.numbers or own.about.chosen) and _differs(own.name, runs)]
     chosen = [own.name for own in differing if own.about.chosen]
-    if "accountant" in chosen and "method" in chosen and all(_same_words(run) for run in runs):
+    if (
+        "accountant" in chosen
+        and "method" in chosen
+        and all(run.settings.get("method") == run.settings.get("accountant") for run in runs)
+    ):
         chosen.remove("accountant")
     if "agents" in chosen and "topology" in chosen and _follows("agents", "topology", runs):
         chosen.remove("agents")
@@ -86,10 +90,6 @@ def _value(name: str, run: Series) -> Hashable:
     if name == "seed":  # without one the noise is private
         return value if run.seeded else "private"
     return value if value is None or isinstance(value, int | float | str) else repr(value)
-
-
-def _same_words(run: Series) -> bool:
-    return bool(run.settings.get("method") == run.settings.get("accountant"))
 
 
 def _label(names: Sequence[str], run: Series, *, mixed: bool, seeds: int) -> str:

@@ -30,10 +30,10 @@ class Admmnet:
         code = run_command_line([str(word) for word in words])
         return Printed(code, *self._capsys.readouterr())
 
-    def ok(self, *words: object) -> str:
+    def ok(self, *words: object) -> Printed:
         printed = self(*words)
         assert printed.code == 0, printed.err
-        return printed.out
+        return printed
 
 
 def write_people(path: Path, count: int) -> str:

@@ -20,11 +20,6 @@ from tests.test_imports import HEAVY, HELP, loaded_by
 from .command_runs import COMMON, Admmnet, finished_run, write_people
 
 
-@pytest.fixture
-def admmnet(capsys: pytest.CaptureFixture[str]) -> Admmnet:
-    return Admmnet(capsys)
-
-
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_people(tmp_path_factory.mktemp("data") / "people.npz", 300)
@@ -53,7 +48,9 @@ def test_table_and_json(name: str, people: str, tmp_path: Path, admmnet: Admmnet
     assert (f", {relation}" if private else "privacy:    none") in printed.out
     assert printed.err.count("note: ") == len(summary["notes"]) > 0
     assert ("a seeded run is a simulation" in printed.err) == private
-    again = admmnet.ok("baseline", name, tmp_path / "run" / "config.toml", "--json", "-o", tmp_path / "two")
+    again = admmnet.ok(
+        "baseline", name, tmp_path / "run" / "config.toml", "--json", "-o", tmp_path / "two"
+    ).out
     figures = json.loads(again)
     assert figures == json.loads((tmp_path / "two" / "summary.json").read_text())
     for key in ("test_error", "privacy", "ledgers", "steps", "baseline"):
@@ -70,11 +67,11 @@ def test_quiet_and_the_default_folder(
 
 
 def test_help_shows_its_own_flags_alone(admmnet: Admmnet) -> None:
-    shown = admmnet.ok("baseline", "--help")
+    shown = admmnet.ok("baseline", "--help").out
     for name in single_sites():
         assert name in shown
     assert "--batch" not in shown
-    shown = admmnet.ok("baseline", "dp-scd", "--help")
+    shown = admmnet.ok("baseline", "dp-scd", "--help").out
     assert "--learning-rate" not in shown
     for flag in (
         "--batch",
@@ -188,17 +185,17 @@ def test_a_dry_run_writes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("baseline", "dp-scd", "--data", people, *COMMON, "--dry-run")
-    told = admmnet.ok(*words)
+    told = admmnet.ok(*words).out
     assert "subsampled-gaussian" in told
     assert re.search(
         r"budget \(8, 0\.001\) by the proven accountant; worst case: epsilon 7\.99\d+ proven", told
     )
-    facts = json.loads(admmnet.ok(*words, "--json"))
+    facts = json.loads(admmnet.ok(*words, "--json").out)
     summary = json.loads((finished / "summary.json").read_text())
     assert facts["noise_multiplier"] == summary["baseline"]["noise_multiplier"]
     assert facts["epsilon_proven"] == summary["privacy"]["epsilon_proven"]
     assert facts["charges"][0]["parameters"]["steps"] == summary["steps"]
-    assert "no privacy" in admmnet.ok("baseline", "sgd", "--data", people, "--simulate", "--dry-run")
+    assert "no privacy" in admmnet.ok("baseline", "sgd", "--data", people, "--simulate", "--dry-run").out
     assert list(tmp_path.iterdir()) == []
 
 
@@ -263,4 +260,4 @@ def test_an_account_spans_runs_until_nothing_is_left(people: str, tmp_path: Path
     assert not (tmp_path / "two").exists()
     admmnet.ok("baseline", *words, "--epsilon", "2", "-o", tmp_path / "three")
     assert "zero-out" in (tmp_path / "account/agent-000.jsonl").read_text()
-    assert "agent" in admmnet.ok("account", "show", tmp_path / "account")
+    assert "agent" in admmnet.ok("account", "show", tmp_path / "account").out

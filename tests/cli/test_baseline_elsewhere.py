@@ -17,11 +17,6 @@ from admmnet.predict.apply import NewData, evaluate, read_model
 from .command_runs import COMMON, Admmnet, finished_run, write_people
 
 
-@pytest.fixture
-def admmnet(capsys: pytest.CaptureFixture[str]) -> Admmnet:
-    return Admmnet(capsys)
-
-
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_people(tmp_path_factory.mktemp("data") / "people.npz", 300)
@@ -44,24 +39,24 @@ def test_run_does_the_same(people: str, finished: Path, tmp_path: Path, admmnet:
 
 
 def test_the_ledger_commands(finished: Path, admmnet: Admmnet) -> None:
-    assert "1 ledger, 1 event holds; the run is finished" in admmnet.ok("ledger", "verify", finished)
-    shown = admmnet.ok("ledger", "show", finished, "--events")
+    assert "1 ledger, 1 event holds; the run is finished" in admmnet.ok("ledger", "verify", finished).out
+    shown = admmnet.ok("ledger", "show", finished, "--events").out
     assert "subsampled-gaussian" in shown
-    (account,) = json.loads(admmnet.ok("ledger", "show", finished, "--json"))
+    (account,) = json.loads(admmnet.ok("ledger", "show", finished, "--json").out)
     assert account["header"]["adjacency"] == "zero-out"
-    (row,) = csv.DictReader(io.StringIO(admmnet.ok("ledger", "export", finished)))
+    (row,) = csv.DictReader(io.StringIO(admmnet.ok("ledger", "export", finished).out))
     assert json.loads(row["parameters"])["sampling"] == "poisson"
 
 
 def test_evaluate_and_predict(people: str, finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:
     new = write_people(tmp_path / "new.npz", 80)
-    facts = json.loads(admmnet.ok("evaluate", finished, "--data", new, "--json"))
+    facts = json.loads(admmnet.ok("evaluate", finished, "--data", new, "--json").out)
     data = load(DataSettings(data=people, test=new), 1, [0])
     with np.load(finished / "model.npz") as archive:
         score = data.X_test @ archive["consensus"]
     assert facts["error"]["consensus"] == float(np.mean((score > 0) != (data.y_test > 0)))
-    assert "of the consensus" in admmnet.ok("evaluate", finished, "--data", new)
-    rows = list(csv.DictReader(io.StringIO(admmnet.ok("predict", finished, "--data", new))))
+    assert "of the consensus" in admmnet.ok("evaluate", finished, "--data", new).out
+    rows = list(csv.DictReader(io.StringIO(admmnet.ok("predict", finished, "--data", new).out)))
     np.testing.assert_allclose([float(row["score"]) for row in rows], score, rtol=1e-12)
     assert [row["prediction"] for row in rows] == np.where(score > 0, "+1", "-1").tolist()
 
@@ -79,7 +74,7 @@ def test_evaluate_and_predict_real_targets(tmp_path: Path, admmnet: Admmnet) -> 
     assert printed.code == 0, printed.err
     assert "in the target's own unit" in printed.out
     rows = list(csv.DictReader(io.StringIO(
-        admmnet.ok("predict", tmp_path / "run", "--data", tmp_path / "ages.npz")
+        admmnet.ok("predict", tmp_path / "run", "--data", tmp_path / "ages.npz").out
     )))  # fmt: skip
     values = np.array([float(row["prediction"]) for row in rows])
     assert {row["probability"] for row in rows} == {""}
@@ -141,7 +136,7 @@ def test_compare_takes_baselines(people: str, tmp_path: Path, admmnet: Admmnet) 
 
 def test_compare_of_baselines_alone(people: str, tmp_path: Path, admmnet: Admmnet) -> None:
     words = ("compare", "--jobs", "1", "--algorithms", "dp-sgd,sdca", "--epsilons", "8", "--seeds", "0")
-    told = admmnet.ok(*words, "--data", people, "--simulate", "--loss", "hinge", "-o", tmp_path / "grid")
+    told = admmnet.ok(*words, "--data", people, "--simulate", "--loss", "hinge", "-o", tmp_path / "grid").out
     content: dict[str, Any] = json.loads((tmp_path / "grid/compare.json").read_text())
     (survey,) = content["data"]
     assert survey["agents"] == 1

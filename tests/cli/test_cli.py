@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,44 +17,14 @@ from admmnet.config.run_config import own_settings
 from admmnet.config.toml import common_settings
 from admmnet.running.plan import Plan
 
+from .command_runs import Admmnet, write_people
+
 PUBLISHED = ("--algorithm", "pp-admm", "--method", "published", "--rounds", "3", "--seed", "4")
-
-
-class Printed(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Admmnet:
-    """The command line in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *words: str) -> Printed:
-        self._capsys.readouterr()
-        code = run_command_line(words)
-        return Printed(code, *self._capsys.readouterr())
-
-    def ok(self, *words: str) -> Printed:
-        printed = self(*words)
-        assert printed.code == 0, printed.err
-        return printed
-
-
-@pytest.fixture
-def admmnet(capsys: pytest.CaptureFixture[str]) -> Admmnet:
-    return Admmnet(capsys)
 
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> str:
-    stream = np.random.default_rng(2)
-    X = stream.standard_normal((200, 4))
-    path = tmp_path_factory.mktemp("data") / "people.npz"
-    np.savez(path, X=X, y=np.where(X[:, 0] + 0.3 * stream.standard_normal(200) > 0, 1, -1))
-    return str(path)
+    return write_people(tmp_path_factory.mktemp("data") / "people.npz", 200)
 
 
 @pytest.fixture(scope="module")

@@ -16,31 +16,13 @@ from admmnet.cli import run_command_line
 from admmnet.predict.apply import Model, NewData, evaluate, predict, read_model
 from tests.trained_models import (
     CAPTURE,
-    OPEN,
     SCHEMA,
     Refused,
     by_hand,
     people,
-    refusals,
     table_of,
     trained_on_people,
 )
-
-
-@pytest.fixture(scope="module")
-def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained_on_people(tmp_path_factory.mktemp("people"), schema=SCHEMA)
-
-
-@pytest.fixture(scope="module")
-def open_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained_on_people(tmp_path_factory.mktemp("open"), schema=OPEN, positive="yes")
-
-
-@pytest.fixture
-def refused(capsys: CAPTURE) -> Refused:
-    return refusals(capsys)
-
 
 # labels
 

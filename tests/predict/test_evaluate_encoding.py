@@ -16,38 +16,13 @@ from admmnet.data.sets import census
 from admmnet.predict.apply import NewData, evaluate, predict, read_model
 from tests.people_runs import summary_of
 from tests.trained_models import (
-    CAPTURE,
     OPEN,
-    SCHEMA,
     Refused,
     by_hand,
     people,
-    refusals,
     table_of,
     trained,
-    trained_on_people,
-    unseeded_census,
 )
-
-
-@pytest.fixture(scope="module")
-def census_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unseeded_census(tmp_path_factory.mktemp("census"))
-
-
-@pytest.fixture(scope="module")
-def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained_on_people(tmp_path_factory.mktemp("people"), schema=SCHEMA)
-
-
-@pytest.fixture(scope="module")
-def open_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained_on_people(tmp_path_factory.mktemp("open"), schema=OPEN, positive="yes")
-
-
-@pytest.fixture
-def refused(capsys: CAPTURE) -> Refused:
-    return refusals(capsys)
 
 
 def test_a_file_of_census_columns_is_encoded_as_census(census_run: Path, tmp_path: Path) -> None:

@@ -18,21 +18,8 @@ from tests.trained_models import (
     SCHEMA,
     Refused,
     people,
-    refusals,
     trained,
-    trained_on_people,
-    unseeded_census,
 )
-
-
-@pytest.fixture(scope="module")
-def census_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unseeded_census(tmp_path_factory.mktemp("census"))
-
-
-@pytest.fixture(scope="module")
-def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trained_on_people(tmp_path_factory.mktemp("people"), schema=SCHEMA)
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +27,6 @@ def private_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings: dict[str, Any] = {"algorithm": "pp-admm", "topology": "path:3", "rounds": 1, "seed": None}
     folder = tmp_path_factory.mktemp("private") / "run"
     return trained(folder, **settings, private=True, no_test=True, no_account=True)
-
-
-@pytest.fixture
-def refused(capsys: CAPTURE) -> Refused:
-    return refusals(capsys)
 
 
 @pytest.mark.parametrize("answer", ["last", "tail", "gossip"])

@@ -23,7 +23,6 @@ from tests.trained_models import (
     SCHEMA,
     Refused,
     people,
-    refusals,
     table_of,
     trained,
     trained_on_people,
@@ -38,11 +37,6 @@ def people_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained_on_people(
         folder, algorithm="pp-admm", rounds=4, epsilon=20.0, schema=SCHEMA, topology="ring:3"
     )
-
-
-@pytest.fixture
-def refused(capsys: CAPTURE) -> Refused:
-    return refusals(capsys)
 
 
 # show

@@ -41,7 +41,8 @@ def chart(
     name: str, runs: Sequence[RunFacts], key: str, share: int, *, several: bool = False
 ) -> tuple[Raw, dict[str, Any]]:
     """Return a figure of one run or of several, and its places and values for the script."""
-    series = [_thinned(run.series) for run in runs if run.series is not None]
+    whole = (run.series for run in runs if run.series is not None)
+    series = [own.at(_evenly(len(own.rounds), POINTS)) for own in whole]
     panel = panels.panel(name, series, [run.name for run in runs] if several else ())
     words, more = TITLES[name]
     svg, found = drawn(panel, key, 3.6, 2.3, f"{words}. {_spoken(panel)}Arrow keys read single values.")
@@ -139,10 +140,6 @@ def _spoken(panel: Panel) -> str:
     named = [(curve.label, curve.y) for curve in panel.curves if len(curve.y) and curve.label]
     parts = [f"{label}: {y[0]:.4g} at first, {y[-1]:.4g} at last. " for label, y in dict(named).items()]
     return "".join(parts)
-
-
-def _thinned(series: Series) -> Series:
-    return series.at(_evenly(len(series.rounds), POINTS))
 
 
 def _evenly(count: int, most: int) -> NDArray[np.intp]:

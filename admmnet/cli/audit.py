@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TABLES = ("problem", "algorithm", "baseline", "privacy")
 """Tables whose settings an audit has; data and network are the auditor's."""
+MASKED = ("trust", "colluders", "spare_attempts")
+"""Settings of masked sums, which are audited by another command."""
 GIVEN = {"seed", "simulate"}
 """Settings of other tables: the trials' seed, and what an audit always is."""
 
@@ -53,7 +55,7 @@ class _Audit(SettingsCommand):
 
 @click.command(
     cls=_Audit,
-    hidden={*refused(), "simulate", "schema"} - {"out"},
+    hidden={*refused(), "simulate", "schema", *MASKED} - {"out"},
     changes={
         "seed": {"help": "seed of all trials (default 0)"},
         "delta": {

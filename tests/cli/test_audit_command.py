@@ -132,6 +132,10 @@ def test_help_lists_what_can_be_audited_alone(capsys: pytest.CaptureFixture[str]
     assert {"pp-admm,", "ssp,", "banco."} <= set(methods)
     assert not {"admm,", "sdca,", "sgd,", "primal-dp-scd,"} & set(methods)
     assert not any(flag in told for flag in ("--schema", "--answer", "--data"))
+    assert run_command_line(["audit", "noisy-gd", "--help"]) == 0
+    told = capsys.readouterr().out
+    assert "--step-size" in told
+    assert not any(flag in told for flag in ("--trust", "--colluders", "--spare-attempts"))
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 SPINS = 20
 """Tests of a pending operation before the first pause."""
-SHORTEST_PAUSE, LONGEST_PAUSE = 20e-6, 1e-3
-"""Seconds. A pause is 2% of the time waited so far, between these."""
+SHORTEST_PAUSE, LONGEST_PAUSE = 50e-6, 1e-3
+"""Seconds. A pause is 5% of the time waited so far, between these."""
 
 
 def wait(request: Any) -> None:
@@ -42,7 +43,13 @@ def wait(request: Any) -> None:
     start = time.perf_counter()
     while not request.Test():
         waited = time.perf_counter() - start
-        time.sleep(min(max(0.02 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
+        time.sleep(min(max(0.05 * waited, SHORTEST_PAUSE), LONGEST_PAUSE))
+
+
+def together(comm: Any) -> Any:
+    """Return a communicator once all its ranks are here: what blocks in MPI spins until the last one comes."""
+    wait(comm.Ibarrier())
+    return comm
 
 
 class _Coming:
@@ -69,13 +76,13 @@ PIECE = 2**30
 
 
 class MPIMachine:
-    """Ranks that share memory."""
+    """Ranks of one machine: of one name, and one start of its kernel where that says which it is."""
 
-    def __init__(self, comm: Any) -> None:
-        self._comm, host = comm, comm.Split_type(MPI.COMM_TYPE_SHARED)
-        found = MPI.Group.Translate_ranks(host.group, range(host.size), comm.group)
-        self.ranks = tuple(map(int, found))
-        host.Free()
+    def __init__(self, world: MPIWorld, comm: Any) -> None:
+        # by messages: MPI's own split of a communicator spins, and ranks wait for cores on which others do
+        self._comm, boot = comm, Path("/proc/sys/kernel/random/boot_id")
+        names = world.gather([MPI.Get_processor_name(), boot.read_text() if boot.exists() else ""])
+        self.ranks = tuple(rank for rank, name in enumerate(names) if name == names[world.rank])
 
     def give(self, rank: int, parcel: Parcel) -> None:
         """See ``Machine.give``: a message of JSON, then the arrays, in pieces that any MPI can count."""
@@ -128,7 +135,7 @@ class MPIWorld:
     @cached_property
     def machine(self) -> MPIMachine:
         """See ``World.machine``."""
-        return MPIMachine(self._comm)
+        return MPIMachine(self, self._comm)
 
     def abort(self, code: int) -> NoReturn:
         """End every rank."""
@@ -152,7 +159,7 @@ class MPITransport(Hosting):
     def __init__(self, world: World, comm: Any, graph: Graph, block: int = 1) -> None:
         super().__init__(world, graph, block)
         self._world_comm, ranks = comm, list(self._to)
-        self._comm = comm.Create_dist_graph_adjacent(ranks, ranks)
+        self._comm = together(comm).Create_dist_graph_adjacent(ranks, ranks)
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """See ``Transport.exchange``."""

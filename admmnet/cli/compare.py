@@ -6,11 +6,11 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from admmnet.cli.progress import new_bar
 from admmnet.cli.settings import SettingsCommand, given_in, output_flags, words_after
 from admmnet.config.toml import read_values
 from admmnet.errors import RequestError, RunError
@@ -38,20 +38,7 @@ class GridProgress(Watch):
         if not self._shown:
             return
         if self._bar is None:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
-
-            self._bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[words]}"),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self._bar.start()
+            self._bar = new_bar()
         if self._task is not None:
             self._bar.remove_task(self._task)
         self._task = self._bar.add_task(name, total=total, completed=done, words="")
@@ -64,9 +51,7 @@ class GridProgress(Watch):
     def __enter__(self) -> GridProgress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if self._bar is not None:
             self._bar.stop()
         if isinstance(error, KeyboardInterrupt):

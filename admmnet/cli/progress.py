@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +12,18 @@ if TYPE_CHECKING:
 
 FIRST = 10.0
 """Seconds until the first line. Each later one comes when twice as much time has passed: logs stay short."""
+
+
+def new_bar() -> Any:
+    """A bar on standard error that has begun: a task's description, how far it is, and its ``words``."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    ends = TextColumn("{task.description}"), TextColumn("{task.fields[words]}")
+    middle = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    bar = Progress(ends[0], *middle, ends[1], console=Console(stderr=True), transient=True)
+    bar.start()
+    return bar
 
 
 class Progress:
@@ -38,22 +49,10 @@ class Progress:
             self._show(plan)
 
     def _show(self, plan: Plan) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
-
         agents = len(plan.graph)
-        self._bar = Bar(
-            TextColumn(plan.config.algorithm + (f" on {agents} agents" if agents > 1 else "")),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[error]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._bar.start()
-        self._task = self._bar.add_task("rounds", total=plan.rounds, error="")
+        name = plan.config.algorithm + (f" on {agents} agents" if agents > 1 else "")
+        self._bar = new_bar()
+        self._task = self._bar.add_task(name, total=plan.rounds, words="")
 
     def round(self, event: RoundEvent) -> None:
         """Count a round."""
@@ -61,7 +60,7 @@ class Progress:
             return
         error = "" if event.test_error is None else self._words.format(event.test_error)
         if self._bar is not None:
-            self._bar.update(self._task, completed=event.round + 1, error=error)
+            self._bar.update(self._task, completed=event.round + 1, words=error)
             return
         seconds = time.monotonic() - self._begin
         if self._before is None:
@@ -86,9 +85,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 

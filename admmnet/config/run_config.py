@@ -163,6 +163,12 @@ class RunConfig(FaultSettings, NetworkSettings, DataSettings, MethodSettings):
         return not self.private and (self.simulate or self.seeded or self.public_data)
 
     @property
+    def losses(self) -> bool:
+        """Whether an agent may be gone for good: with its process over ``zmq``, or by ``offline``."""
+        ends = any(absence.strip().endswith("-") for absence in (self.offline or "").split(","))
+        return ends or self.transport == "zmq"
+
+    @property
     def declared(self) -> Task:
         """What the data's declaration says of the labels; no file is read."""
         from admmnet.data import declared_task

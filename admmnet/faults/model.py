@@ -40,6 +40,8 @@ class RoundFaults:
 
     online: Mask
     """Agents that take part, shape (N,): the others neither propose nor hear nor charge."""
+    gone: frozenset[int]
+    """Agents that will not come back."""
     present: Mask
     """Whether a link is there, shape (links,)."""
     arrives: Mask
@@ -135,7 +137,8 @@ class FaultModel:
             present &= self._masks[self.schedule.at(round)]
         arrives = present & ~self._losses.at(round)
         whole = links.every(arrives & arrives[links.back])
-        return RoundFaults(online, present, arrives, links, whole)
+        gone = frozenset(a.agent for a in self.absences if a.last is None and a.first <= round)
+        return RoundFaults(online, gone, present, arrives, links, whole)
 
     def tries(self, round: int) -> NDArray[np.int64]:
         """How often a message is sent over each link until it has arrived, shape (links,): of sums, eq. (92).

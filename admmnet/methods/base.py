@@ -7,12 +7,13 @@ everybody may know: see ``admmnet.holder``.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from admmnet.errors import RequestError
@@ -246,10 +247,12 @@ class Method:
         """
         raise NotImplementedError
 
-    def agent(self, id: int, plan: AgentPlan) -> Agent:
-        """Agent before the first round."""
+    def agent(self, id: int, plan: AgentPlan, *, losses: bool = False) -> Agent:
+        """Agent before the first round; ``losses`` says that neighbours may be gone for good."""
         agent = Agent(id, tuple(sorted(self.facts.graph[id])), plan)
         agent.state = self.start(agent, self.size)
+        if losses:
+            self.expect_losses(agent)
         return agent
 
     def drowned(self, plan: AgentPlan) -> float:
@@ -282,6 +285,22 @@ class Method:
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
         """Take in what the agent itself and its neighbours have broadcast; of the verb ``exchange``."""
         raise NotImplementedError
+
+    def expect_losses(self, agent: Agent) -> None:
+        """Prepare an agent, before the first round, for neighbours that may be gone for good, see ``lose``."""
+
+    def meet(self, agent: Agent, contact: Contact | None, lost: Set[int]) -> None:
+        """Tell an agent of a round's trouble around it; edges to those who are lost for good are absent."""
+        agent.contact = contact
+        if not lost.isdisjoint(agent.neighbours):
+            gone = np.array([j in lost for j in agent.neighbours])
+            agent.contact = Contact(
+                *((~gone,) * 3 if contact is None else (mask & ~gone for mask in contact))
+            )
+            self.lose(agent, gone)
+
+    def lose(self, agent: Agent, gone: Mask) -> None:
+        """Draw the consequences where neighbours, in their order, are gone for good; called in every round since."""
 
     def receive(self, agent: Agent, own: Integers | None, total: Total | None) -> None:
         """Take in a round's sum, the same at all agents that go on; of the verb ``reduce``.

@@ -18,7 +18,7 @@ import numpy as np
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Released
 from admmnet.methods.aggregate import JUDGED, Rule, added, rule_of, stands_far
-from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Method, filled
+from admmnet.methods.base import Agent, AgentPlan, Contact, Facts, Mask, Method, filled
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.settings import ConsensusSettings, Given, MethodSettings, trimmed_of
 from admmnet.types import Matrix, Vector
@@ -33,15 +33,6 @@ DROWNED = 0.07
 """Noise of (64) above which a model may be worse than the larger class: docs/defaults.md."""
 
 
-def apart(contact: Contact | None, neighbours: Sequence[int], lost: Collection[int]) -> Contact | None:
-    """Trouble around an agent of which some neighbours are gone for good: their edges are absent from now on."""
-    there = np.array([j not in lost for j in neighbours])
-    if there.all():
-        return contact
-    contact = contact or Contact(there, there, there)
-    return Contact(contact.present & there, contact.arrives & there, contact.hears & there)
-
-
 @dataclass(slots=True)
 class ConsensusState:
     """Last released vectors around one agent and its dual.
@@ -53,12 +44,15 @@ class ConsensusState:
         Last vector heard of every neighbour.
     said : ndarray of shape (degree, d) or None
         Last own vector that arrived at every neighbour; None while there was no trouble: ``theta`` everywhere.
+    edges : ndarray of shape (degree, d) or None
+        What has moved the dual along every edge, over eta/2: kept where a neighbour may be gone for good, eq. (111).
     """
 
     theta: Vector
     dual: Vector
     heard: Matrix
     said: Matrix | None = None
+    edges: Matrix | None = None
 
     @classmethod
     def zero(cls, degree: int, width: int) -> Self:
@@ -99,6 +93,14 @@ class ConsensusState:
             if j in inbox:
                 self.heard[row] = inbox[j]
         self.dual = self.dual + 0.5 * eta * (degree * self.theta - rule(self.heard))
+        if self.edges is not None:
+            self.edges += self.theta - self.heard
+
+    def leave(self, gone: Mask, eta: float) -> None:
+        """Take what moved the dual along some edges out of it, eq. (111)."""
+        if self.edges is not None:
+            self.dual = self.dual - 0.5 * eta * self.edges[gone].sum(axis=0)
+            self.edges[gone] = 0.0
 
     def _absorb_in_trouble(
         self,
@@ -120,8 +122,15 @@ class ConsensusState:
         for row, j in enumerate(neighbours):
             if hears[row] and j in inbox:
                 self.heard[row] = inbox[j]
-        both = arrives & hears
-        self.dual = self.dual + 0.5 * eta * rule(self.said[both] - self.heard[both])
+        self.move(arrives & hears, eta, rule)
+
+    def move(self, both: Mask, eta: float, rule: Rule) -> None:
+        """Eq. (36) over some edges."""
+        assert self.said is not None
+        moved = self.said[both] - self.heard[both]
+        self.dual = self.dual + 0.5 * eta * rule(moved)
+        if self.edges is not None:
+            self.edges[both] += moved
 
 
 class ConsensusMethod(Method):
@@ -256,6 +265,15 @@ class ConsensusMethod(Method):
         if self.aggregate == "screened":
             inbox = screened(agent, own, inbox)
         agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact, self.together)
+
+    def expect_losses(self, agent: Agent) -> None:
+        """See ``Method.expect_losses``; duals that are no sum over edges, and those without noise, stay as they are."""
+        if self.private and self.together is added:
+            agent.state.edges = np.zeros_like(agent.state.heard)
+
+    def lose(self, agent: Agent, gone: Mask) -> None:
+        """Eq. (111)."""
+        agent.state.leave(gone, agent.plan.eta)
 
     def model(self, agent: Agent) -> Vector:
         """Last broadcast."""

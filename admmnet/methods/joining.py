@@ -154,8 +154,7 @@ class JoiningState(ConsensusState):
             if came[row]:
                 self.heard[row] = inbox[j]
         self.met = self.met | came
-        both = arrives & hears & self.met & self.told
-        self.dual = self.dual + 0.5 * eta * rule(self.said[both] - self.heard[both])
+        self.move(arrives & hears & self.met & self.told, eta, rule)
 
 
 class JoiningADMM(PPADMM):

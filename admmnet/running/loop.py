@@ -198,7 +198,7 @@ def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Mask
     ledger, streams = _ledger(plan, file, i, since), agent_streams(i, plan.config.seed)
     holder, member = plan.holders[i]
     door = Door(holder, member, plan.loss, ledger, streams, masks)
-    return Node(plan.method.agent(i, plan.agents[i]), plan.method, door, ledger)
+    return Node(plan.method.agent(i, plan.agents[i], losses=plan.config.losses), plan.method, door, ledger)
 
 
 def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Ledger:

@@ -13,7 +13,6 @@ from admmnet.errors import RunError
 from admmnet.faults.model import RoundFaults
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Closing, Method
-from admmnet.methods.consensus import apart
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.batch import Steps, run_single
@@ -139,14 +138,13 @@ def taking_part(
 ) -> list[list[Node]]:
     """Agents of each block that are online in a round, with the faults around them.
 
-    Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why their last vectors do not
-    stay in the duals.
+    Edges to agents that are ``lost`` for good are absent: docs/trouble.md says why, and what becomes of the duals.
     """
     if faults is None and not lost:
         return blocks
+    lost = set(lost) if faults is None else faults.gone | set(lost)
     online = [[node for node in block if faults is None or faults.online[node.id]] for block in blocks]
     for block in online:
-        for agent in (node.agent for node in block):
-            contact = None if faults is None else faults.contact(agent.id)
-            agent.contact = apart(contact, agent.neighbours, lost)
+        for node in block:
+            node.method.meet(node.agent, None if faults is None else faults.contact(node.id), lost)
     return online

@@ -16,7 +16,7 @@ from admmnet.faults.schedule import read_schedule
 from admmnet.methods.admm import ADMM
 from admmnet.methods.aggregate import Rule
 from admmnet.methods.base import Agent, AgentPlan, Contact, Facts
-from admmnet.methods.consensus import ConsensusState, apart
+from admmnet.methods.consensus import ConsensusState
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
@@ -272,8 +272,9 @@ class Gone:
         for t in range(round + 250):
             online = [i for i in RING if i != 3 or t < round]
             for i in online:
-                lost = [3] if absent and t >= round else []
-                agents[i].contact = apart(None, agents[i].neighbours, lost)
+                there = np.array([j != 3 for j in agents[i].neighbours])
+                alone = absent and t >= round and not there.all()
+                agents[i].contact = Contact(there, there, there) if alone else None
             spoken = {i: minimiser(agents[i], solvers) for i in online}
             for i in online:
                 absorb(agents[i], spoken[i], spoken)
@@ -295,3 +296,23 @@ def test_a_lost_agent_pins_the_others_unless_its_edges_are_absent(round: int, sh
     assert absent.gap > 1e-8
     total = np.sum([state.dual for state in absent.states.values()], axis=0)
     assert np.abs(total).max() <= 1e-12
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_a_lost_agent_moved_leaves_the_duals(kept: bool) -> None:
+    """Eq. (111): duals of those that go on sum to zero; without it to what the lost one had, less its own."""
+    trouble, stream = (
+        FaultModel(PETERSEN, drop=0.3, absences=[Absence(3, 20, None)], seed=2),
+        np.random.default_rng(9),
+    )
+    agents = agents_of(PETERSEN, 4, 0.3)
+    for agent in agents.values() if kept else ():
+        agent.state.edges = np.zeros_like(agent.state.heard)
+    for round in range(60):
+        for agent in agents.values() if 3 in trouble.at(round).gone else ():
+            agent.state.leave(np.array([j == 3 for j in agent.neighbours]), agent.plan.eta)
+        turn(agents, trouble, round, lambda agent: stream.standard_normal(4))
+    total = np.sum([agent.state.dual for i, agent in agents.items() if i != 3], axis=0)
+    left = np.zeros(4) if kept else -agents[3].state.dual
+    np.testing.assert_allclose(total, left, rtol=0, atol=1e-12)
+    assert np.linalg.norm(agents[3].state.dual) > 0.1

@@ -15,7 +15,7 @@ from admmnet.running.node import Node
 from admmnet.running.observer import Observer
 from admmnet.running.plan import Plan
 from admmnet.running.readout import TailAverage, average, gossip
-from admmnet.transport import Transport
+from admmnet.transport import Transport, edge
 from admmnet.types import Matrix
 
 
@@ -26,7 +26,8 @@ def answer(
     theta, asked, sent = observer.theta, plan.config.answer, np.zeros(len(plan.graph), dtype=np.int64)
     living = [i for i in range(len(theta)) if i not in transport.lost]
     if asked == "tail":
-        theta = tail.mean() if tail.count else theta  # none of a run that was stopped in its first half
+        if tail.count:  # none of a run that was stopped in its first half
+            theta = observer.kept(edge.collect(transport, tail.mean()), theta)
     elif asked == "gossip":
         theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
         sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])

@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from admmnet.errors import RunError, StopRun
-from admmnet.transport import Transport, edge, is_writer
+from admmnet.transport import Transport, is_writer
 
 GO, STOP, FAILED = 0.0, 1.0, 2.0
 """What follows from a call, the graver the larger."""
@@ -91,7 +89,7 @@ class Listener:
     on_round : callable, optional
         It may raise ``StopRun``; whatever else it raises ends the run, too, and reaches the caller at the writer.
     stoppable : bool
-        Whether it may raise anything. Where any process has such a callable, all exchange one number a round.
+        Whether it may raise anything. Where any process has such a callable, each tells all one number a round.
     """
 
     def __init__(self, transport: Transport, on_round: OnRound | None, *, stoppable: bool) -> None:
@@ -100,8 +98,8 @@ class Listener:
         if stoppable and world.size > 1 and world.shared_folder:
             self._agreeing = any(said is True for said in world.gather(on_round is not None))
 
-    def heard(self, event: RoundEvent) -> bool:
-        """Tell of a round; return whether it is the last one because somebody asked for that.
+    def heard(self, round: int, event: Callable[[], RoundEvent]) -> bool:
+        """Tell of a round, if there is whom to tell; return whether it is the last because somebody asked for that.
 
         Raises
         ------
@@ -111,14 +109,14 @@ class Listener:
         verdict, failure = GO, None
         if self._on_round is not None and is_writer(self._transport):
             try:
-                self._on_round(event)
+                self._on_round(event())
             except StopRun:
                 verdict = STOP
             except Exception as error:
                 verdict, failure = FAILED, error
         if self._agreeing:
-            mine = np.full((len(self._transport.agents), 1), verdict)
-            verdict = float(np.nanmax(edge.collect(self._transport, mine)))
+            said = self._transport.world.gather(verdict)
+            verdict = max(value for value in said if value in (GO, STOP, FAILED))
         if failure is not None:
             failure.shared, failure.by_caller = self._agreeing, True  # type: ignore[attr-defined]
             raise failure
@@ -130,7 +128,7 @@ class Listener:
             raise elsewhere
         if verdict == STOP and not self._transport.world.shared_folder:
             raise RunError(
-                f"on_round raised StopRun after round {event.round}: this agent leaves the run; its ledger holds "
+                f"on_round raised StopRun after round {round}: this agent leaves the run; its ledger holds "
                 "everything that it sent"
             )
         return verdict == STOP

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -88,6 +89,7 @@ def execute(
             folder,
             loss=plan.method.loss,
             simulation=plan.config.simulation,
+            lossy=plan.config.on_loss == "continue",
             shared=plan.method.verb == "reduce",
             aggregate=plan.method.aggregate,
             faults=plan.faults,
@@ -110,17 +112,19 @@ def execute(
                 due = round % every == 0 or done == plan.rounds
                 observer.observe(round, rounds.summed, rounds.heard, measured=due)
                 seen, shown = done, done if due else shown
-                tail.add(round, observer.theta)
+                if plan.config.answer == "tail":
+                    tail.add(round, observer.models())
             if receipts is not None and keeper.due(done):
                 receipts.settle(durable=True)
             keeper.save(done, blocks, tail, observer.clock)
-            if seen == done and listener.heard(observer.event(round, plan.rounds)):
+            if seen == done and listener.heard(round, partial(observer.event, round, plan.rounds)):
                 stopped = done < plan.rounds
                 break
         if not done:
             raise BudgetError("the budget does not afford what the run costs: raise --epsilon")
         if shown < done:
             observer.observe(done - 1, rounds.summed, rounds.heard)
+        observer.settle()
         if receipts is not None:
             receipts.settle(durable=not plan.config.simulation)
         for agent in agents:

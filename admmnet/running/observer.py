@@ -1,8 +1,10 @@
-"""What is measured after every round. It sees released vectors, and the training records in simulations only."""
+"""What is measured after every round. It sees released vectors, and the training records in simulations only.
+
+Over MPI the writer alone gets the rows of all agents (docs/scale.md, "What observing a run sends").
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +27,7 @@ from admmnet.transport import Transport, edge, is_writer
 from admmnet.types import Integers, Matrix, Vector
 
 Summed = tuple[Tree | None, int]
-MEASURED = [0, 3, 4, 5, 6, 7]
+UNCOUNTED = [0, 3, 4, 5, 6, 7]
 """Columns of an agent's figures that take a pass over records, or need the consensus."""
 NO_FIGURE = -1.0
 """Spent epsilon of an agent that has no finite one; infinity would be refused among figures of others."""
@@ -35,16 +37,19 @@ class Observer:
     """Collects every agent's figures after a round and writes metrics.csv at one process.
 
     ``start`` is the first round, 0 but in a resumed run; ``faults`` has the delays of a virtual clock. ``shared`` says
-    that all agents that go on hold one model; else their consensus is the mean by ``aggregate``.
+    that all agents that go on hold one model; else their consensus is the mean by ``aggregate``. With ``lossy`` agents
+    may be lost: the others then hear every model of theirs, else those of measured rounds alone.
+
+    Where ``Transport.report`` has nothing for this process, the rows are those of its own agents until ``settle``.
 
     Attributes
     ----------
     theta : ndarray of shape (N, d)
-        Last released vector of every agent.
+        Last released vector of every agent, as of the last round that was measured.
     rows : ndarray of shape (N, 6)
         test_error, releases, bytes_sent, train_loss, objective, consensus_gap of every agent.
     network : ndarray of shape (6,)
-        The same for the network: errors and losses of the consensus, sums, the largest gap.
+        The same for the network: errors and losses of the consensus, sums, the largest gap; nan until they are known.
     clock : VirtualClock or None
         The same at every process.
     """
@@ -59,6 +64,7 @@ class Observer:
         *,
         loss: Loss,
         simulation: bool,
+        lossy: bool,
         shared: bool = False,
         aggregate: str = "mean",
         start: int = 0,
@@ -66,13 +72,15 @@ class Observer:
     ) -> None:
         self._transport, self._blocks, self._data, self._simulation = transport, blocks, data, simulation
         self._holders, self._loss, self._shared = holders, loss, shared
-        self._aggregate = aggregate
+        self._aggregate, self._lossy = aggregate, lossy
         nodes = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         self._nodes = nodes
         self._place = {node.id: place for place, node in enumerate(nodes)}
-        theta = np.stack([node.theta for node in nodes])
-        self.theta = self._kept(theta, np.zeros((len(data.counts), theta.shape[1])))
-        self._said, self._missed = dict(enumerate(self.theta)), 0
+        mine = self.models()
+        self.theta = self._report(mine, np.zeros((len(data.counts), mine.shape[1])))
+        self._heard: Mapping[int, Vector] = {}
+        self._said: dict[int, Vector] = {}
+        self._missed = 0
         self._all = np.full((len(self.theta), 9), np.nan)
         self.rows, self.network = self._all[:, :6], np.empty(6)
         self._path, self._faults, self.clock = folder / "metrics.csv", faults, None
@@ -92,6 +100,7 @@ class Observer:
         """Virtual seconds after a round: the network's, then every agent's; None without a clock."""
         if self.clock is None or self._faults is None:
             return None
+        releases = self._transport.tell(releases if self._whole else self._releases)
         spoke, self._releases = releases > self._releases, releases.copy()
         faults = self._faults.at(round)
         if self._shared:
@@ -100,37 +109,45 @@ class Observer:
             end = self.clock.advance(round, faults, spoke)
         return np.concatenate([[end], self.clock.start])
 
-    def _kept(self, mine: Matrix, before: Matrix) -> Matrix:
+    def models(self) -> Matrix:
+        """Last released vectors of this process's agents, shape (local agents, d)."""
+        return np.stack([node.theta for node in self._nodes])
+
+    def kept(self, rows: Matrix, before: Matrix) -> Matrix:
         """Rows of all agents; a lost agent keeps the ones it had."""
-        rows = edge.collect(self._transport, mine)
         for i in self._transport.lost:
             rows[i] = before[i]
         return rows
 
-    def _heard(self, measured: bool) -> tuple[Vector, float, Matrix]:
-        """Consensus, its test error, and all agents' figures; takes in their models.
+    def _report(self, mine: Matrix, before: Matrix) -> Matrix:
+        return self.kept(edge.report(self._transport, mine), before)
 
-        In a round that is not ``measured`` the error is nan, and errors and losses of the agents are their last ones.
+    @property
+    def _whole(self) -> bool:
+        return len(self.theta) == len(self._data.counts)
+
+    def _judged(self) -> Vector:
+        """Consensus of all models and its test error, shape (d + 1,)."""
+        consensus = self._consensus(self.theta)
+        return np.append(consensus, self._error(consensus))
+
+    def _measured(self) -> tuple[Vector | None, Matrix]:
+        """Take in all models; return consensus and its test error, shape (d + 1,), and the figures of all agents.
+
+        Nobody's figures need the consensus of a private run: only where all models are it is known.
         """
-        mine = np.stack([node.theta for node in self._nodes])
-        consensus, error = (mine[0].copy(), np.nan) if self._shared else (None, np.nan)
+        mine = self.models()
+        judged = np.append(mine[0], self._error(mine[0])) if self._shared else None
         if self._simulation:
-            self.theta = self._kept(mine, self.theta)
-            consensus = self._consensus(self.theta) if consensus is None else consensus
-        if consensus is not None and measured:
-            error = self._error(consensus)
-        figures = self._figures(consensus, error, measured)
-        if self._simulation:
-            rows = self._kept(figures, self._all)
-        else:  # no figure needs the others' models: one word of each agent in place of two
-            both = self._kept(np.hstack([mine, figures]), np.hstack([self.theta, self._all]))
-            self.theta, rows = (part.copy() for part in np.split(both, [mine.shape[1]], axis=1))
-        if consensus is None:
-            consensus = self._consensus(self.theta)
-            error = self._error(consensus) if measured else np.nan
-        if not measured:
-            rows[:, MEASURED] = self._all[:, MEASURED]
-        return consensus, error, rows
+            self.theta = self._report(mine, self.theta)
+            if judged is None:
+                judged = self._transport.tell(self._judged() if self._whole else np.empty(mine.shape[1] + 1))
+            return judged, self._report(self._figures(judged), self._all)
+        # no figure needs the others' models: one word of each agent in place of two
+        both = edge.report(self._transport, np.hstack([mine, self._figures(judged)]))
+        theta, rows = (part.copy() for part in np.split(both, [mine.shape[1]], axis=1))
+        self.theta, rows = self.kept(theta, self.theta), self.kept(rows, self._all)
+        return self._judged() if judged is None and self._whole else judged, rows
 
     def observe(
         self,
@@ -139,30 +156,32 @@ class Observer:
         heard: Mapping[int, Vector] = MappingProxyType({}),
         *,
         measured: bool = True,
-    ) -> float:
-        """Take in a round's models, and if it is ``measured`` record its figures; return the consensus's test error.
+    ) -> None:
+        """Take in what agents have released and spent in a round, and if it is ``measured`` models, errors and losses.
 
         ``summed`` has the tree of the round's sum, None for none, and how many numbers its vectors have. ``heard``
         has what agents of this process were sent, whatever the senders say of it elsewhere.
         """
-        consensus, error, rows = self._heard(measured)
-        self._all = rows
-        self._said = {**dict(enumerate(self.theta)), **heard}
-        for i in np.flatnonzero(
-            np.isnan(rows[:, 5]) & measured
-        ):  # no figures yet: its records have said nothing
-            own = self.theta[i]
-            rows[i, 0], rows[i, 1:3] = test_errors(self._data, own[None])[0], np.nan_to_num(rows[i, 1:3])
-            rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
-            rows[i, 8] = np.nan_to_num(rows[i, 8], nan=NO_FIGURE)
-        self.rows = rows[:, :6]
-        self.network = np.full(6, np.nan)
-        self.network[1:3] = rows[:, 1:3].sum(axis=0)
+        judged, self._heard = None, heard
+        if measured:
+            judged, rows = self._measured()
+        else:
+            if self._lossy:
+                self.theta = self._report(self.models(), self.theta)
+            rows = self._report(self._counted(), self._all)
+            rows[:, UNCOUNTED] = self._all[:, UNCOUNTED]
+        self._all, self.rows = rows, rows[:, :6]
+        if judged is not None:
+            self._fill(rows, judged[:-1])
         if round != self._round:
             self._round, self._ended = round, self._times(round, rows[:, 1], summed)
-        if not measured:
-            return math.nan
-        self.network[[0, 3, 4, 5]] = error, self._average(rows[:, 6]), rows[:, 7].sum(), rows[:, 5].max()
+        self.network = np.full(6, np.nan)
+        if not self._whole:
+            return
+        self.network[1:3] = rows[:, 1:3].sum(axis=0)
+        if judged is None:
+            return
+        self.network[[0, 3, 4, 5]] = judged[-1], self._average(rows[:, 6]), rows[:, 7].sum(), rows[:, 5].max()
         if self._file is None and is_writer(self._transport):
             self._file = self._metrics(round)  # the writer was lost
         if self._file is not None and len(self._transport.lost) > self._missed:
@@ -171,10 +190,26 @@ class Observer:
             write_whole({self._path.with_name(LOST): as_json(lost)})
         if self._file is not None:
             self._file.write(round, range(-1, len(rows)), np.vstack([self.network, self.rows]), self._ended)
-        return float(self.network[0])
+
+    def _fill(self, rows: Matrix, consensus: Vector) -> None:
+        """Put in figures of lost agents that never gave any: their records have said nothing."""
+        for i in np.flatnonzero(np.isnan(rows[:, 5])):
+            own = self.theta[i]
+            rows[i, 0], rows[i, 1:3] = self._error(own), np.nan_to_num(rows[i, 1:3])
+            rows[i, 5], rows[i, 7] = np.linalg.norm(own - consensus), 0
+            rows[i, 8] = np.nan_to_num(rows[i, 8], nan=NO_FIGURE)
+
+    def settle(self) -> None:
+        """Give every process what the writer has, once, after the last round."""
+        agents, whole, tell = len(self._data.counts), self._whole, self._transport.tell
+        self.theta, self._all = (
+            tell(known if whole else np.empty((agents, known.shape[1]))) for known in (self.theta, self._all)
+        )
+        self.rows, self.network = self._all[:, :6], tell(self.network)
+        self._said = {**dict(enumerate(self.theta)), **self._heard}
 
     def event(self, round: int, rounds: int) -> RoundEvent:
-        """Return what the caller is told of the round that was observed last; ``rounds`` are planned."""
+        """Return what the caller is told of the last observed round of the ``rounds`` planned; asked at the writer."""
         spent, releases, lost = self._all[:, 8], self.rows[:, 1], tuple(sorted(self._transport.lost))
         return RoundEvent(
             round,
@@ -205,36 +240,40 @@ class Observer:
     def _error(self, theta: Vector) -> float:
         return float(test_errors(self._data, theta[None])[0])
 
-    def _figures(self, consensus: Vector | None, error: float, measured: bool) -> Matrix:
-        """Figures of the agents of this process; those that need a consensus, in simulations alone."""
-        mine = np.zeros((len(self._nodes), 9))
+    def _counted(self) -> Matrix:
+        """Figures of the agents of this process that take no pass over records, shape (local agents, 9)."""
+        rows = np.zeros((len(self._nodes), 9))
+        rows[:, 1] = [node.agent.releases for node in self._nodes]
+        rows[:, 2] = [8 * node.agent.numbers for node in self._nodes]
+        rows[:, 8] = [NO_FIGURE if (spent := node.spent) is None else spent for node in self._nodes]
+        return rows
+
+    def _figures(self, judged: Vector | None) -> Matrix:
+        """All figures of this process's agents; those that need a consensus, in simulations alone.
+
+        What agents of a block that hold the consensus share is found once.
+        """
+        mine = self._counted()
         for block in self._blocks:
-            mine[[self._place[node.id] for node in block]] = self._measured(block, consensus, error, measured)
+            places = [self._place[node.id] for node in block]
+            theta = np.stack([node.theta for node in block])
+            same = judged is not None and bool((theta == judged[:-1]).all())
+            mine[places, 0] = judged[-1] if judged is not None and same else test_errors(self._data, theta)
+            if self._simulation and judged is not None:
+                mine[places, 3:8] = self._compared(block, theta, judged[:-1], same=same)
         return mine
 
-    def _measured(
-        self, block: Sequence[Node], consensus: Vector | None, error: float, measured: bool
-    ) -> Matrix:
-        """Figures of the agents of a block, shape (B, 9); what agents that hold the consensus share is found once."""
-        agents = [node.agent for node in block]
-        theta = np.stack([node.theta for node in block])
-        rows = np.zeros((len(block), 9))
-        rows[:, 1] = [agent.releases for agent in agents]
-        rows[:, 2] = [8 * node.agent.numbers for node in block]
-        rows[:, 8] = [NO_FIGURE if node.spent is None else node.spent for node in block]
-        if not measured:
-            return rows
-        same = consensus is not None and bool((theta == consensus).all())
-        rows[:, 0] = error if same else test_errors(self._data, theta)
-        if self._simulation and consensus is not None:
-            share = agents[0].plan.regularisation  # (lambda/N) ||theta||^2 / 2, eqs. (1), (61)
-            weights = np.array([agent.plan.weight for agent in agents])
-            rows[:, 3] = self._losses(block, theta)
-            rows[:, 4] = weights * rows[:, 3] + [0.5 * share * float(own @ own) for own in theta]
-            rows[:, 5] = [np.linalg.norm(own - consensus) for own in theta]
-            rows[:, 6] = rows[:, 3] if same else self._losses(block, np.broadcast_to(consensus, theta.shape))
-            rows[:, 7] = weights * rows[:, 6] + 0.5 * share * float(consensus @ consensus)
-        return rows
+    def _compared(self, block: Sequence[Node], theta: Matrix, consensus: Vector, *, same: bool) -> Matrix:
+        """Loss, objective and gap of the agents of a block, and the consensus's loss and objective, shape (B, 5)."""
+        plans = [node.agent.plan for node in block]
+        weights, share = np.array([plan.weight for plan in plans]), plans[0].regularisation
+        own = self._losses(block, theta)
+        shared = own if same else self._losses(block, np.broadcast_to(consensus, theta.shape))
+        # (lambda/N) ||theta||^2 / 2, eqs. (1), (61)
+        objective = weights * own + [0.5 * share * float(row @ row) for row in theta]
+        gaps = [np.linalg.norm(row - consensus) for row in theta]
+        objectives = weights * shared + 0.5 * share * float(consensus @ consensus)
+        return np.column_stack([own, objective, gaps, shared, objectives])
 
     def judge(self, theta: Matrix, sent: Integers) -> None:
         """Put the figures of the final models, shape (N, d), in place of the last round's.
@@ -254,7 +293,7 @@ class Observer:
                     mine[places, 2] if same else self._losses(block, np.broadcast_to(consensus, own.shape))
                 )
         before = np.column_stack([self.rows[:, 0], np.zeros(len(theta)), self.rows[:, 3], self._all[:, 6]])
-        rows = self._kept(mine, before)
+        rows = self.kept(edge.collect(self._transport, mine), before)
         self.theta = theta
         self.rows[:, 0], self.rows[:, 2], self.rows[:, 3] = (
             rows[:, 0],

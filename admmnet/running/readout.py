@@ -31,7 +31,7 @@ MOST_AVERAGED = 2**21
 
 
 class TailAverage:
-    """Running mean of every agent's released vector over the last half of the rounds."""
+    """Running mean of released vectors of this process's agents over the last half of the rounds."""
 
     def __init__(self, rounds: int) -> None:
         self._first = rounds // 2
@@ -39,13 +39,13 @@ class TailAverage:
         self.sum: Matrix | None = None
 
     def add(self, round: int, theta: Matrix) -> None:
-        """Take in a round's vectors, shape (N, d)."""
+        """Take in a round's vectors, shape (local agents, d)."""
         if round >= self._first:
-            self.sum = theta.copy() if self.sum is None else self.sum + theta
+            self.sum = theta if self.sum is None else self.sum + theta
             self.count += 1
 
     def mean(self) -> Matrix:
-        """Return the mean, shape (N, d)."""
+        """Return the mean, shape (local agents, d)."""
         assert self.sum is not None
         return self.sum / self.count
 

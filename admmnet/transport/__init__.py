@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 from admmnet.errors import RequestError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from admmnet.graph.simple import Graph
@@ -173,6 +174,15 @@ class Transport(Protocol):
 
         Rows of lost agents are nan.
         """
+
+    def report(self, rows: Matrix) -> Matrix | None:
+        """Stack the rows of all agents as ``collect`` does, at the writer; elsewhere None.
+
+        Where processes may be lost, and in one process, every process has them.
+        """
+
+    def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the writer's numbers where ``report`` returns None; elsewhere the given ones, of the same shape."""
 
     def close(self) -> None:
         """Free what the transport holds."""

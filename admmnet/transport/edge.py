@@ -31,8 +31,18 @@ def collect(transport: Transport, rows: Matrix) -> Matrix:
 
     Rows of lost agents are nan.
     """
-    everything, known = transport.collect(rows), np.isfinite(rows).all(axis=0)
-    said = everything[:, known]
+    return _checked(transport, rows, transport.collect(rows))
+
+
+def report(transport: Transport, rows: Matrix) -> Matrix:
+    """Collect the rows of all agents, as ``collect`` does, where this process is to have them; else return its own."""
+    everything = transport.report(rows)
+    return rows if everything is None else _checked(transport, rows, everything)
+
+
+def _checked(transport: Transport, rows: Matrix, everything: Matrix) -> Matrix:
+    known = np.isfinite(rows).all(axis=0)
+    said = everything if known.all() else everything[:, known]
     suspect = ~(np.einsum("ij,ij->i", said, said) <= MOST * MOST)  # nan, too: who is not is within the bound
     suspect[[*transport.agents, *transport.lost]] = False
     for i in np.flatnonzero(suspect).tolist():

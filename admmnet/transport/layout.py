@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -10,11 +11,14 @@ from admmnet.errors import RequestError, RunError
 from admmnet.transport import Inbox
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from admmnet.graph.simple import Graph
     from admmnet.graph.tree import Tree
     from admmnet.transport import Words, World
     from admmnet.transport.sweep import Sweep
-    from admmnet.types import Vector
+    from admmnet.types import Matrix, Vector
 
 SINGLE = 64
 """Up to this many agents every agent is a block of its own: small runs are bitwise equal everywhere."""
@@ -105,7 +109,7 @@ def _order(graph: Graph) -> list[int]:
     return [int(i) for i in order] if distance < natural else list(range(agents))
 
 
-class Hosting:
+class Hosting(ABC):
     """What transports share: the agents of this process, and which vectors cross to and from other processes."""
 
     def __init__(self, world: World, graph: Graph, block: int = 1) -> None:
@@ -131,6 +135,18 @@ class Hosting:
         """See ``Transport.accusations``: where one loss ends all, there are none."""
         return ()
 
+    @abstractmethod
+    def collect(self, rows: Matrix) -> Matrix:
+        """See ``Transport.collect``."""
+
+    def report(self, rows: Matrix) -> Matrix | None:
+        """See ``Transport.report``: here every process has all rows."""
+        return self.collect(rows)
+
+    def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See ``Transport.tell``: nobody needs to be told."""
+        return values
+
     def _deliver(self, vectors: dict[int, Vector], words: Words | None = None) -> Inbox:
         """Give every agent of this process copies of its neighbours' vectors, and their words."""
         return Inbox(
@@ -153,4 +169,4 @@ class Hosting:
 
     def reject(self, agent: int, fault: str, *, everywhere: bool = False) -> None:
         """See ``Transport.reject``: one loss ends all."""
-        raise RunError(fault)
+        raise RunError(f"agent {agent}: {fault}" if everywhere else fault)

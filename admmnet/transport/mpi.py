@@ -160,6 +160,7 @@ class MPITransport(Hosting):
         super().__init__(world, graph, block)
         self._world_comm, ranks = comm, list(self._to)
         self._comm = together(comm).Create_dist_graph_adjacent(ranks, ranks)
+        self._places = np.argsort(np.concatenate(self.layout.owners))  # of agents among rows by rank
 
     def exchange(self, outgoing: Outgoing, round: int, words: Words | None = None) -> Inbox:
         """See ``Transport.exchange``."""
@@ -222,13 +223,28 @@ class MPITransport(Hosting):
 
     def collect(self, rows: Matrix) -> Matrix:
         """See ``Transport.collect``."""
-        owners, width = self.layout.owners, rows.shape[1]
-        everything = np.empty((len(self._owner), width))
-        counts = [len(own) * width for own in owners]
+        everything, counts = self._room(rows.shape[1])
         wait(self._world_comm.Iallgatherv(np.ascontiguousarray(rows), (everything, counts)))
-        ordered = np.empty_like(everything)
-        ordered[np.concatenate(owners)] = everything
-        return ordered
+        return everything[self._places]
+
+    def report(self, rows: Matrix) -> Matrix | None:
+        """See ``Transport.report``: the writer is rank 0."""
+        if self.world.rank:
+            wait(self._world_comm.Igatherv(np.ascontiguousarray(rows), None))
+            return None
+        everything, counts = self._room(rows.shape[1])
+        wait(self._world_comm.Igatherv(np.ascontiguousarray(rows), (everything, counts)))
+        return everything[self._places]
+
+    def _room(self, width: int) -> tuple[Matrix, list[int]]:
+        """Room for the rows of all agents, those of a rank together, and how many numbers each rank sends."""
+        return np.empty((len(self._owner), width)), [len(own) * width for own in self.layout.owners]
+
+    def tell(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See ``Transport.tell``."""
+        told = np.array(values)
+        wait(self._world_comm.Ibcast(told))
+        return told
 
     def close(self) -> None:
         """Free the graph communicator."""

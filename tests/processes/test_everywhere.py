@@ -35,6 +35,7 @@ JOINING: dict[str, Any] = {"split": "sizes:16:1:16:1:18", "gate_threshold": 0.25
 SETTINGS: dict[str, dict[str, Any]] = {
     "admm": {"algorithm": "admm", "answer": "tail"},
     "pp-admm": {"algorithm": "pp-admm"},
+    "pp-admm measured now and then": {"algorithm": "pp-admm", "measure_every": 3, "rounds": 6, **CLOCK},
     "published pp-admm": {"algorithm": "pp-admm", "answer": "gossip", **PUBLISHED},
     "dvp": {"algorithm": "dvp"},
     "published dvp": {"algorithm": "dvp", **PUBLISHED},

@@ -67,6 +67,31 @@ sys.exit(run_command_line(["run", *sys.argv[2:]]))
 """
 
 
+NO_FIGURE = """
+import sys
+import numpy as np
+from admmnet.cli import run_command_line
+from admmnet.transport import open_world
+from admmnet.transport.mpi import MPITransport
+report = MPITransport.report
+if open_world("mpi").rank == 2:
+    MPITransport.report = lambda self, rows: report(self, np.where(np.arange(rows.shape[1]) == 3, np.nan, rows))
+sys.exit(run_command_line(["run", *sys.argv[1:]]))
+"""
+
+
+def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
+    words = (
+        f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 2 --quiet -o {tmp_path / 'run'}"
+    )
+    ended = mpirun(3, "-c", NO_FIGURE, *words.split(), deadline=QUICK)
+    assert ended.code == 3
+    assert len(ended.messages) == 1, ended.err
+    assert ended.messages[0].startswith(
+        "admmnet: agent 2: among its figures it sent numbers that are not finite"
+    )
+
+
 @pytest.mark.parametrize(("rank", "who"), [(2, "agent 2"), (1, "process 1")])
 def test_a_rank_whose_sums_are_none_is_named(rank: int, who: str, tmp_path: Path) -> None:
     """A leaf's part, or the total of the root, has a number too many."""

@@ -12,6 +12,8 @@ import pytest
 from admmnet import RequestError, RoundEvent, RunConfig, StopRun, run
 from admmnet.cli import run_command_line
 from admmnet.holder.holder import SimulatedHolder
+from admmnet.transport.local import LocalTransport
+from admmnet.types import Matrix
 from tests.interrupted_runs import Stop
 from tests.people_runs import write_people
 
@@ -88,6 +90,29 @@ def test_no_loss_is_computed_in_between(people: str, tmp_path: Path, monkeypatch
         run(settings(people, tmp_path / str(every), seed=0, measure_every=every))
         counts.append(asked)
     assert counts[0] - counts[1] == 6 * 2 * 5  # rounds 1 to 6, own and consensus, five agents
+
+
+def test_models_are_not_observed_in_between(
+    people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figures are nine numbers an agent; models go with them, or before them, in rounds 0, 3, 6 and 7 of eight."""
+    widths: list[int] = []
+    report = LocalTransport.report
+
+    def counted(self: LocalTransport, rows: Matrix) -> Matrix | None:
+        widths.append(rows.shape[1])
+        return report(self, rows)
+
+    monkeypatch.setattr(LocalTransport, "report", counted)
+    test = write_people(tmp_path / "test.npz", 50)
+    for name, mode in (
+        ("seeded", {"seed": 0}),
+        ("private", {"private": True, "no_account": True, "test": test}),
+    ):
+        widths.clear()
+        d = run(settings(people, tmp_path / name, measure_every=3, **mode)).theta.shape[1]
+        whole = [d, 9] if "seed" in mode else [d + 9]
+        assert widths == [d, *whole, 9, 9, *whole, 9, 9, *whole, *whole]
 
 
 @pytest.mark.parametrize("kind", ["pp-admm", "clock", "blocks"])

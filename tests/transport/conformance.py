@@ -133,6 +133,13 @@ def collect_is_in_agent_order(world: World) -> None:
         before = mine.tobytes()
         collected[:] = 0.0
         assert mine.tobytes() == before
+        alone = world.name == "mpi" and world.rank > 0
+        reported = transport.report(mine)
+        assert (reported is None) is alone
+        assert reported is None or reported.tobytes() == everything.tobytes()
+        told = transport.tell(np.full((9, width), 7.0) if reported is None else reported)
+        assert told.tobytes() == everything.tobytes()
+        assert mine.tobytes() == before
     transport.close()
 
 

@@ -46,7 +46,7 @@ from admmnet.running.checkpoint.state import (
 from admmnet.running.node import Node
 from admmnet.running.readout import TailAverage
 from admmnet.settings import settings_in
-from admmnet.transport import Transport, edge
+from admmnet.transport import Transport
 from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
 
@@ -127,7 +127,7 @@ class Keeper:
         tail.count = int(self._network["count"])
         if tail.count:
             rows = [self._states[f"agent {i}"]["tail"] for i in self._transport.agents]
-            tail.sum = edge.collect(self._transport, np.stack(rows))
+            tail.sum = np.stack(rows)
         self._states = {}
 
     def restore_clock(self, clock: VirtualClock | None) -> None:
@@ -162,7 +162,10 @@ class Keeper:
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # the ledgers first: a checkpoint never knows of more than they hold
         places = {agent.id: agent.ledger.place(done) for agent in agents}
-        states = {f"agent {agent.id}": self._agent(agent, tail) for agent in agents}
+        states = {f"agent {agent.id}": node_state(agent, seeded=self._seeded) for agent in agents}
+        if tail.sum is not None:
+            for agent, row in zip(agents, tail.sum, strict=True):
+                states[f"agent {agent.id}"]["tail"] = row
         for block in blocks:
             solver = _block_of(block) if self._seeded else None
             if solver is not None:
@@ -193,12 +196,6 @@ class Keeper:
         _sync(folder, self._folder, self._folder.parent / "metrics.csv")
         self._transport.world.gather(None)  # every process has its part written
         self._forget()
-
-    def _agent(self, node: Node, tail: TailAverage) -> State:
-        state = node_state(node, seeded=self._seeded)
-        if tail.sum is not None:
-            state["tail"] = tail.sum[node.id]
-        return state
 
     def _forget(self) -> None:
         """Remove all but this checkpoint and the one before; after a loss the last whole one may be older."""

@@ -79,7 +79,16 @@ def read_archive(path: Path, *, whole: bool = True) -> tuple[dict[str, Any], dic
                 raise ValueError("no table")
             names = [name for name in archive.files if name != "meta"] if whole else []
             return meta, {name: archive[name] for name in names}
-    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        TypeError,
+        NotImplementedError,  # of zipfile: a version or a compression that it does not know
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
         raise damaged(path, error) from None
 
 

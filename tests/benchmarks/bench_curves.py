@@ -56,7 +56,7 @@ UNITS = (
     (1e6, "us an agent alone"),
     (1e6, "us an agent in a block"),
     (1e9, "ns an entry of a (d, d) matrix of an agent alone"),
-    (1e9, "ns a number of all vectors, which every rank gets"),
+    (1e9, "ns a figure of all agents, which the writer gets"),
     (1e6, "us a message to another rank"),
 )
 """What the model is linear in."""
@@ -138,7 +138,7 @@ def terms(agents: int, n: int, d: int, ranks: int) -> Vector:
     own = min(agents, math.ceil(math.ceil(agents / block) / ranks) * block)  # of the rank that has most
     messages = several * min(ranks - 1, 4.0 * own)
     return np.array(
-        [own * n * d, own * alone, own * (not alone), own * d * d * alone, several * agents * d, messages]
+        [own * n * d, own * alone, own * (not alone), own * d * d * alone, several * agents * 9, messages]
     )
 
 
@@ -152,9 +152,9 @@ def fitted(found: dict[Point, tuple[float, float]]) -> Vector:
 def predicted(model: Vector, agents: int, n: int, d: int, ranks: int, hosts: int) -> float:
     """Seconds of a round: a rank's processor time, and what crosses between hosts in it, one after the other.
 
-    Every rank gets every vector; of those from other hosts each host's network card carries one copy a rank.
+    The writer gets nine figures of every agent; models stay where they are in rounds between measurements.
     """
-    crossing = 0.0 if hosts == 1 else agents * d * 8.0 * (hosts - 1) / hosts * ranks / BANDWIDTH
+    crossing = 0.0 if hosts == 1 else agents * 9 * 8.0 * (hosts - 1) / hosts / BANDWIDTH
     messages = 0.0 if hosts == 1 else LATENCY * (min(ranks * hosts - 1, 4) + np.log2(ranks * hosts))
     return float(model @ terms(agents, n, d, ranks * hosts)) + crossing + messages
 

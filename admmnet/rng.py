@@ -23,7 +23,7 @@ class Purpose(IntEnum):
     BATCH = 3
 
 
-class Streams(Mapping[Purpose, np.random.Generator]):
+class AgentStreams(Mapping[Purpose, np.random.Generator]):
     """Independent generators of one agent, one a purpose, each made where it is first used.
 
     Parameters
@@ -38,14 +38,15 @@ class Streams(Mapping[Purpose, np.random.Generator]):
 
     def __init__(self, agent: int, seed: int | None) -> None:
         self._agent, self._seed = agent, seed
-        self._made: dict[Purpose, np.random.Generator] = {}
+        self._made: tuple[np.random.Generator | None, ...] = (None,) * len(Purpose)
 
     def __getitem__(self, purpose: Purpose) -> np.random.Generator:
         """Generator of a purpose."""
-        if purpose not in self._made:
-            seed = self._seed
-            self._made[purpose] = _private() if seed is None else _seeded(seed, self._agent, purpose)
-        return self._made[purpose]
+        found = self._made[purpose]
+        if found is None:
+            found = _private() if self._seed is None else _seeded(self._seed, self._agent, purpose)
+            self._made = (*self._made[:purpose], found, *self._made[purpose + 1 :])
+        return found
 
     def __iter__(self) -> Iterator[Purpose]:
         """All purposes."""
@@ -54,24 +55,6 @@ class Streams(Mapping[Purpose, np.random.Generator]):
     def __len__(self) -> int:
         """Number of purposes."""
         return len(Purpose)
-
-
-def agent_streams(agent: int, seed: int | None) -> Streams:
-    """Random streams of one agent.
-
-    Parameters
-    ----------
-    agent : int
-        Agent number, 0 or more.
-    seed : int or None
-        Seed of a simulation; None for private noise.
-
-    Returns
-    -------
-    Streams
-        One independent generator a purpose.
-    """
-    return Streams(agent, seed)
 
 
 def _seeded(seed: int, agent: int, purpose: Purpose) -> np.random.Generator:

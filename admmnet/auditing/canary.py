@@ -15,7 +15,7 @@ import numpy as np
 from admmnet.holder import Answer, Ask, Door, Holder
 from admmnet.masking import Masks
 from admmnet.privacy.budget import Budget, MemoryLedger
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic
 from admmnet.types import Matrix, Vector
@@ -51,7 +51,7 @@ def door_of(
 ) -> tuple[Door, MemoryLedger]:
     """Door of these rows with labels +1, for the logistic loss, with fresh streams and a fresh guard."""
     ledger = MemoryLedger(budget, "proven")
-    streams = agent_streams(0, int(rng.integers(2**63)))
+    streams = AgentStreams(0, int(rng.integers(2**63)))
     return Door(Holder(rows, np.ones(len(rows))), 0, LOSS, ledger, streams, masks), ledger
 
 

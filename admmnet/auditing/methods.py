@@ -27,7 +27,7 @@ from admmnet.methods.base import Agent, AgentPlan, Method
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.joining import JoiningADMM
 from admmnet.privacy.budget import MemoryLedger
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
 from admmnet.solvers.batch import Steps
@@ -122,7 +122,7 @@ class MethodTrials:
         """Score: the logarithm of the likelihood ratio of all answers."""
         method, plan, data = self.method, self.plan, self.pair[world]
         ledger = MemoryLedger(plan.budget, str(method.settings.method), plan.adjacency)
-        streams = agent_streams(0, int(rng.integers(2**63)))
+        streams = AgentStreams(0, int(rng.integers(2**63)))
         door = Watched(Door(Holder(data.rows, data.labels), 0, method.loss, ledger, streams), self.pair)
         node = Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # neither a file nor a Door
         for round in range(method.rounds):

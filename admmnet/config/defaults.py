@@ -16,9 +16,9 @@ def own_delta(counts: Collection[int]) -> float:
     return min(MOST_DELTA, 0.1 / min(counts))
 
 
-def is_loose(delta: float, count: int, counts: Collection[int]) -> bool:
-    """Whether a delta deserves a note: above 0.1 / n_i; one no larger than is chosen by itself, above 1 / n_i."""
-    return delta > (1.0 if delta <= own_delta(counts) else 0.1) / count
+def is_loose(delta: float, count: int, own: float) -> bool:
+    """Whether a delta deserves a note: above 0.1 / n_i; up to ``own``, which is chosen by itself, above 1 / n_i."""
+    return delta > (1.0 if delta <= own else 0.1) / count
 
 
 def with_delta(

@@ -25,7 +25,7 @@ from admmnet.methods.tasks import LEARNS, require_task
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import SubsampledGaussian
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running.node import proposal
 from admmnet.running.plan import guarded, loss_of
 from admmnet.solvers.batch import run_single
@@ -129,7 +129,7 @@ def fit(
         copy=False,
     )
     guard = MemoryLedger(plan.budget, str(config.method), plan.adjacency)
-    door, agent = Door(of_records, 0, loss_of(config), guard, agent_streams(0, seed)), method.agent(0, plan)
+    door, agent = Door(of_records, 0, loss_of(config), guard, AgentStreams(0, seed)), method.agent(0, plan)
     done = 0
     for epoch in count() if method.open_ended else range(method.rounds):
         theta = run_single(proposal(method, agent, door, epoch))

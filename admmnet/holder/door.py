@@ -8,15 +8,15 @@ What comes out is what is released, and nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from admmnet.errors import RequestError, RunError
 from admmnet.holder.answers import LATER, REFUSED, Answer, Ask, Measurement, Released
 from admmnet.holder.holder import Holder, SimulatedHolder
-from admmnet.holder.known import Known
-from admmnet.holder.measurements.base import KINDS
+from admmnet.holder.known import Known, shared
+from admmnet.holder.measurements.base import KINDS, same_fields
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.secrets import Secret
@@ -66,9 +66,17 @@ class Door:
     ) -> None:
         _agree(holder, loss)
         self._told = isinstance(holder, SimulatedHolder)
-        facts = holder.counts[member], holder.width, loss, frozenset[str]()
-        known = Known(*facts, holder.unit, self._told, holder.dependent)
-        self._known = known._replace(task=holder.task, classes=holder.classes, bounded=holder.bounded)
+        facts = (
+            holder.width,
+            loss,
+            frozenset[str](),
+            holder.unit,
+            self._told,
+            holder.dependent,
+            frozenset[str](),
+        )
+        labels = holder.task, holder.classes, holder.bounded
+        self._known = shared(Known(holder.counts[member], *facts, *labels))
         self._ledger = ledger
         self._secret = Secret(holder, member, loss, streams, masks)
 
@@ -92,14 +100,15 @@ class Door:
         RunError
             If the ledger cannot be written. No error depends on records.
         """
-        known = self._known._replace(marks=frozenset(self._secret.marks), held=frozenset(self._secret.kept))
-        measurement = _ours(ask.measurement, simulated=self._told).within(known)
+        known, secret = self._known, self._secret
+        if secret.marks or secret.kept:
+            known = known._replace(marks=frozenset(secret.marks), held=frozenset(secret.kept))
+        measurement: Measurement = _ours(ask.measurement, simulated=self._told).within(known)
         if isinstance(measurement, OnGrid):
-            measurement.check_masks(self._secret.masks)
+            measurement.check_masks(secret.masks)
         cost = measurement.cost(known)
         kept_back = [_ours(one, simulated=self._told).within(known).cost(known) for one in ask.reserve]
-        reserved = [event for one in kept_back for event in one.now]
-        needed = (*cost.now, *cost.later, *reserved)
+        needed = (*cost.now, *cost.later, *(event for one in kept_back for event in one.now))
         for event in needed:
             check(event)
             if relation_of(event) not in ("replace-one", self._ledger.adjacency):
@@ -114,7 +123,7 @@ class Door:
             return REFUSED
         if cost.now:
             self._ledger.charge(round, *cost.now)
-        work, reply = measurement.carry_out(self._secret, known), None
+        work, reply = measurement.carry_out(secret, known), None
         while True:
             try:
                 step = work.send(reply)
@@ -174,23 +183,19 @@ def _agree(holder: Holder, loss: Loss) -> None:
         )
 
 
-def _ours(measurement: Measurement, *, simulated: bool) -> Measurement:
+def _ours(measurement: Measurement, *, simulated: bool) -> Any:
     kind = type(measurement)  # one that another package has registered answers in simulations alone
     if kind not in KINDS or not (simulated or kind.__module__.startswith("admmnet.holder.")):
         raise RequestError(
             f"{type(measurement).__name__} is no measurement of admmnet.holder: the door answers those alone, because "
             "each states what it costs and has a proof"
         )
-    fields_alone: Measurement = replace(measurement)  # type: ignore[type-var]
-    return fields_alone  # plain again, without whatever else was put into it
+    return same_fields(measurement)
 
 
 def _bounded(answer: Answer) -> Answer:
     """Hold a released vector to the common bound of messages and releases, 2^40; integers are modulo 2^64."""
-    if (
-        isinstance(answer, Released)
-        and isinstance(answer.value, np.ndarray)
-        and answer.value.dtype.kind == "f"
-    ):
-        return answer._replace(value=clip(answer.value, MOST))
+    value = answer.value if isinstance(answer, Released) else None
+    if isinstance(answer, Released) and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+        return Released(clip(value, MOST), answer.used)
     return answer

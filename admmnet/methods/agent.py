@@ -132,6 +132,11 @@ class Agent:
         return len(self.neighbours)
 
     @property
+    def present(self) -> int:
+        """Number of neighbours that are there in this round."""
+        return self.degree if self.contact is None else int(self.contact.present.sum())
+
+    @property
     def convexity(self) -> float:
         """M_i / w_i, m_i = lambda/N + 2 eta |B_i| + p of the round's objective, whatever the trouble: (62)."""
         whole = self.plan.regularisation + 2.0 * self.plan.eta * self.degree + self.plan.proximal

@@ -90,19 +90,6 @@ def excess(size: int, s: float, parts: int = 1) -> float:
     return size * (1.0 / (24.0 * s * s) + 2.01 * (parts - 1) * math.exp(-(math.pi**2) * part))
 
 
-def discrete_delta(mu: float, kappa: float, epsilon: float) -> float:
-    """Delta of discrete Gaussian releases, docs/privacy.md Theorem 19: e^kappa (P5) + e^epsilon (e^kappa - 1).
-
-    Parameters
-    ----------
-    mu : float
-        Square root of the sum of (sensitivity/s)^2.
-    kappa : float
-        Sum of ``excess``.
-    """
-    return math.exp(kappa) * gaussian_delta(mu, epsilon) + math.exp(epsilon) * math.expm1(kappa)
-
-
 EXCESS_SHARE = 1e-3
 """Share of delta that sums of ``excess`` may take: mu falls by about 1e-4 of itself."""
 

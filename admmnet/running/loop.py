@@ -20,7 +20,7 @@ from admmnet.methods.sums import SumMethod
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running import folder as run_folder
 from admmnet.running.accounts import note_begun
 from admmnet.running.attempts import Attempts, agree_on_masks
@@ -199,15 +199,14 @@ def _nodes(
 
 
 def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
-    ledger, streams = _ledger(plan, file, i, since), agent_streams(i, plan.config.seed)
+    ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.config.seed)
     holder, member = plan.holders[i]
     door = Door(holder, member, plan.loss, ledger, streams, masks)
     return Node(plan.method.agent(i, plan.agents[i], losses=plan.config.losses), plan.method, door, ledger)
 
 
 def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
-    config = plan.config
-    own = plan.agents[agent]
+    config, method, own = plan.config, plan.method, plan.agents[agent]
     budget, draws = own.budget, sum(times for _, times in own.charges)
     sampled = any(isinstance(event, SubsampledGaussian) for event, _ in own.charges)
     header = Header(
@@ -218,21 +217,17 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Le
         delta=budget.delta if budget else None,
         accountant=str(config.accountant),
         order=budget.alpha if budget else None,
-        delta_clipping=tail_delta(draws, budget.epsilon)
-        if budget and draws and plan.method.clipped
-        else None,
+        delta_clipping=tail_delta(draws, budget.epsilon) if budget and draws and method.clipped else None,
         method=str(config.method),
         algorithm=config.algorithm,
         loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,
         weight=None if own.weight == 1.0 else own.weight,
-        trust="masked" if plan.method.masked else None,
-        colluders=plan.method.colluders
-        if isinstance(plan.method, SumMethod) and plan.method.masked
-        else None,
+        trust="masked" if method.masked else None,
+        colluders=method.colluders if isinstance(method, SumMethod) and method.masked else None,
         accounting="moments" if config.method == "published" and sampled else None,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
-        preprocessing=plan.data.preprocessing if plan.method.covered else "data-dependent",
+        preprocessing=plan.data.preprocessing if method.covered else "data-dependent",
         version=__version__,
         adjacency=own.adjacency,
     )

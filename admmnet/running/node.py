@@ -90,10 +90,7 @@ class Node:
     def absorb(self, inbox: Mapping[int, Vector]) -> None:
         """Take in what was said."""
         if self.outgoing is not None:
-            contact = self.agent.contact
-            self.count(
-                self.agent.degree if contact is None else int(contact.present.sum()), self.outgoing.size
-            )
+            self.count(self.agent.present, self.outgoing.size)
         self.method.absorb(self.agent, self.outgoing, inbox)
 
     def receive(self, total: Total | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeGuard
 
-from admmnet.config.defaults import is_loose
+from admmnet.config.defaults import is_loose, own_delta
 from admmnet.config.run_config import RunConfig
 from admmnet.data import Records
 from admmnet.methods.base import AgentPlan, Method
@@ -36,8 +36,8 @@ def notes_of(config: RunConfig, data: Records) -> tuple[str, ...]:
     notes = [*data.notes, *(data.telling if config.simulation else ())]
     if not config.budgeted:
         return tuple(notes)
-    counts = data.counts.values()
-    loose = [i for i, count in data.counts.items() if is_loose(config.budget_of(i)[1], count, counts)]
+    own = own_delta(data.counts.values())
+    loose = [i for i, count in data.counts.items() if is_loose(config.budget_of(i)[1], count, own)]
     if loose:
         notes.append(
             f"delta is above 0.1 / records for {len(loose)} of {len(data.counts)} agents (agent {loose[0]}: "

@@ -94,11 +94,6 @@ class Plan:
         """``binary``, ``classes`` or ``real``: what the labels are."""
         return self.data.task
 
-    @property
-    def worst_cases(self) -> dict[int, Totals]:
-        """All that this process's agents can be charged."""
-        return {i: own.worst_case for i, own in self.agents.items() if own.worst_case is not None}
-
 
 def loss_of(config: RunConfig) -> Loss:
     """Loss of a door: that of the settings, whatever the method makes of them."""

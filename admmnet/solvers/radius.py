@@ -287,5 +287,10 @@ def _up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
+def all_finite(vector: Vector) -> bool:
+    """Whether all numbers are finite; the square of a finite norm is, unless it overflows."""
+    return math.isfinite(float(np.vdot(vector, vector))) or bool(np.isfinite(vector).all())
+
+
 def _norm(v: Vector) -> float:
     return math.sqrt(float(np.vdot(v, v)))  # unlike @ it warns of nothing

@@ -19,7 +19,7 @@ from admmnet.holder.measurements import gate, minimiser
 from admmnet.methods import fixed
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.privacy.budget import MemoryLedger
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
 from admmnet.solvers.batch import run_single
@@ -82,7 +82,7 @@ class Target:
         method, plan = self.decision
         assert plan.budget is not None
         ledger = MemoryLedger(plan.budget, str(method.settings.method))
-        door = Door(Holder(X, y), 0, method.loss, ledger, agent_streams(0, seed))
+        door = Door(Holder(X, y), 0, method.loss, ledger, AgentStreams(0, seed))
         return Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # it keeps no file
 
     def ending(self, X: Matrix, y: Vector, seed: int, messages: Sequence[Vector]) -> tuple[int, str]:
@@ -102,7 +102,7 @@ class Target:
 
 def ending(X: Matrix, y: Vector, seed: int, question: Callable[[], Measurement]) -> str:
     """In which words a single question to private records ends, "" if by an answer; the budget affords everything."""
-    door = Door(Holder(X, y), 0, LOSSES["logistic"], MemoryLedger(None, "proven"), agent_streams(0, seed))
+    door = Door(Holder(X, y), 0, LOSSES["logistic"], MemoryLedger(None, "proven"), AgentStreams(0, seed))
     try:
         run_single(door.answer(Ask(question()), 0))
     except (AdmmnetError, ValueError) as error:

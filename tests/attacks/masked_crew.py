@@ -14,7 +14,7 @@ from admmnet.holder.measurements import GradientSum
 from admmnet.holder.measurements.sums import gradient_sum
 from admmnet.masking import Masks
 from admmnet.privacy.budget import MemoryLedger
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic
 from admmnet.types import Integers, Matrix, Vector
@@ -49,7 +49,7 @@ class Crew:
 
     def open(self, agent: int, masks: Masks | None) -> None:
         """Give an agent a door, with or without masks."""
-        holder, streams = Holder(self.rows[agent], self.labels[agent]), agent_streams(agent, self.seed)
+        holder, streams = Holder(self.rows[agent], self.labels[agent]), AgentStreams(agent, self.seed)
         self.doors[agent] = Door(holder, 0, LOSS, self.ledgers[agent], streams, masks)
 
     def asked(self, members: Iterable[int], colluders: int, attempt: int = 1, **others: Any) -> GradientSum:

@@ -18,7 +18,7 @@ from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, Onlin
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method
 from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.events import Event, NoRecords
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import LOSSES
@@ -34,7 +34,7 @@ def asked(measurement: Any, seed: int = 0, adjacency: str = "zero-out", *, depen
     X /= np.linalg.norm(X, axis=1)[:, None]
     holder = Holder(X, np.sign(X[:, 0]), dependent=dependent)
     guard = MemoryLedger(None, "proven", adjacency)
-    door = Door(holder, 0, LOSSES["logistic"], guard, agent_streams(0, seed))
+    door = Door(holder, 0, LOSSES["logistic"], guard, AgentStreams(0, seed))
     return run_single(door.answer(Ask(measurement), 0))
 
 
@@ -52,7 +52,7 @@ def test_no_scale_undoes_the_noise() -> None:
 
 
 def test_without_the_range_the_noise_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GammaMinimiser, "in_range", lambda self, name, value: True)
+    monkeypatch.setattr(GammaMinimiser, "in_range", lambda name, value: True)
     released = np.array([asked(minimiser(1e-200), seed).value for seed in range(8)])
     assert float(np.max(np.std(released, axis=0))) < 1e-5  # the noise of the inexact solve alone
 
@@ -102,7 +102,7 @@ def test_a_mark_pays_for_no_threshold() -> None:
     """Marks come from a checkpoint's file; what is paid is what is held."""
     X = np.eye(D)
     question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(None, "proven")
-    door = Door(Holder(X, np.ones(D)), 0, LOSSES["logistic"], guard, agent_streams(0, 0))
+    door = Door(Holder(X, np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
     door.marks.add(question.key)
     run_single(door.answer(Ask(question), 0))
     assert guard.totals.rho == pytest.approx(0.3 * math.tanh(0.15))
@@ -123,7 +123,7 @@ def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> 
             self.charged += events
 
     guard: Any = Book(None, "proven")
-    door = Door(Holder(np.eye(D), np.ones(D)), 0, LOSSES["logistic"], guard, agent_streams(0, 0))
+    door = Door(Holder(np.eye(D), np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
     method = Recycling(RunConfig(), Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
     node = Node(Agent(0, (), AgentPlan(0.1)), method, door, guard)
     said = node.propose(0)

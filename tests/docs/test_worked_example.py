@@ -20,7 +20,7 @@ from admmnet.data.settings import DataSettings
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods import METHODS
 from admmnet.privacy.events import Gaussian
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from tests.doc_pages import section
@@ -132,7 +132,7 @@ def test_its_first_broadcast_is_the_step_of_the_page(tmp_path: Path) -> None:
     for agent, (X, y) in shards.items():
         ((_, event, _),) = result.ledgers[agent].events
         assert isinstance(event, Gaussian)
-        b = event.sigma * agent_streams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
+        b = event.sigma * AgentStreams(agent, SEED)[Purpose.OBJECTIVE].standard_normal(X.shape[1])
         step = LocalSolver(X, y, get_loss("smoothed-hinge", 1.0)).data_gradient(np.zeros(X.shape[1])) + b
         # at zero all but gradient and noise vanish: one factor, the same in every coordinate
         factors = -result.theta[agent] / step

@@ -21,7 +21,7 @@ from admmnet.faults.links import Links
 from admmnet.faults.model import Absence, FaultModel, MessageLoss, parse_offline
 from admmnet.faults.schedule import read_schedule
 from admmnet.methods.base import Mask
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running.faults import faults_of
 
 SIGMAS = 4.9
@@ -125,7 +125,7 @@ def test_any_round_can_be_asked_for_first(p: float, burst: float) -> None:
 
 
 def test_trouble_shares_no_random_numbers_with_the_agents() -> None:
-    drawn = [stream.random(4).tobytes() for agent in range(60) for stream in agent_streams(agent, 9).values()]
+    drawn = [stream.random(4).tobytes() for agent in range(60) for stream in AgentStreams(agent, 9).values()]
     drawn += [
         fault_stream(9, kind, round).random(4).tobytes()
         for kind in (1, STRAGGLERS, COMPUTE, LATENCY)

@@ -31,7 +31,7 @@ from admmnet.privacy.events import (
     ObjectivePerturbation,
     Unprotected,
 )
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import get_loss
 from admmnet.types import Vector
@@ -94,7 +94,7 @@ class Watched(Mapping[Purpose, np.random.Generator]):
     """Streams that note every use."""
 
     def __init__(self, log: list[Any]) -> None:
-        self._streams, self._log = agent_streams(0, 1), log
+        self._streams, self._log = AgentStreams(0, 1), log
 
     def __getitem__(self, purpose: Purpose) -> np.random.Generator:
         self._log.append(f"draw {purpose.name}")

@@ -13,9 +13,10 @@ from admmnet.holder import Released
 from admmnet.holder.answers import Cost, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
-from admmnet.holder.measurements.base import KINDS
+from admmnet.holder.measurements.base import KINDS, same_fields
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm
+from admmnet.solvers.losses import Logistic
 
 from .doors import ASKED, LINEAR, Book, D, ask, door_of
 
@@ -147,6 +148,25 @@ def test_numbers_that_would_understate_a_cost_are_refused(name: str, value: Any)
                 replace(measurement, **{field.name: value})
 
 
+def test_equal_numbers_are_looked_at_once_and_equal_costs_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents of a network ask the same, round after round; what was put into a field afterwards is still found."""
+    numbers, looked = (0.5123, 1.0377e-8, 0.2617, 0.1179), []
+
+    def in_range(name: str, value: Any) -> bool:
+        looked.append(name)
+        return bool(np.all(np.isfinite(value)))
+
+    monkeypatch.setattr(PerturbedMinimiser, "in_range", in_range)
+    known = Known(10, D, Logistic(), frozenset())
+    first, second = (PerturbedMinimiser(np.full(D, here), *numbers) for here in (0.0, 1.0))
+    assert sorted(set(looked)) == sorted(["linear", "convexity", "beta", "sigma1", "sigma2"])
+    assert [looked.count(name) for name in ("linear", "sigma1")] == [2, 1]
+    assert first.cost(known).now[0] is second.cost(known).now[0]
+    object.__setattr__(second, "sigma1", np.nan)
+    with pytest.raises(RequestError, match="sigma1 is not finite"):
+        same_fields(second)
+
+
 @pytest.mark.parametrize("name", ASKED)
 def test_vectors_are_finite_and_copied(name: str) -> None:
     measurement = ASKED[name]
@@ -167,7 +187,7 @@ def test_a_linear_term_of_another_length_is_refused(name: str) -> None:
     book = Book()
     for wrong in (np.ones(1), np.ones(D + 1), np.ones((1, D))):
         with pytest.raises(
-            RequestError, match=rf"the linear term has {wrong.size} numbers, the records have {D}"
+            RequestError, match=rf"the linear term has {wrong.size} numbers, a model of these records has {D}"
         ):
             ask(door_of(book), replace(ASKED[name], linear=wrong))
     assert book.log == []

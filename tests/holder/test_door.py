@@ -11,7 +11,7 @@ import pytest
 from admmnet.errors import RequestError
 from admmnet.holder import NO, REFUSED, Ask, Door, Holder, Released
 from admmnet.privacy.events import Laplace
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_batched
 from admmnet.solvers.newton import LocalSolver
 from admmnet.solvers.radius import MOST
@@ -178,7 +178,7 @@ def test_the_answers_are_the_mechanisms() -> None:
     exact = ask(door_of(Book()), ASKED["exact"]).value
     gradient = X.T @ (-y / (1.0 + np.exp(y * (X @ exact)))) / N + 0.5 * exact + LINEAR
     assert np.linalg.norm(gradient) <= 1e-8
-    streams = agent_streams(0, 1)
+    streams = AgentStreams(0, 1)
     b1, b2 = (streams[purpose].standard_normal(D) for purpose in (Purpose.OBJECTIVE, Purpose.OUTPUT))
     shifted = ask(door_of(Book()), replace(ASKED["exact"], linear=LINEAR + 0.05 * b1)).value
     both = ask(door_of(Book()), ASKED["objective"]).value
@@ -190,7 +190,7 @@ def test_the_answers_are_the_mechanisms() -> None:
 def test_the_door_counts_the_records_itself() -> None:
     holder = Holder.of([records(), (records()[0][:7], records()[1][:7])])
     book: Any = Book()
-    doors = [Door(holder, member, LOGISTIC, book, agent_streams(member, 1)) for member in (0, 1)]
+    doors = [Door(holder, member, LOGISTIC, book, AgentStreams(member, 1)) for member in (0, 1)]
     assert [door.records for door in doors] == [N, 7]
     run_batched([door.answer(Ask(ASKED["output"]), 0) for door in doors])
     sensitivities = [event.sensitivity for event in book.charged]

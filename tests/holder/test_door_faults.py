@@ -18,7 +18,7 @@ from admmnet.holder.secrets import Secret
 from admmnet.methods.base import Agent, AgentPlan, Facts
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.privacy.events import Laplace, NoRecords
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running.checkpoint.state import node_state, restore_node
 from admmnet.running.node import Node
 from admmnet.solvers.batch import run_batched
@@ -58,7 +58,7 @@ def test_a_fault_inside_is_one_fixed_text_where_records_are_private(
     for kind in (Holder, SimulatedHolder):
         book: Any = Book()
         holder = kind.of([records()] * members)
-        doors = [Door(holder, k, LOGISTIC, book, agent_streams(k, 1)) for k in range(members)]
+        doors = [Door(holder, k, LOGISTIC, book, AgentStreams(k, 1)) for k in range(members)]
         steps = [door.answer(Ask(ASKED[name]), 0) for door in doors]
         if kind is SimulatedHolder:  # nothing to hide, and an internal error stays one
             with pytest.raises(type(fault), match=r"0\.7351948"):

@@ -25,7 +25,7 @@ from admmnet.holder.series import (
 )
 from admmnet.privacy.budget import Budget, MemoryLedger, Totals
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_single
 from admmnet.types import Matrix, Vector
 
@@ -55,7 +55,7 @@ def records() -> tuple[Matrix, Vector]:
 
 def door(kind: type[Holder] = SimulatedHolder, guard: MemoryLedger | None = None, seed: int = 3) -> Door:
     guard = guard or MemoryLedger(None, "proven", "zero-out")
-    return Door(kind(*records()), 0, LOGISTIC, guard, agent_streams(0, seed))
+    return Door(kind(*records()), 0, LOGISTIC, guard, AgentStreams(0, seed))
 
 
 def asked(at: Door, series: Series) -> Answer:
@@ -70,7 +70,7 @@ def theta_of(answer: Answer) -> Vector:
 @pytest.mark.parametrize("name", ALL)
 def test_epochs_are_the_series_and_go_on_from_what_is_kept_alone(name: str) -> None:
     series, epochs = ALL[name]
-    streams, problem = agent_streams(0, 3), SimulatedHolder(*records()).problem(LOGISTIC, LAM)
+    streams, problem = AgentStreams(0, 3), SimulatedHolder(*records()).problem(LOGISTIC, LAM)
     whole = series.run(problem, streams[Purpose.BATCH], streams[Purpose.OBJECTIVE])
     one, two = door(), door()
     for _ in range(epochs):
@@ -220,7 +220,7 @@ def test_refusals_charge_nothing(series: Series, words: str) -> None:
 def test_rows_of_norm_1_are_the_holders_word() -> None:
     series: Any = SequentialSteps(LAM, 7, 0.3, 0.8, 10, bound="contraction")
     guard = MemoryLedger(None, "proven", "zero-out")
-    at = Door(Holder(*records(), unit=True), 0, LOGISTIC, guard, agent_streams(0, 3))
+    at = Door(Holder(*records(), unit=True), 0, LOGISTIC, guard, AgentStreams(0, 3))
     assert series.unit_rows
     assert theta_of(asked(at, series)).shape == (D,)
 
@@ -228,6 +228,6 @@ def test_rows_of_norm_1_are_the_holders_word() -> None:
 def test_targets_go_with_the_squared_loss() -> None:
     X, _ = records()
     holder, guard = Holder(X, X[:, 0], task="real"), MemoryLedger(None, "proven", "zero-out")
-    Door(holder, 0, SINGLE_SITE_LOSSES["squared"], guard, agent_streams(0, 3))
+    Door(holder, 0, SINGLE_SITE_LOSSES["squared"], guard, AgentStreams(0, 3))
     with pytest.raises(RequestError, match="learns the task binary, and these labels are real"):
-        Door(holder, 0, LOGISTIC, guard, agent_streams(0, 3))
+        Door(holder, 0, LOGISTIC, guard, AgentStreams(0, 3))

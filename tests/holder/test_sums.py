@@ -17,7 +17,7 @@ from admmnet.holder.measurements import GradientSum, MomentSum
 from admmnet.holder.measurements.sums import POINT_RADIUS, moments
 from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.privacy.events import DiscreteGaussian
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge, Squared
 from admmnet.solvers.softmax import Softmax
 from admmnet.types import Matrix, Vector
@@ -56,7 +56,7 @@ def door(loss: Loss, task: LabelKind, book: Book, *, sparse: bool = False) -> Do
     X, y = records(task)
     ledger: Any = book
     rows = scipy.sparse.csr_matrix(X) if sparse else X
-    return Door(holder(task, rows, y), 0, loss, ledger, agent_streams(3, 8))
+    return Door(holder(task, rows, y), 0, loss, ledger, AgentStreams(3, 8))
 
 
 def one_hot(y: Vector) -> Matrix:
@@ -82,7 +82,7 @@ def test_a_gradient_sum_is_the_sum_and_its_noise(case: str, sparse: bool) -> Non
     size = D * (K if task == "classes" else 1)
     here = np.linspace(-1.0, 1.5, size)
     answer = ask(door(loss, task, Book(), sparse=sparse), GradientSum(here, SIGMA, GRID))
-    noise = discrete_gaussian(agent_streams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
+    noise = discrete_gaussian(AgentStreams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
     assert answer.value.dtype == np.int64
     np.testing.assert_allclose(
         (answer.value - noise) * GRID, gradients(loss, task, here).sum(axis=0), atol=1e-7
@@ -98,7 +98,7 @@ def test_moments(task: LabelKind, sparse: bool) -> None:
     answer = ask(door(Squared(), task, Book(), sparse=sparse), MomentSum(SIGMA, GRID))
     size = rows * D + D * (D + 1) // 2
     assert answer.value.shape == (size,)
-    noise = discrete_gaussian(agent_streams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
+    noise = discrete_gaussian(AgentStreams(3, 8)[Purpose.OUTPUT], SIGMA / GRID, size)
     first, second = moments(answer.value - noise, GRID, D, rows)
     np.testing.assert_allclose(first, targets.T @ X, atol=1e-7)
     np.testing.assert_allclose(second, X.T @ X, atol=1e-7)
@@ -186,7 +186,7 @@ def test_the_largest_sums_do_not_overflow() -> None:
     n, grid, sigma = 4096, 2.0**-48, 2.0**-18
     X, y = np.tile(np.eye(3)[0], (n, 1)), np.ones(n)
     book: Any = Book()
-    at = Door(Holder(X, y), 0, Logistic(), book, agent_streams(0, 1))
+    at = Door(Holder(X, y), 0, Logistic(), book, AgentStreams(0, 1))
     value = ask(at, GradientSum(np.array([-50.0, 0.0, 0.0]), sigma, grid)).value
     assert value[0] * grid == pytest.approx(-n, abs=1e-4)
     with pytest.raises(RequestError, match=r"2\^61"):
@@ -204,7 +204,7 @@ def test_labels_and_losses_agree() -> None:
         labels = y if task == "classes" else np.where(y > 1.0, 1.0, -1.0)
         at: LabelKind = task  # type: ignore[assignment]
         with pytest.raises(RequestError, match=words):
-            Door(holder(at, X, labels), 0, loss, ledger, agent_streams(0, 1))
+            Door(holder(at, X, labels), 0, loss, ledger, AgentStreams(0, 1))
     for bad in (np.array([0.0, 1.5]), np.array([-1.0, 0.0]), np.array([0.0, 4.0])):
         with pytest.raises(RequestError, match=r"none of 0, 1, \.\.\., 3"):
             Holder(X[:2], bad, task="classes", classes=4)

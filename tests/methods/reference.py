@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 from scipy.optimize import minimize
 
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Matrix, Vector
 
 from .recording import Shards
@@ -147,7 +147,7 @@ class Streams:
     """The agents' random numbers, drawn in the order of Algorithms 1 and 2."""
 
     def __init__(self, agents: int, seed: int) -> None:
-        self._streams = [agent_streams(i, seed) for i in range(agents)]
+        self._streams = [AgentStreams(i, seed) for i in range(agents)]
 
     def normal(self, i: int, purpose: Purpose, sigma: float, size: int) -> Vector:
         return sigma * self._streams[i][purpose].standard_normal(size)

@@ -13,7 +13,7 @@ import pytest
 from admmnet import RunConfig, read_run, run
 from admmnet.errors import RequestError
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.running.plan import Plan
 from admmnet.types import Vector
 
@@ -58,7 +58,7 @@ def metropolis(graph: nx.Graph) -> Vector:
 def test_replayed_from_the_equations(settings: dict[str, Any], problem: Path, tmp_path: Path) -> None:
     plan, said = play(problem, tmp_path / "run", epsilon=8.0, **settings)
     shards, graph = shards_of(problem, 5, settings.get("split", SPLIT)), nx.path_graph(5)
-    W, streams = metropolis(graph), {i: agent_streams(i, SEED) for i in range(5)}
+    W, streams = metropolis(graph), {i: AgentStreams(i, SEED) for i in range(5)}
     C, share = settings.get("clip_norm", 1.0), settings.get("sample_rate", 1.0)
     step, weight = float(plan.config.step_size), settings.get("regularisation", 0.0)
     total = sum(len(y) for _, y in shards.values())

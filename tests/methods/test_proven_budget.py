@@ -25,7 +25,7 @@ from admmnet.privacy.conversion import allowance
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
 from admmnet.running.plan import guarded as guard
@@ -126,7 +126,7 @@ def lone_node(folder: Path, method: PPADMM, plan: AgentPlan) -> Node:
     public = (0, (1,), 80, budget.epsilon, budget.delta, "proven", "proven", "ipp-admm", "seeded", "x", "0")
     header = replace(Header(*public), order=budget.alpha)
     ledger = Ledger(folder / "agent-000.jsonl", header, budget, durable=False)
-    door = Door(holder, 0, get_loss("logistic"), ledger, agent_streams(0, 1))
+    door = Door(holder, 0, get_loss("logistic"), ledger, AgentStreams(0, 1))
     return Node(method.agent(0, plan), method, door, ledger)
 
 

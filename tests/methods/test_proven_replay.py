@@ -12,7 +12,7 @@ import pytest
 from admmnet import read_run
 from admmnet.methods.pp_admm import PerturbedNoise
 from admmnet.privacy.events import AboveThreshold, Gaussian, ObjectivePerturbation
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.certificate import Solution
 from admmnet.solvers.newton import LocalSolver
 from admmnet.types import Vector
@@ -170,7 +170,7 @@ def test_only_released_vectors_reach_the_linear_term(
     words = {"algorithm": "pp-admm", "rounds": 5, "epsilon": 4.0, "eta": 0.1, "proximal": 0.05}
     _, plan, said = play(problem, tmp_path / "run", **words, release=release, beta=1e-3)
     network = ProvenNetwork(problem, 0.1, 0.0, (0.05,) * 5)
-    streams = [agent_streams(i, SEED) for i in range(5)]
+    streams = [AgentStreams(i, SEED) for i in range(5)]
     hidden = 0.0
     for round, spoken in enumerate(said):
         for i in range(5):

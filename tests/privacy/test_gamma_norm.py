@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from admmnet.privacy.mechanisms import gamma_norm_noise
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Matrix, Vector
 
 from .randomness import SIZE
@@ -64,7 +64,7 @@ def p_values(draws: Matrix, rate: float) -> dict[str, float]:
 @pytest.mark.parametrize("seed", [3, None], ids=["seeded", "private"])
 @pytest.mark.parametrize(("size", "rate"), [(1, 2e3), (2, 0.04), (105, 700.0)])
 def test_the_noise_has_its_law(size: int, rate: float, seed: int | None) -> None:
-    draws = drawn(gamma_norm_noise, agent_streams(2, seed)[Purpose.OBJECTIVE], rate, size)
+    draws = drawn(gamma_norm_noise, AgentStreams(2, seed)[Purpose.OBJECTIVE], rate, size)
     for name, p in p_values(draws, rate).items():
         assert p > FALSE, name
     for wrong in (0.7, 1.3):

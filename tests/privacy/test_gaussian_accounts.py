@@ -15,7 +15,6 @@ from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
 from admmnet.privacy.discrete import (
-    discrete_delta,
     discrete_epsilon,
     discrete_mu,
     excess,
@@ -25,6 +24,7 @@ from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import encode, event_line
 from admmnet.privacy.ledger.lines import digest
+from tests.theorems.quadrature import discrete_delta
 
 from .accounts import HEADER, Place, opened
 

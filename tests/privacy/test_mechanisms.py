@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from admmnet.privacy.mechanisms import gaussian_noise, laplace_noise, round_to_grid
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Vector
 
 from .randomness import ALPHA, SIZE, scale_p, shape_p
@@ -33,7 +33,7 @@ def laplace(rng: np.random.Generator, scale: float) -> Vector:
 def test_noise_has_its_law_and_scale(
     draw: Draw, law: str, other: str, scale: float, seed: int | None
 ) -> None:
-    draws = draw(agent_streams(2, seed)[Purpose.OBJECTIVE], scale)
+    draws = draw(AgentStreams(2, seed)[Purpose.OBJECTIVE], scale)
     assert shape_p(draws, law, scale) > ALPHA
     assert scale_p(draws, law, scale) > ALPHA
     for wrong in (0.7, 1.3):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.types import Vector
 
 from .randomness import ALPHA, SIZE, correlation_p
@@ -24,7 +24,7 @@ def test_seeded_streams_are_frozen() -> None:
     words = {
         (agent, purpose): raw(stream, 2).tolist()
         for agent in (0, 1)
-        for purpose, stream in agent_streams(agent, 7).items()
+        for purpose, stream in AgentStreams(agent, 7).items()
     }
     assert words == {
         (0, Purpose.OBJECTIVE): [7233101070458666047, 2820918838249670645],
@@ -39,16 +39,16 @@ def test_seeded_streams_are_frozen() -> None:
 
 
 def test_seeded_streams_do_not_depend_on_who_else_draws() -> None:
-    alone = agent_streams(3, 0)[Purpose.GATE].standard_normal(50)
-    streams = agent_streams(3, 0)
+    alone = AgentStreams(3, 0)[Purpose.GATE].standard_normal(50)
+    streams = AgentStreams(3, 0)
     streams[Purpose.OBJECTIVE].standard_normal(1000)
-    agent_streams(2, 0)[Purpose.GATE].standard_normal(1000)
+    AgentStreams(2, 0)[Purpose.GATE].standard_normal(1000)
     np.testing.assert_array_equal(streams[Purpose.GATE].standard_normal(50), alone)
 
 
 @pytest.mark.parametrize("seed", [0, 2**80, None], ids=["seed-0", "seed-2^80", "private"])
 def test_streams_of_agents_and_purposes_are_independent(seed: int | None) -> None:
-    streams = [stream for agent in (0, 1, 2, 256) for stream in agent_streams(agent, seed).values()]
+    streams = [stream for agent in (0, 1, 2, 256) for stream in AgentStreams(agent, seed).values()]
     words = np.concatenate([raw(stream, SIZE) for stream in streams])
     # 64-bit words repeat among 240,000 with probability 2e-9: no overlap at any shift
     assert np.unique(words).size == words.size
@@ -61,7 +61,7 @@ def test_streams_of_agents_and_purposes_are_independent(seed: int | None) -> Non
 
 @pytest.mark.parametrize("seeds", [range(200), [None] * 40], ids=["seeded", "private"])
 def test_streams_never_repeat(seeds: Sequence[int | None]) -> None:
-    streams = [stream for seed in seeds for stream in agent_streams(0, seed).values()]
+    streams = [stream for seed in seeds for stream in AgentStreams(0, seed).values()]
     words = np.concatenate([raw(stream, 16) for stream in streams])
     assert np.unique(words).size == words.size
 
@@ -76,7 +76,7 @@ def test_private_streams_are_chacha20_under_256_bits_of_the_operating_system(
         return 0
 
     monkeypatch.setattr(secrets, "randbits", randbits)
-    streams = agent_streams(0, None)
+    streams = AgentStreams(0, None)
     stream = streams[Purpose.OBJECTIVE]
     assert asked == [256]
     assert len({id(streams[purpose]) for purpose in Purpose for _ in range(2)}) == len(Purpose)

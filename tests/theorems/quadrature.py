@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from admmnet.privacy.conversion import LAMBDAS, ORDERS
+from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_delta
 from admmnet.privacy.events import ObjectivePerturbation
 from admmnet.privacy.proven import EventCost, cost
 
@@ -297,3 +297,16 @@ def plane_divergences(
 def _log_sum(terms: Array) -> float:
     top = float(np.max(terms))
     return top + math.log(float(np.sum(np.exp(terms - top))))
+
+
+def discrete_delta(mu: float, kappa: float, epsilon: float) -> float:
+    """Delta of discrete Gaussian releases, docs/privacy.md Theorem 19: e^kappa (P5) + e^epsilon (e^kappa - 1).
+
+    Parameters
+    ----------
+    mu : float
+        Square root of the sum of (sensitivity/s)^2.
+    kappa : float
+        Sum of ``excess``.
+    """
+    return math.exp(kappa) * gaussian_delta(mu, epsilon) + math.exp(epsilon) * math.expm1(kappa)

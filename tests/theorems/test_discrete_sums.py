@@ -9,7 +9,8 @@ import pytest
 from scipy.special import ndtr
 
 from admmnet.privacy.conversion import gaussian_delta
-from admmnet.privacy.discrete import discrete_delta, excess
+from admmnet.privacy.discrete import excess
+from tests.theorems.quadrature import discrete_delta
 
 J = np.arange(-160, 161)
 

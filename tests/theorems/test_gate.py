@@ -16,7 +16,7 @@ from admmnet.holder.measurements import HeldFall
 from admmnet.privacy.conversion import LAMBDAS, ORDERS
 from admmnet.privacy.events import AboveThreshold, Laplace
 from admmnet.privacy.proven import cost
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.solvers.ball_query import BallQuery
 from admmnet.solvers.losses import Logistic
 from admmnet.solvers.newton import LocalSolver
@@ -149,7 +149,7 @@ def test_the_gate_of_the_package_is_the_mechanism_above(monkeypatch: pytest.Monk
     units, book = rng.laplace(size=150).tolist(), Book()
     draws, ledger = Recorded(units), cast(Any, book)
     monkeypatch.setattr(secrets, "laplace_noise", draws)
-    door = Door(SimulatedHolder(X, y), 0, Logistic(), ledger, agent_streams(0, 1))
+    door = Door(SimulatedHolder(X, y), 0, Logistic(), ledger, AgentStreams(0, 1))
     query, event = BallQuery(LocalSolver(X, y, Logistic()), 5.0, gap), AboveThreshold(10.0 / 50 + gap, e1, e2)
     held, starts, first, second = None, 0, set[float](), set[float]()
     unused = iter(units)

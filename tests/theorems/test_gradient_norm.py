@@ -14,7 +14,7 @@ from admmnet.holder import Door, Holder, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientNorm
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
-from admmnet.rng import agent_streams
+from admmnet.rng import AgentStreams
 from admmnet.solvers.accurate import accurate_gradient
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.newton import LocalSolver
@@ -80,7 +80,7 @@ def test_a_yes_is_as_likely_as_the_normal_law_says() -> None:
     length = computed(X, y, Logistic(), np.zeros(d))
     question = GradientNorm(np.zeros(d), sigma, length + 0.9 * sigma)
     ledger: Any = Book()
-    door = Door(Holder(X, y), 0, Logistic(), ledger, agent_streams(0, 3))
+    door = Door(Holder(X, y), 0, Logistic(), ledger, AgentStreams(0, 3))
     yes = sum(isinstance(ask(door, question), Released) for _ in range(times))
     assert len(ledger.charged) == times
     for factor in (0.7, 1.0, 1.3):
@@ -92,7 +92,7 @@ def test_a_yes_is_as_likely_as_the_normal_law_says() -> None:
 def test_a_far_point_is_scaled_back_and_a_strange_one_refused() -> None:
     X, y = np.tile(np.eye(3)[0], (20, 1)), np.ones(20)
     ledger: Any = Book()
-    door = Door(Holder(X, y), 0, Logistic(), ledger, agent_streams(0, 3))
+    door = Door(Holder(X, y), 0, Logistic(), ledger, AgentStreams(0, 3))
     answer = ask(door, GradientNorm(np.full(3, 1e15), 1.0, -1e3))
     radius = norm_radius(LossFacts.of(20, 3, Logistic()), ROUNDING_SHARE * 2.0 / 20)
     assert np.linalg.norm(answer.used.here) == pytest.approx(radius)

@@ -16,13 +16,14 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum, MomentSum, sums
 from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.measurements.sums import gradient_rounding, gradient_sum
-from admmnet.privacy.discrete import discrete_delta, excess
-from admmnet.rng import agent_streams
+from admmnet.privacy.discrete import excess
+from admmnet.rng import AgentStreams
 from admmnet.solvers.accurate import accurate_gradient
 from admmnet.solvers.losses import Huber, Logistic, Loss, SmoothedHinge
 from admmnet.solvers.softmax import Softmax
 from admmnet.types import Matrix, Vector
 from tests.holder.doors import Book, ask
+from tests.theorems.quadrature import discrete_delta
 
 from .test_discrete_sums import hockey, part_law
 from .test_noisy_gradient import hostile
@@ -145,7 +146,7 @@ def integers(
     monkeypatch.setattr(sums, "discrete_gaussian", lambda rng, s, size: np.zeros(size, dtype=np.int64))
     book: Any = Book()
     holder = Holder(X, y, task=task, classes=K if task == "classes" else 2, bounded=task == "real")
-    value: Vector = ask(Door(holder, 0, loss, book, agent_streams(0, 1)), asked).value
+    value: Vector = ask(Door(holder, 0, loss, book, AgentStreams(0, 1)), asked).value
     return value
 
 

@@ -22,7 +22,7 @@ from admmnet.privacy.events import Gaussian, SubsampledGaussian
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.accurate import WIDE, accurate_gradient, is_sparse
 from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import gradient
@@ -86,7 +86,7 @@ def test_noise_and_a_far_point() -> None:
     y = np.sign(X[:, 0])
     book = Book()
     ledger: Any = book
-    door = Door(Holder(X, y), 0, Logistic(), ledger, agent_streams(0, 5))
+    door = Door(Holder(X, y), 0, Logistic(), ledger, AgentStreams(0, 5))
     answer = ask(door, NoisyGradient(np.zeros(d), sigma))
     noise = answer.value - LocalSolver(X, y, Logistic()).data_gradient(np.zeros(d))
     # chi-square of 5,000 degrees: six deviations are a false positive in 1e8
@@ -110,9 +110,9 @@ def test_clipped_and_drawn_by_coins() -> None:
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y, theta = np.sign(X[:, 0]), rng.standard_normal(d)
     book: Any = Book()
-    door = Door(Holder(X, y), 0, Logistic(), book, agent_streams(0, 5))
+    door = Door(Holder(X, y), 0, Logistic(), book, AgentStreams(0, 5))
     released = ask(door, NoisyGradient(theta, sigma, most, rate)).value
-    coins = agent_streams(0, 5)[Purpose.BATCH].random(n) < rate
+    coins = AgentStreams(0, 5)[Purpose.BATCH].random(n) < rate
     slopes = np.clip(Logistic().derivative(X @ theta, y), -most, most)
     assert np.linalg.norm(released - (slopes * coins) @ X / n) < 8.0 * sigma * math.sqrt(d)
     assert np.linalg.norm(released - slopes @ X * rate / n) > 1e3 * sigma
@@ -127,7 +127,7 @@ def test_coins_of_any_rate_are_read_back(tmp_path: Path) -> None:
     facts = ("proven", "proven", "x", "private", "public-bounds", "0.1.0")
     header = Header(0, (1,), 15, 10.0, 1e-3, *facts, order=budget.alpha)
     ledger = Ledger(tmp_path / "ledger.jsonl", header, budget, durable=False)
-    door = Door(Holder(np.eye(15, 3), np.ones(15)), 0, Logistic(), ledger, agent_streams(0, None))
+    door = Door(Holder(np.eye(15, 3), np.ones(15)), 0, Logistic(), ledger, AgentStreams(0, None))
     ask(door, NoisyGradient(np.zeros(3), 5.0, None, 0.1))
     ledger.finish()
     ((_, event, _),) = audit.read(tmp_path / "ledger.jsonl").events
@@ -150,7 +150,7 @@ def test_sparse_rows_of_few_features_are_added_up_in_blocks(
     monkeypatch.setattr("admmnet.holder.measurements.gradient.gradient", noted)
     X, y = csr_array(np.eye(40, d)), np.ones(40)
     book: Any = Book()
-    door = Door(Holder(X, y), 0, Logistic(), book, agent_streams(0, 5))
+    door = Door(Holder(X, y), 0, Logistic(), book, AgentStreams(0, 5))
     ask(door, NoisyGradient(np.ones(d), 0.1, rate=rate))
     assert seen == [sparse]
 
@@ -165,7 +165,7 @@ def test_a_clip_is_what_one_record_moves() -> None:
     worlds = []
     for labels in (y, np.concatenate([[-1.0], y[1:]])):
         book: Any = Book()
-        door = Door(Holder(X, labels), 0, Logistic(), book, agent_streams(0, 5))
+        door = Door(Holder(X, labels), 0, Logistic(), book, AgentStreams(0, 5))
         worlds.append(ask(door, NoisyGradient(np.zeros(3), 1e-9, most)).value)
     moved = float(np.linalg.norm(worlds[0] - worlds[1]))
     assert 0.999 * event.sensitivity < moved < event.sensitivity + 1e-7

@@ -7,14 +7,15 @@ others: a foreign class could state a cost of nothing and read the records all t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
 from admmnet.errors import RequestError
+from admmnet.solvers.radius import all_finite
 
 K = TypeVar("K", bound=type)
 KINDS: set[type] = set()
@@ -40,42 +41,56 @@ class Plain:
     """
 
     def __post_init__(self) -> None:
-        """Convert every field to its plain type; vectors are copied.
+        """Convert every field to its plain type; vectors are copied. Equal numbers are looked at once.
 
         Raises
         ------
         RequestError
             If a field is of another kind, or out of range.
         """
-        for name, kind, optional in _kinds(type(self)):  # type: ignore[arg-type]
+        kind: Any = type(self)
+        for name, wanted, optional in _kinds(kind):
             value = getattr(self, name)
             if value is None and optional:
                 continue
-            try:
-                plain: Any = np.array(value, dtype=np.float64) if kind == "Vector" else _PLAIN[kind](value)
-            except (TypeError, ValueError):
-                raise RequestError(
-                    f"{type(self).__name__}: {name} must be a {kind.lower()}, got {type(value).__name__}"
-                ) from None
-            if kind in ("Vector", "float") and not self.in_range(name, plain):
-                raise RequestError(
-                    f"{type(self).__name__}: {name} is not finite, or not positive, or out of range"
-                )
-            object.__setattr__(self, name, plain)
+            find = _remembered if wanted != "Vector" and isinstance(value, Hashable) else _plain
+            object.__setattr__(self, name, find(kind, name, wanted, value))
 
-    def in_range(self, name: str, value: Any) -> bool:
-        """Whether a plain value may stand in a field."""
+    @classmethod
+    def in_range(cls, name: str, value: Any) -> bool:
+        """Whether a plain value may stand in a field; it depends on nothing else."""
         if isinstance(value, np.ndarray):
-            return bool(np.isfinite(value).all())
+            return all_finite(value)
         above = value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0
         return math.isfinite(value) and (above or name in _SIGNED)
 
 
+def same_fields(found: Any) -> Any:
+    """Return a measurement made anew of the fields of one, without whatever else was put into it."""
+    kind: Any = type(found)
+    return kind(**{name: getattr(found, name) for name, _, _ in _kinds(kind)})
+
+
 @cache
-def _kinds(kind: type) -> tuple[tuple[str, str, bool], ...]:
+def _kinds(kind: Any) -> tuple[tuple[str, str, bool], ...]:
     """Name and plain type of every field, and whether it may be None."""
     parts = [(field.name, *str(field.type).partition(" | ")) for field in fields(kind)]
     return tuple((name, plain, optional == "None") for name, plain, _, optional in parts)
+
+
+def _plain(kind: Any, name: str, wanted: str, value: Any) -> Any:
+    try:
+        plain = np.array(value, dtype=np.float64) if wanted == "Vector" else _PLAIN[wanted](value)
+    except (TypeError, ValueError):
+        said = f"{name} must be a {wanted.lower()}, got {type(value).__name__}"
+        raise RequestError(f"{kind.__name__}: {said}") from None
+    if wanted in ("Vector", "float") and not kind.in_range(name, plain):
+        raise RequestError(f"{kind.__name__}: {name} is not finite, or not positive, or out of range")
+    return plain
+
+
+_remembered = lru_cache(maxsize=4096, typed=True)(_plain)
+"""The same of what is no vector: the agents of a network ask with equal numbers, round after round."""
 
 
 def key_of(what: object, *numbers: float) -> str:

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
-import numpy as np
-
 from admmnet.errors import RequestError
 from admmnet.holder.answers import Cost, Released, Work
 from admmnet.holder.known import Known
@@ -23,11 +21,11 @@ from admmnet.privacy.mechanisms import round_to_grid
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Solve
 from admmnet.solvers.losses import Logistic
-from admmnet.solvers.radius import LossFacts, clip, gamma_norm_tail, gaussian_tail, linear_radius
+from admmnet.solvers.radius import LossFacts, all_finite, clip, gamma_norm_tail, gaussian_tail, linear_radius
 from admmnet.types import Vector
 
 
-def checked(vector: Vector, known: Known, what: str) -> None:
+def checked(vector: Vector, known: Known, what: str, rows: int = 1) -> None:
     """Refuse a public vector of another length than the records, or not finite.
 
     Raises
@@ -35,9 +33,9 @@ def checked(vector: Vector, known: Known, what: str) -> None:
     RequestError
         It is a fault of the method, not of a neighbour, whose words are checked where they come in.
     """
-    if vector.shape != (known.width,):
-        raise RequestError(f"the {what} has {vector.size} numbers, the records have {known.width}")
-    if not np.isfinite(vector).all():
+    if vector.shape != (size := known.width * rows,):
+        raise RequestError(f"the {what} has {vector.size} numbers, a model of these records has {size}")
+    if not all_finite(vector):
         raise RequestError(f"the {what} is not finite: a step before diverged")
 
 
@@ -116,7 +114,8 @@ class PerturbedMinimiser(Plain):
     def within(self, known: Known) -> Self:
         """Hold the linear term to the public radius."""
         tail = 0.0 if self.sigma1 is None else gaussian_tail(self.sigma1, known.width)
-        return replace(self, linear=held(self.linear, known, self.convexity, self.beta, tail))
+        linear = held(self.linear, known, self.convexity, self.beta, tail)
+        return self if linear is self.linear else replace(self, linear=linear)
 
     def cost(self, known: Known) -> Cost:
         """Objective perturbation and the noise that hides an inexact solve; or output perturbation."""
@@ -134,6 +133,7 @@ class PerturbedMinimiser(Plain):
         return Released(noisy(secret, theta_hat, self.sigma2), self)
 
 
+@lru_cache(maxsize=1024)  # equal events are one object
 def objective_event(
     known: Known, sigma1: float, m: float, share: float | None, *, logistic: bool = False, gated: bool = False
 ) -> ObjectivePerturbation:
@@ -186,7 +186,8 @@ class GammaMinimiser(Plain):
     scale: float = 1.0
     penalty: float | None = None
 
-    def in_range(self, name: str, value: Any) -> bool:
+    @classmethod
+    def in_range(cls, name: str, value: Any) -> bool:
         """As all measurements; beyond 1e100 either way e would leave the range of ``clip``, and b would be no noise."""
         return super().in_range(name, value) and (name != "scale" or 1e-100 <= abs(value) <= 1e100)
 

@@ -19,6 +19,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import Cost, Released, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.base import Plain, measurement
+from admmnet.holder.measurements.minimiser import checked
 from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.rows import Features, is_sparse
 from admmnet.holder.secrets import Secret
@@ -227,11 +228,8 @@ def _members(participants: bytes) -> tuple[int, ...]:
 
 
 def _held(here: Vector, known: Known) -> Vector:
-    here, size = np.asarray(here, dtype=np.float64), known.width * known.rows
-    if here.shape != (size,):
-        raise RequestError(f"the point has {here.size} numbers, a model of these records has {size}")
-    if not np.isfinite(here).all():
-        raise RequestError("the point is not finite: a step before diverged")
+    here = np.asarray(here, dtype=np.float64)
+    checked(here, known, "point", known.rows)
     return clip(here, POINT_RADIUS)
 
 

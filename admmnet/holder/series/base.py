@@ -59,7 +59,8 @@ class Series(Plain):
         """Whether its bound needs rows of norm 1: what its holder must check."""
         return False
 
-    def in_range(self, name: str, value: Any) -> bool:
+    @classmethod
+    def in_range(cls, name: str, value: Any) -> bool:
         """``check`` decides, which knows the records' number and says what is allowed."""
         return True
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from admmnet.config.defaults import is_loose
+from admmnet.config.defaults import is_loose, own_delta
 from admmnet.config.modes import mode_words
 from admmnet.report.html.facts import RunFacts
 from admmnet.running.agree import entries_of
@@ -360,7 +360,8 @@ def uncovered(run: RunFacts) -> list[str]:
 def _large_delta(run: RunFacts) -> list[str]:
     counts = [n for entry in entries_of(run.summary).values() if (n := whole(entry.get("records")))]
     counts += [agent.records for agent in run.agents if agent.records]
-    wide = [a for a in run.agents if a.delta and a.records and is_loose(a.delta, a.records, counts)]
+    own = own_delta(counts) if counts else 0.0
+    wide = [a for a in run.agents if a.delta and a.records and is_loose(a.delta, a.records, own)]
     if not wide:
         return []
     worst = max(wide, key=lambda agent: (agent.delta or 0.0) * (agent.records or 0))

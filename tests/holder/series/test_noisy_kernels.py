@@ -13,7 +13,7 @@ from admmnet.errors import RunError
 from admmnet.holder.series import base
 from admmnet.holder.series.magnitude import magnitude
 from admmnet.privacy.mechanisms import gamma_norm_noise, round_to_grid
-from admmnet.rng import Purpose, agent_streams
+from admmnet.rng import AgentStreams, Purpose
 
 from .records import problem, rng
 from .runs import Done, run_banco, run_primal_dp_scd, run_song_sgd
@@ -86,8 +86,8 @@ def test_noise_is_drawn_from_the_streams_as_numpy_draws_it(seed: int | None) -> 
     """A stream that has an operating system's key is copied by its state, then both draw from it."""
     from admmnet.holder.series import noisy_kernels as kernels
 
-    ours = agent_streams(0, seed)[Purpose.OBJECTIVE]
-    theirs = agent_streams(0, seed)[Purpose.OBJECTIVE]
+    ours = AgentStreams(0, seed)[Purpose.OBJECTIVE]
+    theirs = AgentStreams(0, seed)[Purpose.OBJECTIVE]
     theirs.bit_generator.state = ours.bit_generator.state
     x, many = rng(8).standard_normal(40), rng(9).standard_normal(100_000)
     for rate in (1e-3, 0.5, 7.0):

@@ -67,8 +67,7 @@ class Plain:
 
 def same_fields(found: Any) -> Any:
     """Return a measurement made anew of the fields of one, without whatever else was put into it."""
-    kind: Any = type(found)
-    return kind(**{name: getattr(found, name) for name, _, _ in _kinds(kind)})
+    return found.__class__(**{name: getattr(found, name) for name, _, _ in _kinds(found.__class__)})
 
 
 @cache

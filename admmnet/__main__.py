@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 
 
@@ -10,6 +11,8 @@ def main() -> None:
     """Run the command line and leave with its exit code."""
     # until `keep_imports`: of what imports make nothing is garbage, and looking for it takes a quarter of the start
     gc.disable()
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # read once, as a library is loaded
+        os.environ.setdefault(name, "1")  # a run takes one thread a process: others would only wait, and spin
     from admmnet.cli import run_command_line
 
     sys.exit(run_command_line(sys.argv[1:]))

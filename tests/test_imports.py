@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,13 +27,19 @@ ELSEWHERE = ("ssl", "numba", "email", "html", "logging", "multiprocessing")
 """What a plain run does without, besides."""
 
 
-def loaded_by(code: str) -> set[str]:
+def loaded_by(code: str, **environment: str) -> set[str]:
     """Top-level modules that are loaded after some code ran in a fresh interpreter."""
     script = (
         f"import sys\n{code}\nsys.stderr.write(' '.join({{name.partition('.')[0] for name in sys.modules}}))"
     )
     ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     return set(ended.stderr.split())
@@ -104,3 +111,17 @@ def test_module_and_names() -> None:
     assert all(getattr(admmnet, name) is not None for name in admmnet.__all__)
     with pytest.raises(AttributeError, match="no_such_name"):
         admmnet.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("agents", [5, 70])
+def test_libraries_have_one_thread_while_rounds_go_on(agents: int, tmp_path: Path) -> None:
+    """Also in a library's run: blocks load scipy, with a BLAS of its own, when the run has begun."""
+    words = {"algorithm": "admm", "agents": agents, "topology": f"ring:{agents}", "rounds": 1, "seed": 0}
+    code = (
+        "import os\nfrom threadpoolctl import threadpool_info\nfrom admmnet import run\ntold = []\n"
+        "def heard(event): told.extend(library['num_threads'] for library in threadpool_info())\n"
+        f"run(**{words!r}, out={str(tmp_path / 'run')!r}, on_round=heard)\n"
+        "assert set(told) == {1}, told"
+    )
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "4")
+    assert ("scipy" in loaded_by(code, **threads)) == (agents == 70)

@@ -11,6 +11,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import BudgetError
 from admmnet.holder.door import Door
@@ -74,6 +76,7 @@ def execute(
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
         blocks = run_on_all(world, lambda: _nodes(plan, transport, folder, keeper, masks))
+        opened.enter_context(threadpool_limits(limits=1))  # of scipy, too, which blocks have loaded by now
         note_begun(plan.config, plan.accounts)
         agents = sorted((node for block in blocks for node in block), key=lambda node: node.id)
         # keeps what was charged, whatever happens

@@ -62,8 +62,7 @@ def execute(
     """Run what checked settings say on processes that are there; arguments and errors as those of ``run``."""
     start = time.perf_counter()
     with ExitStack() as opened:
-        words = LastWords()
-        opened.push(words)
+        words = opened.push(LastWords())
         plan = prepare(config, world, loader)
         for account in plan.accounts.values():
             opened.callback(account.close)
@@ -203,8 +202,7 @@ def _nodes(
 
 def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.config.seed)
-    holder, member = plan.holders[i]
-    door = Door(holder, member, plan.loss, ledger, streams, masks)
+    door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
     return Node(plan.method.agent(i, plan.agents[i], losses=plan.config.losses), plan.method, door, ledger)
 
 

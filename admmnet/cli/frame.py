@@ -180,7 +180,7 @@ def _agents(sight: Sight, most: int) -> RenderableType:
             epsilon(seen.spent),
             epsilon(seen.target),
             str(seen.releases),
-            "-" if seen.last is None else str(seen.last),
+            str(seen.last) if seen.last is not None else "?" if seen.releases else "-",
             _figure(sight, seen.error),
             Text(seen.state, style="red"),
         )

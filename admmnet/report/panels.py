@@ -76,6 +76,12 @@ def figures(name: str, run: Series) -> tuple[Floats | None, Floats | None]:
     return np.asarray(spent.max(axis=1)), spent
 
 
+def measured(name: str, run: Series) -> Series:
+    """Return a run at the rounds of which a panel has figures: lines are drawn through those."""
+    known = ~np.isnan(run.network.releases)
+    return run if name in ("privacy", "broadcasts") else run.at(np.flatnonzero(known))
+
+
 def ylabel(name: str, runs: Sequence[Series], *, several: bool) -> str:
     """Label of a panel's vertical axis, with its unit."""
     metrics = {run.metric for run in runs}
@@ -99,6 +105,7 @@ def panel(name: str, runs: Sequence[Series], words: Sequence[str] = ()) -> Panel
     """Return a panel of one run, or of several with their words."""
     units = sorted({unit(run) for run in runs}, reverse=True)
     if name in OVERLAID:
+        runs = [measured(name, run) for run in runs]
         curves = overlaid(name, runs, words) if words else alone(name, runs[0])
         values = [curve.y[-1:] if name == "privacy" else curve.y for curve in curves]
         values += [part for curve in curves for band in curve.bands for part in (band.low, band.high)] * (

@@ -88,12 +88,12 @@ class Series:
     Attributes
     ----------
     rounds : ndarray of int, shape (T,)
-        Rounds (epochs of a baseline) that metrics.csv or a ledger knows, ascending, not always without gaps.
+        All up to the last one that metrics.csv or a ledger knows; of a baseline the epochs in metrics.csv.
     network, agents : Figures
         Of the consensus and the sums, (T,); of every agent, (T, N).
     state : ndarray of int8, shape (T, N)
         One of ``STATES``. ``SILENT``: its gate said no, or it had nothing to say; ``LOST``: the others had lost it;
-        ``UNKNOWN``: the round is not in metrics.csv.
+        ``UNKNOWN``: metrics.csv has not the round, and its count of releases does not tell either.
     epsilon_spent, epsilon_published : ndarray, shape (T, N)
         Totals of the ledger after each round, at the budget's delta: proven, and by the paper's arithmetic. 0 before
         the first event, inf where infinite, nan where there is none, or the ledger lies elsewhere.
@@ -185,6 +185,8 @@ def read_series(path: str | Path, *, ledgers_alone: bool = False) -> Series:
     counted, cube, columns = _metrics(folder.path / "metrics.csv", size, finished=folder.summary is not None)
     charged = {round_ for account in ledgers for round_, _, _ in account.events}
     rounds = np.array(sorted({*counted, *charged}), dtype=np.int64)
+    if len(rounds) and ledgers[0].header["neighbours"]:  # a baseline's epochs are many
+        rounds = np.arange(rounds[-1] + 1)
     cube = _stretched(cube, np.searchsorted(rounds, counted), len(rounds))
     spent, published = _odometers(ledgers, rounds, size)
     budgets = np.full((2, size), np.nan)
@@ -325,10 +327,21 @@ def _states(
     refused_at: dict[int, int],
     joined_at: dict[int, float],
 ) -> NDArray[np.int8]:
-    """State (T, N); what happened counts before what did not, and what came from outside before the rest."""
+    """State (T, N); what happened counts before what did not, and what came from outside before the rest.
+
+    Of rounds between two that were measured an agent has spoken in all in which it was there, in none, or, where it
+    has spoken in some, nobody can tell in which.
+    """
     size = releases.shape[1]
-    before = np.vstack([np.zeros((1, size)), releases])[:-1]
     state = np.full(releases.shape, SILENT, dtype=np.int8)
+    (told,) = np.nonzero(~np.isnan(releases[:, 0]))
+    stretch = np.searchsorted(told, np.arange(len(rounds)))  # which ends with a round that was measured
+    none = np.zeros((1, size))
+
+    def grown(total: NDArray[Any]) -> NDArray[Any]:
+        return np.diff(np.vstack([none, total[told], none]), axis=0)[stretch]
+
+    before = np.vstack([none, releases[told]])[stretch]
     most = settings.get("max_releases")
     if isinstance(most, int):
         state[before >= most] = USED_UP
@@ -341,10 +354,15 @@ def _states(
             state[(rounds >= absence.first) & (rounds <= last), absence.agent] = OFFLINE
     for agent, first in lost_at.items():
         state[rounds >= first, agent] = LOST
-    state[releases > before] = SPOKE
+    there = ~np.isin(state, (REFUSED, OFFLINE, LOST))
+    there[told[np.diff(told, prepend=-1) == 1]] = True  # a stretch of one round
+    spoken = grown(releases)
+    in_all = spoken >= grown(np.cumsum(there, axis=0))
+    state[there & (spoken > 0)] = UNKNOWN
+    state[there & (spoken > 0) & in_all] = SPOKE
     for agent, joined in joined_at.items():
         state[(rounds < joined) & (state[:, agent] == SPOKE), agent] = RELAYED
-    state[np.isnan(releases)] = UNKNOWN
+    state[stretch == len(told)] = UNKNOWN
     return state
 
 

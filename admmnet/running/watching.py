@@ -36,7 +36,7 @@ class Seen:
         Epsilon of its budget and what its ledger has spent of it, by the accountant that guards it; None for none.
     releases : int
     last : int or None
-        Round of its last release, as far as metrics.csv tells.
+        Round of its last release; None where metrics.csv does not tell: rounds between were not measured.
     error : float or None
         Test error of its last released vector.
     state : str
@@ -123,7 +123,7 @@ class Metrics:
     agents : dict of int to (float or None, int)
         Every agent's last test error, and its releases.
     last : dict of int to int
-        Round of every agent's last release.
+        Round of every agent's last release, where that is known.
     """
 
     def __init__(self, path: Path) -> None:
@@ -134,7 +134,7 @@ class Metrics:
         self.errors: dict[int, float] = {}
         self.agents: dict[int, tuple[float | None, int]] = {}
         self.last: dict[int, int] = {}
-        self.done = self._offset = 0
+        self.done = self._offset = self._new = 0
 
     def read(self) -> float | None:
         """Take in what is new; return the time of the last change, None where there is no such file."""
@@ -160,13 +160,17 @@ class Metrics:
             error = float(row[2]) if row[2] else None
         except (ValueError, IndexError):  # the header, or what is no row
             return
-        self.done = max(self.done, round + 1)
+        if round >= self.done:
+            self._new, self.done = round + 1 - self.done, round + 1
         if agent < 0:
             if error is not None:
                 self.errors[round] = error
             return
-        if releases > self.agents.get(agent, (None, 0))[1]:
+        made = releases - self.agents.get(agent, (None, 0))[1]
+        if made >= self._new:
             self.last[agent] = round
+        elif made > 0:  # in some of the rounds since the last one that was measured
+            self.last.pop(agent, None)
         self.agents[agent] = error, releases
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from admmnet.errors import CheckFailed, RequestError
 from admmnet.report.html import make_report
+from admmnet.report.panels import panel
 from admmnet.report.series import (
     LOST,
     OFFLINE,
@@ -24,6 +26,7 @@ from admmnet.report.series import (
     joining,
     read_series,
 )
+from admmnet.running.watching import Watcher
 from tests.people_runs import put_summary, seal
 from tests.run_folders import ROUNDS, made, part_of, unfinished, with_lost
 
@@ -83,6 +86,31 @@ def test_who_spoke_is_who_was_charged_for_a_broadcast(gated: Path) -> None:
     finished = np.greater_equal(np.cumsum(spoke, axis=0) - spoke, 3)
     assert ((run.state == USED_UP) == finished).all()
     assert finished.any()
+
+
+def test_rounds_between_measured_ones_are_told_by_the_count_or_unknown(tmp_path: Path) -> None:
+    gate = {"algorithm": "ipp-admm", "method": "published", "max_releases": 3}
+    plain = {"algorithm": "admm", "epsilon": None}  # whose ledgers list no round
+    cases: dict[str, dict[str, Any]] = {"away": {"offline": "3:3-4"}, "plain": plain, "gate": gate}
+    unknown = []
+    for name, more in cases.items():
+        whole = read_series(made(tmp_path / name, rounds=8, **more))
+        folder = made(tmp_path / f"{name}-4", rounds=8, measure_every=4, **more)
+        run = read_series(folder)
+        known = run.state != UNKNOWN
+        assert run.rounds.tolist() == list(range(8))
+        assert (run.state == whole.state)[known].all()
+        assert known[0].all()
+        unknown.append(int((~known).sum()))
+        error = panel("error", [run]).curves[0]
+        assert list(error.x) == [0, 4, 7]
+        assert list(error.y) == (100.0 * whole.network.test_error[[0, 4, 7]]).tolist()
+        for seen in Watcher(folder).look().agents:
+            spoke = np.flatnonzero(whole.state[:, seen.agent] == SPOKE)
+            assert seen.last in (None, spoke[-1])
+            assert seen.last is not None or name == "gate"
+    assert unknown[:2] == [0, 0] < unknown[2:]
+    assert '"rounds":[0,4,7],"each"' in make_report([folder]).html
 
 
 def test_absent_lost_and_refused_agents(tmp_path: Path) -> None:

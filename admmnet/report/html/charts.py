@@ -41,7 +41,7 @@ def chart(
     name: str, runs: Sequence[RunFacts], key: str, share: int, *, several: bool = False
 ) -> tuple[Raw, dict[str, Any]]:
     """Return a figure of one run or of several, and its places and values for the script."""
-    whole = (run.series for run in runs if run.series is not None)
+    whole = (panels.measured(name, run.series) for run in runs if run.series is not None)
     series = [own.at(_evenly(len(own.rounds), POINTS)) for own in whole]
     panel = panels.panel(name, series, [run.name for run in runs] if several else ())
     words, more = TITLES[name]

@@ -20,9 +20,9 @@ class Edges(tuple[tuple[int, int], ...]):
 class Graph:
     """A simple undirected graph on the agents 0 to N - 1.
 
-    What a run needs of a ``networkx.Graph`` is here. Whatever else that has is taken from ``networkx``, the attribute,
-    which imports the package. So functions of networkx take this graph, too, unless they make one of the same class:
-    give those ``graph.networkx``.
+    What a run needs of a ``networkx.Graph`` is here. Names that only that has are taken from ``networkx``, the
+    attribute, which imports the package. So functions of networkx take this graph, too, unless they make one of the
+    same class. It is no ``networkx.Graph`` in all: methods of other packages are given ``graph.networkx``.
 
     Parameters
     ----------

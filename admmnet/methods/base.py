@@ -40,7 +40,7 @@ class Facts:
     Attributes
     ----------
     graph : Graph
-        Who neighbours whom; ``graph.networkx`` is the same as a ``networkx.Graph``.
+        Who neighbours whom; a ``networkx.Graph`` where the method is another package's.
     counts : mapping
         n_i of all agents.
     width : int
@@ -247,10 +247,15 @@ class Method:
         """
         raise NotImplementedError
 
-    def agent(self, id: int, plan: AgentPlan, *, losses: bool = False) -> Agent:
-        """Agent before the first round; ``losses`` says that neighbours may be gone for good."""
+    def agent(self, id: int, plan: AgentPlan) -> Agent:
+        """Agent before the first round."""
         agent = Agent(id, tuple(sorted(self.facts.graph[id])), plan)
         agent.state = self.start(agent, self.size)
+        return agent
+
+    def ready(self, id: int, plan: AgentPlan, *, losses: bool) -> Agent:
+        """Agent of a run; ``losses`` says that neighbours may be gone for good."""
+        agent = self.agent(id, plan)
         if losses:
             self.expect_losses(agent)
         return agent

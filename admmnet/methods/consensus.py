@@ -267,13 +267,17 @@ class ConsensusMethod(Method):
         agent.state.absorb(agent.neighbours, own, inbox, agent.plan.eta, agent.contact, self.together)
 
     def expect_losses(self, agent: Agent) -> None:
-        """See ``Method.expect_losses``; duals that are no sum over edges, and those without noise, stay as they are."""
-        if self.private and self.together is added:
+        """See ``Method.expect_losses``; duals that are no sum over edges, and those without noise, stay as they are.
+
+        So do those of a state of another kind.
+        """
+        if self.private and self.together is added and isinstance(agent.state, ConsensusState):
             agent.state.edges = np.zeros_like(agent.state.heard)
 
     def lose(self, agent: Agent, gone: Mask) -> None:
         """Eq. (111)."""
-        agent.state.leave(gone, agent.plan.eta)
+        if isinstance(agent.state, ConsensusState):
+            agent.state.leave(gone, agent.plan.eta)
 
     def model(self, agent: Agent) -> Vector:
         """Last broadcast."""

@@ -203,7 +203,7 @@ def _nodes(
 def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Masks | None) -> Node:
     ledger, streams = _ledger(plan, file, i, since), AgentStreams(i, plan.config.seed)
     door = Door(*plan.holders[i], plan.loss, ledger, streams, masks)
-    return Node(plan.method.agent(i, plan.agents[i], losses=plan.config.losses), plan.method, door, ledger)
+    return Node(plan.method.ready(i, plan.agents[i], losses=plan.config.losses), plan.method, door, ledger)
 
 
 def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Ledger:

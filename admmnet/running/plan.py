@@ -173,11 +173,11 @@ def decide(
     BudgetError
         If a budget affords no release.
     """
-    mine = owners[world.rank]
+    mine, around = owners[world.rank], graph if config.algorithm in METHODS.own else graph.networkx
     targets = {i: _target(config, i, accounts.get(i)) for i in mine}
     shared = METHODS[config.algorithm].verb != "none" and config.budgeted and config.method == "proven"
     nominal = _nominal(config, world, owners, targets) if shared else {}
-    facts = Facts(graph, public.counts, public.width, nominal, public.task, public.classes)
+    facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
     method = run_on_all(world, lambda: METHODS[config.algorithm](config, facts))
 
     def plans() -> dict[int, AgentPlan]:

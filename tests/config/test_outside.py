@@ -57,6 +57,12 @@ def wheel(n: int) -> nx.Graph:
 
 def coins(n: int, p: float, seed: int) -> nx.Graph:
     return nx.gnp_random_graph(n, p, seed=seed)
+
+
+def gaps(n: int, seed: int) -> nx.Graph:
+    graph = nx.relabel_nodes(nx.path_graph(n), str) if seed else nx.path_graph(n)
+    graph.remove_nodes_from([] if seed > 1 else list(graph)[1:2])
+    return graph
 """
 POINTS = """
 [admmnet.methods]
@@ -319,6 +325,9 @@ def test_losses_and_topologies() -> None:
     graphs = {tuple(load_topology("coins:8:0.6", seed=seed).edges) for seed in range(4)}
     assert len(graphs) > 1
     assert RunConfig(topology="stranger:coins:8:0.6", topology_seed=3).topology_seed == 3
+    assert (
+        len(load_topology("stranger:gaps:5")) == 5
+    )  # draws in parts may have any labels: the next one is tried
     for wrong in ("wheel:x", "wheel:0", "wheels:7", "wheel", "coins:8:2.5:1"):
         with pytest.raises(RequestError, match="topology"):
             load_topology(wrong)

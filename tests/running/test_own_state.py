@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import networkx as nx
 import numpy as np
 import pytest
 
 from admmnet import BudgetError, RequestError, RunConfig, read_run, run
 from admmnet.holder.answers import Asking
 from admmnet.methods import METHODS
+from admmnet.methods.agent import AgentPlan, Contact
+from admmnet.methods.aggregate import Rule
 from admmnet.methods.base import Agent
 from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.single_site.base import ModelState
 from admmnet.methods.single_site.dp_sgd import DPSGD
-from admmnet.types import Vector
+from admmnet.privacy.ledger.form import Header
+from admmnet.running import loop
+from admmnet.types import Matrix, Vector
 from tests.interrupted_runs import Place, assert_same, write_people
 
 
@@ -51,6 +56,50 @@ class HeavyBall(PPADMM):
         state.previous, state.turns = found, state.turns + 1
         moved: Vector = found + 0.1 / state.turns * state.velocity
         return moved
+
+
+@dataclass(slots=True)
+class Own:
+    """A state that is no ``ConsensusState``; nobody tells it of neighbours that are gone for good."""
+
+    theta: Vector
+    dual: Vector
+    heard: Matrix
+
+    def linear_term(self, eta: float, proximal: float, contact: Contact | None, rule: Rule) -> Vector:
+        return (
+            2.0 * self.dual - eta * (len(self.heard) * self.theta + rule(self.heard)) - proximal * self.theta
+        )
+
+    def absorb(
+        self,
+        neighbours: Sequence[int],
+        own: Vector | None,
+        inbox: Mapping[int, Vector],
+        eta: float,
+        contact: Contact | None,
+        rule: Rule,
+    ) -> None:
+        self.theta = self.theta if own is None else own
+        self.heard = np.array([inbox.get(j, self.heard[row]) for row, j in enumerate(neighbours)])
+        self.dual = self.dual + 0.5 * eta * (len(self.heard) * self.theta - rule(self.heard))
+
+
+class Stranger(PPADMM):
+    """PP-ADMM with a state of its own, whose agents are made by ``agent`` and whose graph is that of networkx."""
+
+    name = "stranger"
+
+    def agent(self, id: int, plan: AgentPlan) -> Agent:
+        agent = super().agent(id, plan)
+        graph: Any = self.facts.graph
+        assert isinstance(graph, nx.Graph)
+        assert (agent.neighbours[0], id) in graph.edges
+        assert agent.degree == graph.degree[id] == len(dict(graph.degree([id, *graph[id]]))) - 1
+        return agent
+
+    def start(self, agent: Agent, width: int) -> Any:
+        return Own(np.zeros(width), np.zeros(width), np.zeros((agent.degree, width)))
 
 
 @dataclass(slots=True)
@@ -196,6 +245,26 @@ def test_an_outside_method_of_the_network_goes_on(after: int, place: Place) -> N
     assert_same(whole, place.resume(cut))
     plain = place.whole("plain")
     assert (run_theta(whole) != run_theta(plain)).any()
+
+
+def test_methods_with_agents_and_states_of_their_own_run(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(METHODS, Stranger.name, Stranger)
+    ours, theirs = (run_theta(place.whole(name, algorithm=name)) for name in ("pp-admm", "stranger"))
+    assert (ours == theirs).all()
+    alone = place.whole("alone", algorithm="stranger", offline="3:3-")
+    assert np.isfinite(run_theta(alone)).all()
+
+
+def test_a_published_run_from_before_the_accounting_was_named_goes_on(
+    site: OneSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings: dict[str, Any] = {"algorithm": "dp-sgd", "method": "published", "batch": 20, "epochs": 4}
+    with monkeypatch.context() as before:
+        before.setattr(loop, "Header", lambda **facts: Header(**facts | {"accounting": None}))
+        cut = site.interrupted("cut", 1, checkpoint_every=1, **settings)
+    assert (run_theta(site.resume(cut)) == run_theta(site.whole("whole", **settings))).all()
 
 
 SITES: dict[str, dict[str, Any]] = {

@@ -123,7 +123,7 @@ class Ledger(MemoryLedger):
     def _resume(self, header: Header, since: Place) -> Chain:
         own = self._place.found(first := encode(header.line()))
         book, lines = audit.check(own), [line for _, line in own.lines]
-        if lines[0] != first:
+        if lines[0] not in (first, encode(replace(header, accounting=None).line())):  # begun before that key
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the records, settings and version of admmnet that the run had, or run anew"

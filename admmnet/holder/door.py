@@ -66,15 +66,8 @@ class Door:
     ) -> None:
         _agree(holder, loss)
         self._told = isinstance(holder, SimulatedHolder)
-        facts = (
-            holder.width,
-            loss,
-            frozenset[str](),
-            holder.unit,
-            self._told,
-            holder.dependent,
-            frozenset[str](),
-        )
+        none = frozenset[str]()
+        facts = holder.width, loss, none, holder.unit, self._told, holder.dependent, none
         labels = holder.task, holder.classes, holder.bounded
         self._known = shared(Known(holder.counts[member], *facts, *labels))
         self._ledger = ledger

@@ -51,6 +51,14 @@ class Known(NamedTuple):
     classes: int = 2
     bounded: bool = False
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all is the same, and the loss the very same: one that says it is equal may have other bounds."""
+        return isinstance(other, Known) and self.loss is other.loss and tuple.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        """Of numbers and of which loss it is; a loss need not be hashable."""
+        return hash((self.records, self.width, id(self.loss)))
+
     @property
     def rows(self) -> int:
         """Rows of a model: K where the task is "classes", else 1."""
@@ -59,7 +67,7 @@ class Known(NamedTuple):
     @property
     def facts(self) -> LossFacts:
         """What public radii follow from."""
-        return _facts(self.records, self.width, self.loss)  # type: ignore[arg-type]  # losses are frozen
+        return _facts(self)
 
 
 @lru_cache(maxsize=1024)
@@ -69,5 +77,5 @@ def shared(known: Known) -> Known:
 
 
 @lru_cache(maxsize=4096)
-def _facts(records: int, width: int, loss: Loss) -> LossFacts:
-    return LossFacts.of(records, width, loss)
+def _facts(known: Known) -> LossFacts:
+    return LossFacts.of(known.records, known.width, known.loss)

@@ -18,7 +18,8 @@ from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm
 from admmnet.solvers.losses import Logistic
 
-from .doors import ASKED, LINEAR, Book, D, ask, door_of
+from . import doors
+from .doors import ASKED, LINEAR, Book, D, N, ask, door_of
 
 
 def test_every_measurement_is_here() -> None:
@@ -165,6 +166,50 @@ def test_equal_numbers_are_looked_at_once_and_equal_costs_are_one(monkeypatch: p
     object.__setattr__(second, "sigma1", np.nan)
     with pytest.raises(RequestError, match="sigma1 is not finite"):
         same_fields(second)
+
+
+class Same(float):
+    """A number that says it is any other."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 1
+
+
+def test_no_number_is_taken_for_another_that_says_it_is_equal() -> None:
+    asked = ASKED["objective"]
+    assert [replace(asked, sigma2=Same(size)).sigma2 for size in (5.0, 0.5)] == [5.0, 0.5]
+    for wrong in (Same(-1.0), Same("nan"), ([1],)):
+        with pytest.raises(RequestError, match="PerturbedMinimiser: sigma2"):
+            replace(asked, sigma2=wrong)
+
+
+class Scaled(Logistic):
+    """A loss with a factor that its == leaves out, and without a hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, factor: float) -> None:
+        super().__init__("scaled")
+        object.__setattr__(self, "factor", factor)
+
+    @property
+    def steepest(self) -> float:
+        factor: float = self.__dict__["factor"]
+        return factor
+
+
+def test_costs_are_those_of_the_doors_own_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = Scaled(1.0), Scaled(10.0)
+    assert losses[0] == losses[1]
+    found: list[Any] = []
+    for loss in losses:
+        monkeypatch.setattr(doors, "LOGISTIC", loss)
+        ask(door_of(book := Book()), ASKED["objective"])
+        found.append(book.charged[0])
+    assert [(event.sensitivity, event.lipschitz) for event in found] == [(2.0 / N, 1.0), (20.0 / N, 10.0)]
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -7,7 +7,7 @@ others: a foreign class could state a cost of nothing and read the records all t
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ def measurement(kind: K) -> K:
 
 
 _PLAIN: Mapping[str, type] = {"float": float, "int": int, "bool": bool, "str": str}
+_EXACT = frozenset(_PLAIN.values())
+"""Types whose values are equal only where they are the same, zeros excepted: a derived one may say anything."""
 _SIGNED = frozenset({"threshold", "scale"})
 _NOT_NEGATIVE = frozenset({"share", "gate_epsilon"})
 """Numbers that may be zero; of all others a cost would be understated where they are not positive."""
@@ -53,7 +55,7 @@ class Plain:
             value = getattr(self, name)
             if value is None and optional:
                 continue
-            find = _remembered if wanted != "Vector" and isinstance(value, Hashable) else _plain
+            find = _remembered if wanted != "Vector" and type(value) in _EXACT and value else _plain
             object.__setattr__(self, name, find(kind, name, wanted, value))
 
     @classmethod

@@ -133,14 +133,17 @@ class PerturbedMinimiser(Plain):
         return Released(noisy(secret, theta_hat, self.sigma2), self)
 
 
-@lru_cache(maxsize=1024)  # equal events are one object
+_objective = lru_cache(maxsize=1024)(ObjectivePerturbation)
+"""Equal events are one object."""
+
+
 def objective_event(
     known: Known, sigma1: float, m: float, share: float | None, *, logistic: bool = False, gated: bool = False
 ) -> ObjectivePerturbation:
     """Event of Theorem 3 at convexity m."""
     n, loss = known.records, known.loss
     G, c1 = loss.lipschitz(), loss.curvature_bound()
-    return ObjectivePerturbation(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share)
+    return _objective(2.0 * G / n, sigma1, G, c1, m, n, gated, logistic, share)
 
 
 def candidate(

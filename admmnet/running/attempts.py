@@ -67,11 +67,9 @@ class Attempts:
                     "are shown by that, and nobody can say whose doing it was: start the run again"
                 )
             return total, False
-        if total is None and not spoken:  # nobody put anything in: no budget is left, or too few agents
+        if total is None:  # nobody put anything in, or no tree reached all, which ``RoundTrees.notes`` says
             return None, False
         self._void.append(round)
-        if total is None:
-            return None, False
         if left_out := sorted(set(spoken).difference(total.agents)):
             raise RunError(
                 f"agent {left_out[0]} took part in the masked sum of round {round} and was left out of it: an agent "

@@ -13,12 +13,11 @@ from admmnet.transport import open_world
 
 
 def run_all(settings: dict[str, dict[str, Any]], folder: Path) -> None:
-    """Run every setting into the folder of its name; what is returned is the same at every process, notes excepted."""
+    """Run every setting into the folder of its name; what is returned is the same at every process."""
     world = open_world()
     for name, values in settings.items():
         result = run(RunConfig(**values, out=str(folder / name)), world=world)
-        # of void masked sums only those are noted in which an agent of this process took part
-        summary = json.dumps({**result.summary, "notes": None}, sort_keys=True).encode()
+        summary = json.dumps(result.summary, sort_keys=True).encode()
         said = hashlib.sha256(summary + result.theta.tobytes()).hexdigest()
         assert set(world.gather(said)) == {said}, name
 

@@ -141,7 +141,8 @@ class Observer:
         if self._simulation:
             self.theta = self._report(mine, self.theta)
             if judged is None:
-                judged = self._transport.tell(self._judged() if self._whole else np.empty(mine.shape[1] + 1))
+                judged = self._judged() if self._whole else np.empty(mine.shape[1] + 1)
+                judged = edge.tell(self._transport, judged, mine.shape[1])
             return judged, self._report(self._figures(judged), self._all)
         # no figure needs the others' models: one word of each agent in place of two
         both = edge.report(self._transport, np.hstack([mine, self._figures(judged)]))
@@ -201,11 +202,12 @@ class Observer:
 
     def settle(self) -> None:
         """Give every process what the writer has, once, after the last round."""
-        agents, whole, tell = len(self._data.counts), self._whole, self._transport.tell
-        self.theta, self._all = (
-            tell(known if whole else np.empty((agents, known.shape[1]))) for known in (self.theta, self._all)
+        agents, whole, transport = len(self._data.counts), self._whole, self._transport
+        theta, rows = (
+            known if whole else np.empty((agents, known.shape[1])) for known in (self.theta, self._all)
         )
-        self.rows, self.network = self._all[:, :6], tell(self.network)
+        self.theta, self._all = edge.tell(transport, theta, theta.shape[1]), transport.tell(rows)
+        self.rows, self.network = self._all[:, :6], transport.tell(self.network)
         self._said = {**dict(enumerate(self.theta)), **self._heard}
 
     def event(self, round: int, rounds: int) -> RoundEvent:

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from admmnet.errors import RunError
 from admmnet.solvers.radius import MOST
-from admmnet.transport import Inbox, Outgoing, Transport, Words
+from admmnet.transport import Inbox, Outgoing, Transport, Words, is_writer
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from admmnet.types import Matrix, Vector
 
 
@@ -38,6 +41,23 @@ def report(transport: Transport, rows: Matrix) -> Matrix:
     """Collect the rows of all agents, as ``collect`` does, where this process is to have them; else return its own."""
     everything = transport.report(rows)
     return rows if everything is None else _checked(transport, rows, everything)
+
+
+def tell(transport: Transport, values: NDArray[np.float64], width: int) -> NDArray[np.float64]:
+    """Give every process what the writer has; others take no model from it, ``width`` numbers a row, that cannot be.
+
+    Raises
+    ------
+    RunError
+        If they are such.
+    """
+    told = transport.tell(values)
+    if not (is_writer(transport) or bool((np.abs(told[..., :width]) <= MOST).all())):
+        raise RunError(
+            "the process that writes told numbers that are not finite or beyond 2^40: one of its agents has such a "
+            "model, which none that runs this program has; ask its owner"
+        )
+    return told
 
 
 def _checked(transport: Transport, rows: Matrix, everything: Matrix) -> Matrix:

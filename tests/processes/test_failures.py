@@ -92,6 +92,28 @@ def test_a_rank_whose_rows_are_no_numbers_is_named_once(tmp_path: Path) -> None:
     )
 
 
+NO_MODEL = """
+import sys
+from admmnet.cli import run_command_line
+from admmnet.running.observer import Observer
+from admmnet.transport import open_world
+models = Observer.models
+if open_world("mpi").rank == 0:
+    Observer.models = lambda self: models(self) + (1e300 if getattr(self, "_round", 0) == 1 else 0.0)
+sys.exit(run_command_line(["run", *sys.argv[1:]]))
+"""
+
+
+def test_the_writers_own_rows_are_checked_by_the_others(tmp_path: Path) -> None:
+    words = (
+        f"--algorithm pp-admm --topology ring:3 --epsilon 5 --seed 0 --rounds 4 --quiet -o {tmp_path / 'run'}"
+    )
+    ended = mpirun(3, "-c", NO_MODEL, *words.split(), deadline=QUICK)
+    assert ended.code == 3
+    (said,) = set(ended.messages)
+    assert "the process that writes told numbers that are not finite or beyond 2^40" in said
+
+
 @pytest.mark.parametrize(("rank", "who"), [(2, "agent 2"), (1, "process 1")])
 def test_a_rank_whose_sums_are_none_is_named(rank: int, who: str, tmp_path: Path) -> None:
     """A leaf's part, or the total of the root, has a number too many."""

@@ -27,7 +27,7 @@ def answer(
     living = [i for i in range(len(theta)) if i not in transport.lost]
     if asked == "tail":
         if tail.count:  # none of a run that was stopped in its first half
-            theta = observer.kept(edge.collect(transport, tail.mean()), theta)
+            theta = observer.kept(edge.collect(transport, tail.mean()), tail.heard(theta))
     elif asked == "gossip":
         theta, steps = gossip(transport, plan.graph, theta, plan.method.rounds)
         sent = steps * theta.shape[1] * np.array([plan.graph.degree(i) for i in range(len(theta))])

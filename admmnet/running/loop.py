@@ -115,7 +115,7 @@ def execute(
                 observer.observe(round, rounds.summed, rounds.heard, measured=due)
                 seen, shown = done, done if due else shown
                 if plan.config.answer == "tail":
-                    tail.add(round, observer.models())
+                    tail.add(round, observer.models(), observer.heard)
             if receipts is not None and keeper.due(done):
                 receipts.settle(durable=True)
             keeper.save(done, blocks, tail, observer.clock)

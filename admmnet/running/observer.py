@@ -123,6 +123,11 @@ class Observer:
         return self.kept(edge.report(self._transport, mine), before)
 
     @property
+    def heard(self) -> Matrix | None:
+        """Last released vectors of all agents, those of lost ones, too; None where nobody can be lost."""
+        return self.theta if self._lossy else None
+
+    @property
     def _whole(self) -> bool:
         return len(self.theta) == len(self._data.counts)
 

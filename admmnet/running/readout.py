@@ -31,23 +31,35 @@ MOST_AVERAGED = 2**21
 
 
 class TailAverage:
-    """Running mean of released vectors of this process's agents over the last half of the rounds."""
+    """Running mean of released vectors of this process's agents over the last half of the rounds.
+
+    Where agents may be lost it has what was heard of all, too: since a resumed run went on.
+    """
 
     def __init__(self, rounds: int) -> None:
         self._first = rounds // 2
         self.count = 0
         self.sum: Matrix | None = None
+        self._heard: Matrix | None = None
+        self._times = 0
 
-    def add(self, round: int, theta: Matrix) -> None:
-        """Take in a round's vectors, shape (local agents, d)."""
+    def add(self, round: int, theta: Matrix, heard: Matrix | None = None) -> None:
+        """Take in a round's vectors, shape (local agents, d), and all agents' where some may be lost, shape (N, d)."""
         if round >= self._first:
             self.sum = theta if self.sum is None else self.sum + theta
             self.count += 1
+            if heard is not None:
+                self._heard = heard if self._heard is None else self._heard + heard
+                self._times += 1
 
     def mean(self) -> Matrix:
         """Return the mean, shape (local agents, d)."""
         assert self.sum is not None
         return self.sum / self.count
+
+    def heard(self, last: Matrix) -> Matrix:
+        """Return the mean of what was heard of all agents, shape (N, d); their ``last`` vectors where nothing was."""
+        return last if self._heard is None else self._heard / self._times
 
 
 def average(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import networkx as nx
@@ -14,7 +15,9 @@ import pytest
 from admmnet import Method, RequestError, RunConfig
 from admmnet.graph import Graph
 from admmnet.methods.base import Agent, AgentPlan, Facts
+from admmnet.running.closing import answer
 from admmnet.running.node import Node
+from admmnet.running.observer import Observer
 from admmnet.running.readout import (
     AGREEMENT,
     MOST_AVERAGED,
@@ -26,6 +29,7 @@ from admmnet.running.readout import (
     gossip,
 )
 from admmnet.solvers.radius import MOST
+from admmnet.transport import edge
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Matrix, Vector
 from tests.methods.recording import RecordingWorld, play, write_problem
@@ -60,6 +64,27 @@ def test_tail_is_the_mean_over_the_last_half(rounds: int) -> None:
         tail.add(round, theta)
     np.testing.assert_allclose(tail.mean(), before[rounds // 2 :].mean(axis=0), rtol=0, atol=1e-14)
     np.testing.assert_array_equal(vectors, before)
+
+
+def test_the_tail_of_a_lost_agent_is_a_mean_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes of one agent each; the second one's is lost in round 4 of 6, after two rounds of the tail."""
+    vectors = np.random.default_rng(1).standard_normal((6, 2, 4))
+    vectors[5:, 1] = vectors[4, 1]  # what the observer keeps
+    observer = object.__new__(Observer)
+    observer._lossy, observer._transport = True, SimpleNamespace(lost={1: 5})
+    tail = TailAverage(6)
+    for round, observer.theta in enumerate(vectors):
+        tail.add(round, vectors[round, :1], observer.heard)
+    monkeypatch.setattr(edge, "collect", lambda transport, mine: np.vstack([mine, np.zeros((1, 4))]))
+    monkeypatch.setattr(Observer, "judge", lambda *words: None)
+    plan: Any = SimpleNamespace(
+        config=RunConfig(answer="tail"), graph=Graph(2, [(0, 1)]), method=SimpleNamespace(verb="exchange")
+    )
+    found = answer(plan, observer._transport, observer, tail, [], 6)
+    np.testing.assert_allclose(found, vectors[3:].mean(axis=0), rtol=0, atol=1e-14)
+    observer._lossy = False
+    assert observer.heard is None
+    assert TailAverage(6).heard(observer.theta) is observer.theta
 
 
 def test_a_run_answers_with_the_tail_of_what_was_said(problem: Path, tmp_path: Path) -> None:

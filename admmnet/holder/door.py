@@ -95,7 +95,7 @@ class Door:
         """
         known, secret = self._known, self._secret
         if secret.marks or secret.kept:
-            known = known._replace(marks=frozenset(secret.marks), held=frozenset(secret.kept))
+            known = known._replace(marks=secret.marks, held=frozenset(secret.kept))
         measurement: Measurement = _ours(ask.measurement, simulated=self._told).within(known)
         if isinstance(measurement, OnGrid):
             measurement.check_masks(secret.masks)
@@ -158,9 +158,13 @@ class Door:
         return self._secret
 
     @property
-    def marks(self) -> set[str]:
+    def marks(self) -> frozenset[str]:
         """What has happened here that later costs depend on: public, in every checkpoint."""
         return self._secret.marks
+
+    @marks.setter
+    def marks(self, marks: frozenset[str]) -> None:
+        self._secret.marks = marks
 
     def nothing(self, round: int) -> None:
         """Note a message that was computed from released values alone: it costs nothing."""

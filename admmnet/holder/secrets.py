@@ -23,7 +23,7 @@ class Secret:
 
     Attributes
     ----------
-    marks : set of str
+    marks : frozenset of str
         What has happened, public, and in every checkpoint.
     kept : dict
         Thresholds, warm starts, dual variables by the keys of their measurements. The keys are public; the values are
@@ -43,10 +43,10 @@ class Secret:
         loss: Loss,
         streams: Mapping[Purpose, np.random.Generator],
         masks: Masks | None = None,
+        marks: frozenset[str] = frozenset(),
     ) -> None:
         self._holder, self._member, self._loss = holder, member, loss
-        self.streams, self.masks = streams, masks
-        self.marks: set[str] = set()
+        self.streams, self.masks, self.marks = streams, masks, marks
         self.kept: dict[str, Any] = {}
         self.running: dict[str, Iterator[None]] = {}
 

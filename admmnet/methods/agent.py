@@ -48,7 +48,7 @@ class Contact(NamedTuple):
     hears: Mask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AgentPlan:
     """What was decided for one agent before the first round, from public facts.
 

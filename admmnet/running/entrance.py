@@ -130,12 +130,7 @@ def run(
                     loader=loader,
                 )
             return execute(
-                config,
-                world,
-                loader,
-                on_start or (lambda plan: None),
-                on_round,
-                stoppable=stoppable,
+                config, world, loader, on_start or (lambda plan: None), on_round, stoppable=stoppable
             )
         except RequestError as error:
             if given is not None:

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
@@ -280,5 +281,9 @@ def sha256(path: Path) -> str:
 
 
 def as_json(value: Any) -> bytes:
-    """JSON with one key a line."""
-    return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode()
+    """JSON with one key a line; what json makes of many agents, piece by piece, is never in memory as pieces."""
+    pieces, found = json.JSONEncoder(indent=2, allow_nan=False).iterencode(value), io.BytesIO()
+    while part := "".join(islice(pieces, 4096)):
+        found.write(part.encode())
+    found.write(b"\n")
+    return found.getvalue()

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from admmnet.graph.files import named
 from admmnet.graph.simple import Graph
 from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import SHARED, Budget, Totals
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.folder import ledger_name
@@ -78,9 +79,9 @@ def summarise(
     }
     said = Said()
     said.hear(mine, transport.agents, len(graph))
-    for rank, (own, answer) in enumerate(
-        zip(transport.layout.owners, transport.world.gather(mine), strict=True)
-    ):
+    world = transport.world
+    answers = world.gather(mine) if world.size > 1 else [None]  # of one process this would be a copy
+    for rank, (own, answer) in enumerate(zip(transport.layout.owners, answers, strict=True)):
         if rank != transport.world.rank and answer is not None:
             said.hear(answer, own, len(graph))
     for i in transport.lost:
@@ -305,29 +306,39 @@ def group_notes(privacy: Mapping[str, Any]) -> list[str]:
 
 def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
     """Figures of one agent; of a method that no proof covers whole, no proven epsilon."""
-    plan, totals = node.agent.plan, node.ledger.totals
-    budget, worst = plan.budget, plan.worst_case if plan.budget is not None else None
-    delta = None if budget is None else budget.delta
-    covered = delta if node.method.covered else None
+    plan, method, ledger = node.agent.plan, node.method, node.ledger
+    worst = plan.worst_case if plan.budget is not None else None
     return {
         "agent": node.id,
         "records": node.door.records,
         "degree": node.agent.degree,
         "releases": node.agent.releases,
+        **_figures(ledger.totals, plan.budget, worst, covered=method.covered, masked=method.masked),
+        **_account(ledger.account, None if plan.budget is None else plan.budget.delta),
+        "refused_at": ledger.refused_at,
+        "test_error": finite(float(observer.rows[node.id, 0])),
+        "lost_at": None,
+        **method.entry(node.agent),
+    }
+
+
+@lru_cache(maxsize=SHARED)
+def _figures(
+    totals: Totals, budget: Budget | None, worst: Totals | None, *, covered: bool, masked: bool
+) -> dict[str, float | None]:
+    """What totals come to, found once for all agents that share them."""
+    delta = None if budget is None else budget.delta
+    proven = delta if covered else None
+    return {
         "rho": finite(totals.rho),
         "rho_proven": None if worst is None else finite(worst.rho),
         "rho_published": finite(totals.rho_published),
         "epsilon_target": None if budget is None else budget.epsilon,
         "delta": delta,
-        "epsilon_proven": None if worst is None or covered is None else finite(worst.epsilon_proven(covered)),
-        "epsilon_spent": None if covered is None else finite(totals.epsilon_proven(covered)),
+        "epsilon_proven": None if worst is None or proven is None else finite(worst.epsilon_proven(proven)),
+        "epsilon_spent": None if proven is None else finite(totals.epsilon_proven(proven)),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
-        **({} if not node.method.masked or worst is None else _unmasked(worst, totals, delta)),
-        **_account(node.ledger.account, delta),
-        "refused_at": node.ledger.refused_at,
-        "test_error": finite(float(observer.rows[node.id, 0])),
-        "lost_at": None,
-        **node.method.entry(node.agent),
+        **({} if not masked or worst is None else _unmasked(worst, totals, delta)),
     }
 
 

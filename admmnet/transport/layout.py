@@ -120,7 +120,7 @@ class Hosting(ABC):
         owners = self.layout.owners
         self.agents = owners[world.rank]
         self._owner = {i: rank for rank, own in enumerate(owners) for i in own}
-        self._neighbours = {i: sorted(graph[i]) for i in self.agents}
+        self._neighbours = {i: graph[i] for i in self.agents}
         self._crossing = [
             (i, j) for i in self.agents for j in self._neighbours[i] if self._owner[j] != world.rank
         ]

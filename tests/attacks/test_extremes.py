@@ -103,7 +103,7 @@ def test_a_mark_pays_for_no_threshold() -> None:
     X = np.eye(D)
     question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(None, "proven")
     door = Door(Holder(X, np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
-    door.marks.add(question.key)
+    door.marks |= {question.key}
     run_single(door.answer(Ask(question), 0))
     assert guard.totals.rho == pytest.approx(0.3 * math.tanh(0.15))
 

@@ -1,19 +1,22 @@
 """Whole runs of many agents in one process: time an agent-round, against one holder of all records, and memory.
 
-    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_scale [--agents 100,1000,10000] [--rounds 30]
+    OPENBLAS_NUM_THREADS=1 python -m tests.benchmarks.bench_scale [--agents 100,1000,10000] [--rounds 30] [--ring]
 
 Every agent has 100 records of 100 features on a random 4-regular graph; pp-admm, seeded; a round is timed whole.
 The yardstick is the CPU time, in the same process, of as many passes over all records as the agents take on average
 (solves, and one for the training losses of a seeded round): in a whole run of two agents that hold all records, which
-has its Hessians, too; and of bare gradients.
+has its Hessians, too; and of bare gradients. With `--ring` the agents have 10 records of 20 features, read from a file;
+it prints what set-up, a round and the end take (`--ring --agents 100000 --rounds 12` some minutes) and no yardstick.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import tempfile
 import time
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -24,10 +27,13 @@ from admmnet.solvers.blocks.solve import BlockSolver
 from admmnet.solvers.certificate import Solution, gradient
 from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
+from tests.people_runs import write_people
 
 from .common import summary_of, unit_rows
 
 RECORDS, FEATURES = 100, 100
+FEW, NARROW = 10, 20
+"""Records of an agent on the ring, and their features, to which the intercept comes."""
 
 
 def records(agents: int, size: int = RECORDS) -> Records:
@@ -71,6 +77,7 @@ def whole(agents: int, size: int, topology: str, rounds: int) -> tuple[float, fl
 
 def measure(agents: int, rounds: int) -> None:
     """Print one line."""
+    whole(100, FEW, "ring:100", 2)  # what a run imports counts as no agent's memory
     before = peak()
     cpu, passes = whole(agents, RECORDS, f"regular:{agents}:4", rounds)
     size = agents * RECORDS * FEATURES * 8 / 1e6
@@ -93,19 +100,55 @@ def measure(agents: int, rounds: int) -> None:
     )
 
 
+def ring(agents: int, rounds: int, file: str) -> None:
+    """Print one line of a run on a ring, from the file to the folder."""
+    start = time.process_time()
+    ends: list[float] = []
+    peaks: list[float] = []
+
+    def ended(*_: Any) -> None:
+        ends.append(time.process_time() - start)
+        peaks.append(peak())
+
+    summary_of(
+        on_round=ended,
+        data=file,
+        agents=agents,
+        topology=f"ring:{agents}",
+        algorithm="pp-admm",
+        seed=0,
+        rounds=rounds,
+        epsilon=5.0,
+        test_fraction=0.001,
+    )
+    size, a_round = agents * FEW * (NARROW + 1) * 8 / 1e6, (ends[-1] - ends[0]) / (rounds - 1)
+    print(
+        f"{agents:6d} agents on a ring: set-up {ends[0] - a_round:.2f} s CPU, a round {a_round:.2f} s, the end "
+        f"{time.process_time() - start - ends[-1]:.2f} s; memory {peaks[0]:.0f} MB by the first round, "
+        f"{peaks[-1]:.0f} MB by the last, {peak():.0f} MB in all, {peak() / size:.2f} x the records of {size:.0f} MB",
+        flush=True,
+    )
+
+
 def main() -> None:
     """Measure every size in a process of its own, so that its memory is its own."""
     parser = argparse.ArgumentParser(description="Whole runs of many agents in one process.")
     parser.add_argument("--agents", default="100,1000,10000")
     parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--ring", action="store_true")
     words = parser.parse_args()
-    for agents in map(int, words.agents.split(",")):
-        child = get_context("spawn").Process(target=measure, args=(agents, words.rounds))
-        child.start()
-        child.join(1800)
-        if child.exitcode != 0:
-            child.kill()
-            raise SystemExit(f"{agents} agents: no figures")
+    with tempfile.TemporaryDirectory() as folder:
+        for agents in map(int, words.agents.split(",")):
+            asked: tuple[Any, ...] = (agents, words.rounds)
+            if words.ring:
+                asked = *asked, f"{folder}/{agents}.npz"
+                write_people(Path(asked[-1]), agents * FEW, width=NARROW)
+            child = get_context("spawn").Process(target=ring if words.ring else measure, args=asked)
+            child.start()
+            child.join(1800)
+            if child.exitcode != 0:
+                child.kill()
+                raise SystemExit(f"{agents} agents: no figures")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def test_summary(finished: Path) -> None:
     summary = summary_of(finished)
     assert set(summary) >= set(SUMMARY.split())
     assert set(summary["privacy"]) >= set(PRIVACY.split())
-    assert set(summary["data"]) == {"name", "train", "test", "features", "task"}
+    assert set(summary["data"]) == {"name", "train", "test", "features", "task", "preprocessing"}
     assert set(summary["test_error"]) >= {"mean", "std", "consensus"}
     assert set(summary["seconds"]) == {"total", "solve", "exchange"}
     assert [entry["agent"] for entry in summary["per_agent"]] == list(range(AGENTS))

@@ -257,7 +257,7 @@ class PublishedComparison(Plain):
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Algorithm 2, with a threshold that is drawn anew at every comparison; eq. (15)."""
-        secret.marks.add(self.MARK)
+        secret.marks |= {self.MARK}
         theta_hat = yield from candidate(secret, self.linear, self.sigma1, self.convexity, self.beta)
         fall = self._clipped(secret, self.before) - self._clipped(secret, theta_hat)
         level = self.threshold + secret.laplace(Purpose.GATE, self.threshold_scale)

@@ -125,7 +125,7 @@ def restore_node(node: Node, state: State, *, seeded: bool) -> None:
     agent = node.agent
     for name in _COUNTS:
         setattr(agent, name, state[name].item())
-    node.door.marks.update(state["marks"].tolist())
+    node.door.marks |= frozenset(state["marks"].tolist())
     own = _below("state", state)
     for field in fields(agent.state):
         setattr(agent.state, field.name, _given_back(field.name, own))

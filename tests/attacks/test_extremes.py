@@ -52,7 +52,7 @@ def test_no_scale_undoes_the_noise() -> None:
 
 
 def test_without_the_range_the_noise_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GammaMinimiser, "in_range", lambda name, value: True)
+    monkeypatch.setattr(GammaMinimiser, "in_range", lambda self, name, value: True)
     released = np.array([asked(minimiser(1e-200), seed).value for seed in range(8)])
     assert float(np.max(np.std(released, axis=0))) < 1e-5  # the noise of the inexact solve alone
 

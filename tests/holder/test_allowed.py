@@ -13,7 +13,7 @@ from admmnet.holder import Released
 from admmnet.holder.answers import Cost, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
-from admmnet.holder.measurements.base import KINDS, same_fields
+from admmnet.holder.measurements.base import KINDS, Plain, same_fields
 from admmnet.holder.secrets import Secret
 from admmnet.privacy.events import GammaNorm
 from admmnet.solvers.losses import Logistic
@@ -153,11 +153,11 @@ def test_equal_numbers_are_looked_at_once_and_equal_costs_are_one(monkeypatch: p
     """Agents of a network ask the same, round after round; what was put into a field afterwards is still found."""
     numbers, looked = (0.5123, 1.0377e-8, 0.2617, 0.1179), []
 
-    def in_range(name: str, value: Any) -> bool:
+    def in_range(cls: type, name: str, value: Any) -> bool:
         looked.append(name)
         return bool(np.all(np.isfinite(value)))
 
-    monkeypatch.setattr(PerturbedMinimiser, "in_range", in_range)
+    monkeypatch.setattr(PerturbedMinimiser, "in_range", classmethod(in_range))
     known = Known(10, D, Logistic(), frozenset())
     first, second = (PerturbedMinimiser(np.full(D, here), *numbers) for here in (0.0, 1.0))
     assert sorted(set(looked)) == sorted(["linear", "convexity", "beta", "sigma1", "sigma2"])
@@ -210,6 +210,22 @@ def test_costs_are_those_of_the_doors_own_loss(monkeypatch: pytest.MonkeyPatch) 
         ask(door_of(book := Book()), ASKED["objective"])
         found.append(book.charged[0])
     assert [(event.sensitivity, event.lipschitz) for event in found] == [(2.0 / N, 1.0), (20.0 / N, 10.0)]
+
+
+def test_a_range_of_a_measurement_itself_is_asked_every_time() -> None:
+    """Those of other packages have it as a method, which may look at the fields before."""
+
+    @dataclass(frozen=True, eq=False)
+    class Paired(Plain):
+        least: float
+        most: float
+
+        def in_range(self, name: str, value: Any) -> bool:  # type: ignore[override]
+            return super().in_range(name, value) and (name == "least" or value >= self.least)
+
+    assert (Paired(1.0, 2.0).most, Paired(2.0, 2.0).least) == (2.0, 2.0)
+    with pytest.raises(RequestError, match="Paired: most is"):
+        Paired(3.0, 2.0)
 
 
 @pytest.mark.parametrize("name", ASKED)

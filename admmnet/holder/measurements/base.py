@@ -7,7 +7,7 @@ others: a foreign class could state a cost of nothing and read the records all t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache, lru_cache
 from typing import Any, TypeVar
@@ -51,16 +51,18 @@ class Plain:
             If a field is of another kind, or out of range.
         """
         kind: Any = type(self)
+        held = self.in_range  # of the class as ours are; else it may look at other fields
+        exact = _EXACT if getattr(held, "__self__", None) is kind else ()
         for name, wanted, optional in _kinds(kind):
             value = getattr(self, name)
             if value is None and optional:
                 continue
-            find = _remembered if wanted != "Vector" and type(value) in _EXACT and value else _plain
-            object.__setattr__(self, name, find(kind, name, wanted, value))
+            find = _remembered if wanted != "Vector" and type(value) in exact and value else _plain
+            object.__setattr__(self, name, find(kind, name, wanted, value, held))
 
     @classmethod
     def in_range(cls, name: str, value: Any) -> bool:
-        """Whether a plain value may stand in a field; it depends on nothing else."""
+        """Whether a plain value may stand in a field; of the class it depends on nothing else."""
         if isinstance(value, np.ndarray):
             return all_finite(value)
         above = value >= 0.0 if name in _NOT_NEGATIVE else value > 0.0
@@ -79,13 +81,13 @@ def _kinds(kind: Any) -> tuple[tuple[str, str, bool], ...]:
     return tuple((name, plain, optional == "None") for name, plain, _, optional in parts)
 
 
-def _plain(kind: Any, name: str, wanted: str, value: Any) -> Any:
+def _plain(kind: Any, name: str, wanted: str, value: Any, held: Callable[[str, Any], bool]) -> Any:
     try:
         plain = np.array(value, dtype=np.float64) if wanted == "Vector" else _PLAIN[wanted](value)
     except (TypeError, ValueError):
         said = f"{name} must be a {wanted.lower()}, got {type(value).__name__}"
         raise RequestError(f"{kind.__name__}: {said}") from None
-    if wanted in ("Vector", "float") and not kind.in_range(name, plain):
+    if wanted in ("Vector", "float") and not held(name, plain):
         raise RequestError(f"{kind.__name__}: {name} is not finite, or not positive, or out of range")
     return plain
 

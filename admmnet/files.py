@@ -8,8 +8,8 @@ import math
 import os
 import resource
 import tomllib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,20 @@ def write_whole(files: Mapping[Path, bytes]) -> None:
         for draft in drafts.values():
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def drafted(path: Path) -> Iterator[Path]:
+    """Place for a file that gets its name once it is whole; what is no file, such as /dev/stdout, is written itself."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        yield path
+        return
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

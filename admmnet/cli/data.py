@@ -14,6 +14,7 @@ import click
 
 from admmnet.data.settings import TASKS
 from admmnet.errors import CheckFailed, RequestError, printable
+from admmnet.files import drafted
 
 if TYPE_CHECKING:
     from admmnet.data.check import Findings
@@ -140,7 +141,8 @@ def draft(
         print(text, end="")
         return
     try:
-        out.write_text(text, encoding="utf-8")
+        with drafted(out) as new:
+            new.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror}") from None
     print(f"{out}, which shows what it was drafted from:")

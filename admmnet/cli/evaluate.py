@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from admmnet.errors import RequestError
+from admmnet.files import drafted
 
 if TYPE_CHECKING:
     from admmnet.predict.apply import NewData, Predictions
@@ -147,7 +148,7 @@ def predict(run: Path, agent: int | None, out: Path | None, **flags: Any) -> Non
         _write(sys.stdout, found)
         return
     try:
-        with out.open("w", encoding="utf-8", newline="") as file:
+        with drafted(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
             _write(file, found)
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror}") from None

@@ -12,6 +12,7 @@ import click
 
 from admmnet.cli.columns import explain_flag
 from admmnet.errors import CheckFailed, RequestError, printable
+from admmnet.files import drafted
 
 _RUN = click.argument("run", type=click.Path(path_type=Path))
 
@@ -237,10 +238,11 @@ def export(run: Path, form: str, out: Path | None) -> None:
         _write_csv(sys.stdout, accounts)
         return
     try:
-        with out.open("w", encoding="utf-8", newline="") as file:
+        with drafted(out) as draft, draft.open("w", encoding="utf-8", newline="") as file:
             _write_csv(file, accounts)
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror}") from None
+    print(f"{out}: {sum(account.count for account in accounts.values())} events of {len(accounts)} ledgers")
 
 
 def _write_files(run: Path, out: Path | None) -> None:
@@ -263,6 +265,7 @@ def _write_files(run: Path, out: Path | None) -> None:
                 (out / names[json.loads(own.lines[0][1])["agent"]]).write_bytes(content(own))
     except OSError as error:
         raise RequestError(f"cannot write {out}: {error.strerror}") from None
+    print(f"{out}: {len(names)} ledgers")
 
 
 _TOTALS = ("rho", "xi", "epsilon_spent", "epsilon_published")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from admmnet.errors import CheckFailed, RequestError
+from admmnet.files import drafted
 
 
 @click.command()
@@ -40,7 +41,8 @@ def report(runs: tuple[Path, ...], out: Path, quiet: bool, debug: bool) -> None:
     made = make_report(runs)
     content = made.html.encode("utf-8", "backslashreplace")
     try:
-        out.write_bytes(content)
+        with drafted(out) as draft:
+            draft.write_bytes(content)
     except OSError as error:
         raise RequestError(f"{out}: cannot be written: {error.strerror}") from None
     if not quiet:

@@ -46,11 +46,11 @@ def show(source: str, seed: int, plot: str | None, as_json: bool) -> None:
 
     check_seed("--seed", source, seed)
     graph = network_of(source, seed=seed)
-    facts = describe(graph).as_dict()
     if plot is not None:
         from admmnet.report.run_plot import plot_graph
 
         plot_graph(graph, Path(plot), title=source)
+    facts = describe(graph).as_dict()
     if as_json:
         print(json.dumps(facts, indent=2))
         return

@@ -129,6 +129,10 @@ def completed(
         if own.doubts:
             words = ", ".join(f"{doubt.column!r} ({doubt.reason})" for doubt in own.doubts)
             notes = (f"columns left out of the encoding: {words}; declare those you want in [data.schema]",)
+        gone = [rule.column for rule in schema.rules if rule.missing == "indicator"]
+        if gone:
+            words = f"values are missing in {listed(gone)}: one more feature of each says where"
+            notes = (*notes, f"{words}; declare missing in [data.schema]")
     if schema.task is None and positive is None:
         column = table.column(label)
         values = {canonical(level) for level in column.levels if not is_missing(level)}

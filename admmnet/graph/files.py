@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from admmnet.errors import RequestError, short
-from admmnet.files import load_json
+from admmnet.files import drafted, load_json
 from admmnet.graph.checks import DIRECTED, MULTIGRAPH, Collector, check_topology
 from admmnet.graph.simple import Graph
 
@@ -84,7 +84,8 @@ def write_topology(graph: Graph | nx.Graph, path: str | os.PathLike[str]) -> Non
     _, write = _format(target)
     text = write(check_topology(graph))
     try:
-        target.write_text(text, encoding="utf-8", newline="\n")
+        with drafted(target) as draft:
+            draft.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise RequestError(f"{target}: cannot be written: {error.strerror}") from None
 

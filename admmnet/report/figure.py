@@ -366,6 +366,8 @@ def _frame(axes: Any, panel: Panel) -> None:
         axes.xaxis.set_minor_locator(ticker.NullLocator())
         axes.xaxis.set_major_formatter(plain)
         axes.tick_params(axis="x", labelrotation=45 if len(panel.ticks) > 6 else 0)
+        if panel.xlog and len(panel.ticks) == 1:  # what lies beside the only mark stays beside it
+            axes.set_xlim(panel.ticks[0] / 3.0, panel.ticks[0] * 3.0)
     elif panel.xlog:
         axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     elif panel.whole:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import re
@@ -241,7 +242,8 @@ def test_ledger_export(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None
     assert set(json.loads(rows[0]["parameters"])) >= {"sensitivity", "sigma"}
     total = sum(float(row["rho"]) for row in rows if row["agent"] == "2")
     assert float(rows[17]["total_rho"]) == pytest.approx(total, rel=1e-12)
-    admmnet.ok("ledger", "export", str(finished), "-o", str(tmp_path / "charges.csv"))
+    told = admmnet.ok("ledger", "export", str(finished), "-o", str(tmp_path / "charges.csv")).out
+    assert told == f"{tmp_path / 'charges.csv'}: 30 events of 5 ledgers\n"
     assert (tmp_path / "charges.csv").read_text() == printed
 
 
@@ -276,11 +278,33 @@ def test_a_seed_that_decides_nothing_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_topology_plot(tmp_path: Path, admmnet: Admmnet) -> None:
+def test_topology_plot(tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     printed = admmnet.ok("topology", "show", "ring:5", "--plot", str(tmp_path / "ring.svg"))
     assert "ring.svg" in printed.out
     assert "<svg" in (tmp_path / "ring.svg").read_text()
+    with monkeypatch.context() as patch:  # refused before anything is computed
+        patch.setattr("admmnet.graph.describe", None)
+        refused = admmnet("topology", "show", "ring:1001", "--plot", str(tmp_path / "ring.png"))
+    assert refused.code == 2
+    assert "1001 agents are too many to draw" in refused.err
+
+
+def test_a_file_that_cannot_be_written_leaves_the_earlier_one(
+    tmp_path: Path, admmnet: Admmnet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ring.edges"
+    admmnet.ok("topology", "make", "ring:5", "-o", str(path))
+    ring, write = path.read_bytes(), Path.write_text
+
+    def full(place: Path, text: str, **how: Any) -> int:
+        write(place, text[:9], **how)
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    printed = admmnet("topology", "make", "ring:9", "-o", str(path))
+    assert (printed.code, path.read_bytes(), list(tmp_path.iterdir())) == (2, ring, [path])
+    assert f"{path}: cannot be written: File too large" in printed.err
 
 
 def test_a_made_topology_is_run(people: str, tmp_path: Path, admmnet: Admmnet) -> None:

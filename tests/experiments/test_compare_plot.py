@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,3 +51,13 @@ def test_bars_stand_apart_and_beside_their_epsilon(made: CompareResult) -> None:
     assert list(curve.x) == [line.epsilon for line in alone]
     assert curve.spread is not None
     assert list(curve.spread) == [100.0 * (line.spread or 0.0) for line in alone]
+
+
+def test_one_epsilon_is_one_place(made: CompareResult) -> None:
+    """Bars that stand apart are drawn near the only mark, not at the ends of the axis."""
+    alone = tuple(line for line in made.lines if line.epsilon == 5.0)
+    picture = picture_of(replace(made, lines=alone), Grid(Comparison(**GRID, out="x")))
+    assert picture is not None
+    figure: Any = draw(picture)
+    low, high = figure.axes[0].get_xlim()
+    assert low < 2.0 < 12.5 < high

@@ -114,6 +114,7 @@ def test_dense_regular_graphs_are_regular_and_quick(spec: str) -> None:
         ("rings", "did you mean ring:5?"),
         ("wheel:5", "barabasi-albert:20:2"),
         ("", "unknown"),
+        ("foo:3", "edges:0-1,1-2"),
         ("x" * 5000, "unknown"),
         ("my/graph", "no such file"),
         ("graph.txt", "no such file: correct the path"),

@@ -159,6 +159,10 @@ def test_a_simulation_reads_the_frame_and_says_so(tmp_path: Path) -> None:
     assert "read from the rows, not declared: the encoding of 2 columns, the labels 'no', 'yes'" in notes
     assert "left out of the encoding: 'id' (identifiers)" in notes
     assert "data-dependent" in (result.folder / "ledger" / "agent-000.jsonl").read_text()
+    gaps = FRAME.assign(age=FRAME["age"].where(FRAME.index > 3))
+    said_too = run(data=gaps, label="won", out=tmp_path / "gaps", **PLAIN).summary["notes"]
+    assert "values are missing in 'age'" in " ".join(said_too)
+    assert "values are missing" not in notes
     kept = json.loads((result.folder / "encoding.json").read_text())
     assert kept["labels"] == ["no", "yes"]
     assert set(kept["columns"]) == {"age", "job"}

@@ -186,7 +186,7 @@ def cards(run: RunFacts) -> Raw:
         (measure(run).capitalize(), error_of(run, consensus), over if consensus is not None else "not there"),
         *_in_units(error),
         *held_against(run),
-        ("Ledgers", state(run), count(len(run.books), "file")),
+        ("Ledgers", state(run), count(len(run.books), "agent")),
     ]
     if run.private and run.header:
         noise = (

@@ -108,6 +108,7 @@ def verify(
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
     from admmnet.experiments.workers import processors
+    from admmnet.privacy import moments
     from admmnet.running.evidence import compare, hold_keys, read_evidence
     from admmnet.running.reading import hold_summaries, read_run
     from admmnet.running.signoff import check_signature
@@ -134,6 +135,7 @@ def verify(
     events = sum(account.count for account in ledgers)
     open_ = sum(not account.finished for account in ledgers)
     torn = sum(account.torn for account in ledgers)
+    before = sum(account.totals.moments is moments.earlier for account in ledgers)
     state = "the run is finished" if folder.summary is not None else "the run is unfinished (no summary.json)"
     covered = "; every file is as the run wrote it" if folder.manifest else ""
     if folder.summary is not None and not folder.manifest:
@@ -151,6 +153,12 @@ def verify(
             else ""
         )
     )
+    if before:
+        notes = [
+            *notes,
+            f"epsilon_published of {before} of {len(ledgers)} ledgers is by the arithmetic before the moments "
+            "accountant, and smaller than that of (P13), which alone runs of today write: ask when the run was made",
+        ]
     for note in notes:
         print(f"  {note}")
     _tell_signature(run, signed, key)

@@ -27,8 +27,7 @@ from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running.events import RoundEvent
-from admmnet.running.summary import TEST_RECORDS
-from admmnet.transport.local import LocalWorld
+from admmnet.running.summary import TEST_RECORDS, Said
 from tests.people_runs import PRIVATE, small, write_people
 
 
@@ -194,20 +193,18 @@ def test_a_private_run_that_read_its_encoding_says_so(
 def test_times_are_rounded_before_they_are_gathered(
     people: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gathered: list[Any] = []
-    gather = LocalWorld.gather
+    told: list[Any] = []
+    hear = Said.hear
 
-    def watching(self: LocalWorld, value: Any) -> list[Any]:
-        gathered.append(value)
-        return gather(self, value)
+    def watching(self: Said, value: Any, *others: Any) -> None:
+        told.append(value)
+        hear(self, value, *others)
 
-    monkeypatch.setattr(LocalWorld, "gather", watching)
+    monkeypatch.setattr(Said, "hear", watching)
     for name, settings, digits in (("private", PRIVATE, 0), ("simulated", {"simulate": True}, 3)):
-        gathered.clear()
+        told.clear()
         run(small(people, tmp_path / name, **settings))
-        (seconds,) = (
-            value["seconds"] for value in gathered if isinstance(value, dict) and "seconds" in value
-        )
+        (seconds,) = (value["seconds"] for value in told)
         assert seconds == [round(value, digits) for value in seconds]
         assert (seconds[1] == 0.0) is (name == "private")
 

@@ -13,9 +13,12 @@ from admmnet.methods import METHODS, fixed
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.rivals import Rival
-from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate import Charges, Draft, Target
+from admmnet.privacy.budget import Charges, Totals
+from admmnet.privacy.calibrate import Draft, Target
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import Event, Laplace, NoRecords, ObjectivePerturbation
+from admmnet.privacy.filters import Spend
+from admmnet.running.contract import contract_of
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
 
@@ -29,15 +32,20 @@ class Planned(NamedTuple):
     noise: Any
     convexity: float
     charges: Charges
-    worst_case: Totals
-    budget: Budget
+    contract: Contract
 
     @classmethod
-    def of(cls, plan: AgentPlan) -> Self:
+    def of(cls, plan: AgentPlan, contract: Contract) -> Self:
         """Of a method with a budget."""
-        assert plan.worst_case is not None
-        assert plan.budget is not None
-        return cls(plan.noise, plan.convexity, plan.charges, plan.worst_case, plan.budget)
+        assert contract.worst is not None
+        return cls(plan.noise, plan.convexity, plan.charges, contract)
+
+    @property
+    def worst_case(self) -> Totals:
+        """Sum of the charges."""
+        worst = self.contract.worst
+        assert worst is not None
+        return worst
 
     @property
     def gate(self) -> tuple[Event, ...]:
@@ -78,13 +86,14 @@ def calibrated(
     delta: float,
     settings: RunConfig,
     spent: Totals | None = None,
-    order: int | None = None,
+    account: Spend | None = None,
     penalty: float | None = None,
     width: int = 20,
 ) -> Planned:
     """Noise of an agent of n records and convexity m."""
-    target = Target(epsilon, delta, str(settings.accountant), spent, order, str(settings.method))
-    return Planned.of(alone(n, m, settings, penalty, width).plan(0, target))
+    target = Target(epsilon, delta, str(settings.accountant), spent, account, str(settings.method))
+    plan = alone(n, m, settings, penalty, width).plan(0, target)
+    return Planned.of(plan, contract_of(settings, plan.charges, target, AGENTS))
 
 
 def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | None:
@@ -97,8 +106,8 @@ def noise_at(rho: float, n: int, m: float, settings: RunConfig) -> Planned | Non
         draft = method._draft(n, m, m, rho)
     if draft is None:
         return None
-    worst = Totals.of(draft.charges, str(settings.method))
-    return Planned(draft.noise, m, draft.charges, worst, Budget(1.0, 0.5, "proven"))
+    contract = Contract.planned(1.0, 0.5, draft.charges, str(settings.method))
+    return Planned(draft.noise, m, draft.charges, contract)
 
 
 def decided(
@@ -106,8 +115,8 @@ def decided(
 ) -> tuple[Method, list[Planned]]:
     """Everything a run would decide."""
     owners, public = [range(len(graph))], Public(dict(enumerate(counts)), width)
-    method, plans = decide(fixed(settings), graph, LocalWorld(), owners, public)
-    return method, [Planned.of(plan) for _, plan in sorted(plans.items())]
+    method, plans, contracts = decide(fixed(settings), graph, LocalWorld(), owners, public)
+    return method, [Planned.of(plan, contracts[i]) for i, plan in sorted(plans.items())]
 
 
 def nominal_rho(epsilon: float, delta: float) -> float:

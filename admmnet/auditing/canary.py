@@ -14,7 +14,7 @@ import numpy as np
 
 from admmnet.holder import Answer, Ask, Door, Holder
 from admmnet.masking import Masks
-from admmnet.privacy.budget import Budget, MemoryLedger
+from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic
@@ -40,17 +40,17 @@ def canary(world: int, width: int) -> Vector:
 
 
 def door(
-    world: int, others: Matrix, budget: Budget | None, rng: np.random.Generator
+    world: int, others: Matrix, contract: Contract, rng: np.random.Generator
 ) -> tuple[Door, MemoryLedger]:
     """Door of the canary and other rows; see ``door_of``."""
-    return door_of(np.vstack((canary(world, others.shape[1]), others)), budget, rng)
+    return door_of(np.vstack((canary(world, others.shape[1]), others)), contract, rng)
 
 
 def door_of(
-    rows: Matrix, budget: Budget | None, rng: np.random.Generator, masks: Masks | None = None
+    rows: Matrix, contract: Contract, rng: np.random.Generator, masks: Masks | None = None
 ) -> tuple[Door, MemoryLedger]:
     """Door of these rows with labels +1, for the logistic loss, with fresh streams and a fresh guard."""
-    ledger = MemoryLedger(budget, "proven")
+    ledger = MemoryLedger(contract)
     streams = AgentStreams(0, int(rng.integers(2**63)))
     return Door(Holder(rows, np.ones(len(rows))), 0, LOSS, ledger, streams, masks), ledger
 

@@ -18,9 +18,9 @@ from admmnet.auditing.evidence import World
 from admmnet.holder import Ask, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientNorm, HeldFall, NoisyFall
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import gaussian_mu
-from admmnet.privacy.events import AboveThreshold, Event, Gaussian
+from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.types import Matrix
 
 RECORDS, RADIUS = 40, 5.0
@@ -59,14 +59,14 @@ class Questions:
         return Gaussian(sensitivity, sigma)
 
     @cached_property
-    def budget(self) -> Budget:
+    def contract(self) -> Contract:
         """For all questions."""
-        return _budget(self.epsilon, self.delta, self.event, self.rounds)
+        return Contract.planned(self.epsilon, self.delta, ((self.event, self.rounds),))
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: how many answers are yes."""
         # all others pull as the canary does: its replacement takes away twice its own share of fall or norm
-        at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.budget, rng)
+        at, ledger = door(world, np.tile(canary(1, 2), (RECORDS - 1, 1)), self.contract, rng)
         middle, sigma = 1.0 - COSINE * COSINE / RECORDS, self.event.sigma
         question: NoisyFall | GradientNorm = GradientNorm(-far(2), sigma, middle)
         if self.gate == "gaussian":
@@ -96,9 +96,9 @@ class HeldQuestions:
         return AboveThreshold(_fall_sensitivity(), first, self.epsilon - first)
 
     @cached_property
-    def budget(self) -> Budget:
+    def contract(self) -> Contract:
         """For one start; epsilon is pure, so what is read at delta may be a little less."""
-        return _budget(self.epsilon, self.delta, self.event, 1)
+        return Contract.planned(self.epsilon, self.delta, ((self.event, 1),))
 
     @cached_property
     def others(self) -> Matrix:
@@ -109,7 +109,7 @@ class HeldQuestions:
 
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: 1 if the last question alone has the answer yes."""
-        at, ledger = door(world, self.others, self.budget, rng)
+        at, ledger = door(world, self.others, self.contract, rng)
         aside = FAR * np.array([0.0, 0.0, 1.0, -1.0])
         level = RADIUS * ((RECORDS - 1) // 2) / RECORDS  # between the falls of both worlds, at either centre
         numbers = RADIUS, _gap(), level, self.event.epsilon_threshold, self.event.epsilon_query
@@ -118,10 +118,6 @@ class HeldQuestions:
                 return Trial(0.0, ledger.totals)
         last = answered(at, Ask(HeldFall(-aside - far(4), *numbers)))
         return Trial(float(isinstance(last, Released)), ledger.totals)
-
-
-def _budget(epsilon: float, delta: float, event: Event, count: int) -> Budget:
-    return Budget.for_plan(epsilon, delta, "proven", Totals.of([(event, count)], "proven"))
 
 
 def _gap() -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,9 +14,9 @@ from admmnet.auditing.evidence import World
 from admmnet.holder import Ask
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum
-from admmnet.masking import MaskKey, Masks, start_of
-from admmnet.privacy.budget import Budget
+from admmnet.masking import Attempt, MaskKey, Masks, start_of
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
+from admmnet.privacy.contract import Contract
 from admmnet.types import Vector
 
 RECORDS, WIDTH, GRID = 40, 2, 2.0**-40
@@ -52,14 +52,16 @@ class MaskedRounds:
     def asked(self) -> GradientSum:
         """What the first round asks."""
         mu = gaussian_mu_left(Target(self.epsilon, self.delta))
-        one = GradientSum.costing(KNOWN, -far(WIDTH), mu / math.sqrt(self.rounds), GRID)
-        participants = np.arange(float(self.agents))
-        return replace(one, participants=participants, colluders=self.colluders, attempt=1)
+        return GradientSum.costing(self._known(1), -far(WIDTH), mu / math.sqrt(self.rounds), GRID)
+
+    def _known(self, number: int) -> Known:
+        return KNOWN._replace(attempt=Attempt(number, tuple(range(self.agents)), self.colluders))
 
     @cached_property
-    def budget(self) -> Budget:
+    def contract(self) -> Contract:
         """For all rounds."""
-        return _budget(self.asked, self.rounds, self.epsilon, self.delta)
+        (event,) = self.asked.cost(self._known(1)).now
+        return Contract.planned(self.epsilon, self.delta, ((event, self.rounds),), colluders=self.colluders)
 
     @cached_property
     def _keys(self) -> dict[int, MaskKey]:
@@ -72,15 +74,18 @@ class MaskedRounds:
         masks = {i: Masks(i, key, publics, start, self.colluders) for i, key in self._keys.items()}
         honest = range(1) if self.keys else range(self.agents - self.colluders)
         first = canary(world, WIDTH)
-        doors = [door_of(_rows(first if i == 0 else 0.0 * first), self.budget, rng, masks[i]) for i in honest]
+        doors = [
+            door_of(_rows(first if i == 0 else 0.0 * first), self.contract, rng, masks[i]) for i in honest
+        ]
         read = np.zeros(WIDTH, dtype=np.int64)
-        for attempt in range(1, self.rounds + 1):
-            asked = replace(self.asked, attempt=attempt)
+        for number in range(1, self.rounds + 1):
+            known = self._known(number)
+            assert known.attempt is not None
             for at, _ in doors:
-                read += answered(at, Ask(asked)).value
-            given = attempt, asked.members, self.colluders, asked.context(KNOWN), WIDTH
+                at.attempt(*known.attempt[:2])
+                read += answered(at, Ask(self.asked)).value
             for i in range(len(doors), self.agents):  # all masks add up to zero
-                read += masks[i].words(*given)
+                read += masks[i].words(known.attempt, self.asked.context(known), WIDTH)
         totals = doors[0][1].totals
         spent = totals.unmasked if self.keys else totals
         return Trial(-GRID * float(read[1]), totals if spent is None else spent)
@@ -89,8 +94,3 @@ class MaskedRounds:
 def _rows(first: Vector) -> Vector:
     """One record, and others of zeros."""
     return np.vstack((first, np.zeros((RECORDS - 1, WIDTH))))
-
-
-def _budget(asked: GradientSum, times: int, epsilon: float, delta: float) -> Budget:
-    target = Target(epsilon, delta)
-    return target.guard(target.worst(tuple((event, times) for event in asked.cost(KNOWN).now)))

@@ -26,7 +26,7 @@ from admmnet.methods import fixed
 from admmnet.methods.base import Agent, AgentPlan, Method
 from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.joining import JoiningADMM
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
@@ -69,15 +69,15 @@ class MethodTrials:
         return f"{self.config.algorithm}, {self.method.rounds} round{'s' * (self.method.rounds > 1)}"
 
     @cached_property
-    def _decided(self) -> tuple[Method, dict[int, AgentPlan]]:
+    def _decided(self) -> tuple[Method, AgentPlan, Contract]:
         counts = {i: self.records if i == 0 else OTHERS * self.records for i in GRAPH}
         config = fixed(self.config)
-        method, plans = decide(config, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
-        if method.masked:
+        if config.trust == "masked":
             raise RequestError(
                 "trust = 'masked' is not audited here: python -m tests.benchmarks.audit masked does"
             )
-        return method, plans
+        method, plans, contracts = decide(config, GRAPH, LocalWorld(), [sorted(GRAPH)], Public(counts, WIDTH))
+        return method, plans[0], contracts[0]
 
     @property
     def method(self) -> Method:
@@ -87,12 +87,12 @@ class MethodTrials:
     @property
     def plan(self) -> AgentPlan:
         """Noise of the agent with the canary."""
-        return self._decided[1][0]
+        return self._decided[1]
 
     @property
     def adjacency(self) -> str:
         """Relation of the proven figures."""
-        return self.plan.adjacency
+        return self._decided[2].adjacency
 
     @cached_property
     def reading(self) -> Reading:
@@ -121,7 +121,7 @@ class MethodTrials:
     def draw(self, world: World, rng: np.random.Generator) -> Trial:
         """Score: the logarithm of the likelihood ratio of all answers."""
         method, plan, data = self.method, self.plan, self.pair[world]
-        ledger = MemoryLedger(plan.budget, str(method.settings.method), plan.adjacency)
+        ledger = MemoryLedger(self._decided[2])
         streams = AgentStreams(0, int(rng.integers(2**63)))
         door = Watched(Door(Holder(data.rows, data.labels), 0, method.loss, ledger, streams), self.pair)
         node = Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # neither a file nor a Door

@@ -10,7 +10,7 @@ from admmnet.errors import RequestError
 from admmnet.holder.measurements import sums
 from admmnet.holder.series import banco, dp_scd, gradient, seq_dp_scd, song_sgd
 from admmnet.holder.series.base import with_noise
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.discrete import discrete_gaussian
 from admmnet.privacy.events import Event
 from admmnet.privacy.mechanisms import gamma_norm_noise

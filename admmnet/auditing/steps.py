@@ -31,6 +31,7 @@ from admmnet.methods.single_site.base import SingleSite, regularisation_of
 from admmnet.methods.single_site.dp_scd import DPSCD
 from admmnet.methods.single_site.seq_dp_scd import SeqDPSCD
 from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.running.plan import Public, decide
 from admmnet.transport.local import LocalWorld
@@ -80,7 +81,7 @@ class StepTrials:
         return f"{self.config.algorithm}, {steps} step{'s' * (steps > 1)}"
 
     @cached_property
-    def _decided(self) -> tuple[Method, AgentPlan]:
+    def _decided(self) -> tuple[Method, AgentPlan, Contract]:
         kind = METHODS[self.config.algorithm]
         strange = RequestError(
             f"the auditor cannot read the epochs of {self.config.algorithm}: name another method"
@@ -91,15 +92,17 @@ class StepTrials:
         if issubclass(kind, DPSCD | SeqDPSCD):
             config = filled(config, clip=CUT * regularisation_of(config) * self.records)
         graph, width = Graph(1), 1 if kind is BANCO else 2
-        method, plans = decide(fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width))
+        method, plans, contracts = decide(
+            fixed(config), graph, LocalWorld(), [[0]], Public({0: self.records}, width)
+        )
         if type(plans[0].noise.series) not in LOOKS:
             raise strange
-        if self.canary == "mirror" and plans[0].adjacency != "replace-one":
+        if self.canary == "mirror" and contracts[0].adjacency != "replace-one":
             raise RequestError(
                 f"canary = 'mirror' asks about replace-one, and what {config.algorithm} promises is for "
-                f"{plans[0].adjacency}: take --canary zeros"
+                f"{contracts[0].adjacency}: take --canary zeros"
             )
-        return method, plans[0]
+        return method, plans[0], contracts[0]
 
     @property
     def method(self) -> Method:
@@ -109,7 +112,7 @@ class StepTrials:
     @property
     def adjacency(self) -> str:
         """Relation of the proven figures."""
-        return self._decided[1].adjacency
+        return self._decided[2].adjacency
 
     @property
     def series(self) -> Any:

@@ -30,6 +30,7 @@ COMMANDS = {
     "network": "Make the network file and the keys of agents on several hosts.",
     "plot": "Draw one run, or several beside each other.",
     "predict": "Predictions of a saved model for new rows.",
+    "rehearse": "Try a method's rounds before a run, without records.",
     "report": "Make one page of runs: figures, charts, graph, ledgers, what the epsilon means.",
     "reproduce": "Make the figures of a paper: CSV, pictures and what holds of its claims.",
     "run": "Train on the network and write a run folder.",

@@ -115,10 +115,11 @@ def _facts(plan: Plan) -> dict[str, Any]:
     config, own = plan.config, plan.agents[0]
     closing = plan.method.closing(plan.method.agent(0, own), None).facts
     facts = {"loss": config.loss, "epochs": plan.rounds, **closing.get("baseline", {})}
-    budget, worst = own.budget, own.worst_case
+    contract = plan.contracts[0]
+    budget, worst, most = contract.promise, contract.worst, contract.most()
     proven = published = None
-    if budget is not None and worst is not None:
-        proven = finite(worst.epsilon_proven(budget.delta)) if plan.method.covered else None
+    if budget is not None and worst is not None and most is not None:
+        proven = finite(most.epsilon) if contract.covered else None
         published = finite(worst.epsilon_published(budget.delta))
     return {
         "algorithm": config.algorithm,
@@ -130,7 +131,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
         **{name: facts[name] for name in ("loss", "epochs")},
         "steps": closing.get("steps", plan.rounds),
         **{name: facts.get(name) for name in ("rate", "noise_multiplier", "pure_epsilon")},
-        "adjacency": own.adjacency,
+        "adjacency": contract.adjacency,
         "epsilon_target": None if budget is None else budget.epsilon,
         "delta": None if budget is None else budget.delta,
         "epsilon_proven": proven,

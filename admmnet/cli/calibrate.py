@@ -17,6 +17,7 @@ from admmnet.methods.sample_complexity import Asked, needed
 if TYPE_CHECKING:
     from admmnet.methods.base import AgentPlan, Method
     from admmnet.methods.settings import MethodSettings
+    from admmnet.privacy.contract import Contract
 
 
 BUILT_IN_TRAINING = 35_000
@@ -99,13 +100,13 @@ def calibrate(
     labels = declared_task(settings), declared_classes(settings)
     settings = with_delta(settings, list(counts.values()))
     public = Public(counts, settings.features or 100, *labels)
-    method, plans = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
+    method, plans, contracts = decide(settings, graph, LocalWorld(), [sorted(graph)], public)
     if settings.account is not None:
         print("note: the account is not read: this is the noise of a first run", file=sys.stderr)
     if as_json:
-        print(json.dumps(_as_json(method, plans, asked), indent=2))
+        print(json.dumps(_as_json(method, plans, contracts, asked), indent=2))
         return
-    _print(method, plans, asked)
+    _print(method, plans, contracts, asked)
 
 
 def _asked(settings: MethodSettings, asked: Asked) -> Asked:
@@ -208,13 +209,19 @@ def _decided(config: Any, name: str) -> float | None:
     return None if value in (None, "auto") else float(value)
 
 
-def _as_json(method: Method, plans: Mapping[int, AgentPlan], asked: Asked | None = None) -> dict[str, Any]:
+def _as_json(
+    method: Method,
+    plans: Mapping[int, AgentPlan],
+    contracts: Mapping[int, Contract],
+    asked: Asked | None = None,
+) -> dict[str, Any]:
     from admmnet.privacy.ledger.form import total_line
 
     agents, config = [], method.settings
     for i, plan in plans.items():
-        budget, noise = plan.budget, plan.noise
-        if budget is None or plan.worst_case is None:
+        contract, noise = contracts[i], plan.noise
+        budget, worst = contract.promise, contract.worst
+        if budget is None or worst is None:
             continue
         agents.append(
             {
@@ -227,9 +234,8 @@ def _as_json(method: Method, plans: Mapping[int, AgentPlan], asked: Asked | None
                 "sigma1": getattr(noise, "sigma1", None),
                 "rate": getattr(noise, "rate", None),
                 "sigma2": getattr(noise, "sigma2", None),
-                "order": budget.alpha,
                 "charges": charges_of(plan, config, budget.delta),
-                "worst_case": total_line(plan.worst_case, budget.delta),
+                "worst_case": total_line(worst, contract),
             }
         )
         if asked is not None:
@@ -278,12 +284,13 @@ def _said(found: Mapping[str, Any]) -> str:
     )
 
 
-def _print(method: Method, plans: Mapping[int, AgentPlan], asked: Asked | None) -> None:
+def _print(
+    method: Method, plans: Mapping[int, AgentPlan], contracts: Mapping[int, Contract], asked: Asked | None
+) -> None:
     from admmnet.cli.fitted import show, table
     from admmnet.cli.tables import console, epsilon, number
-    from admmnet.privacy.conversion import group_epsilon
 
-    answer, config = _as_json(method, plans, asked), method.settings
+    answer, config = _as_json(method, plans, contracts, asked), method.settings
     print(
         f"{config.algorithm} ({config.method}), {counted(len(plans), 'agent')}, {counted(answer['rounds'], 'round')}"
         + "".join(
@@ -296,9 +303,7 @@ def _print(method: Method, plans: Mapping[int, AgentPlan], asked: Asked | None) 
         print("no privacy: vectors are sent as they are")
         return
     if config.group_size > 1:
-        most = max(plan.worst_case.rho for plan in plans.values() if plan.worst_case is not None)
-        delta = max(plan.budget.delta for plan in plans.values() if plan.budget is not None)
-        figure = epsilon(group_epsilon(most, delta, config.group_size), 6)
+        figure = epsilon(max(contract.group() or math.inf for contract in contracts.values()), 6)
         print(f"a person with {config.group_size} records, wherever they are held: epsilon {figure}")
     groups: dict[str, list[Any]] = {}
     for entry in answer["agents"]:

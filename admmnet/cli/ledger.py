@@ -72,6 +72,7 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, json_:
 
 def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any]:
     """A ledger or account as JSON."""
+    from admmnet.privacy.contract import Contract, Promise
     from admmnet.privacy.ledger.form import total_line
 
     at = account.delta if delta is None else delta
@@ -81,7 +82,7 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
         **lines,
         "count": account.count,
         "delta": at,
-        "total": total_line(account.totals, at),
+        "total": total_line(account.totals, Contract(Promise(1.0, at)) if delta else account.contract),
         "finished": account.finished,
         **({} if account.totals.colluders is None else {"colluders": account.totals.colluders}),
     }
@@ -108,7 +109,6 @@ def verify(
 ) -> None:
     """Recompute costs, totals, links and digests, and hold receipts against them; exit code 1 names the first fault."""
     from admmnet.experiments.workers import processors
-    from admmnet.privacy import moments
     from admmnet.running.evidence import compare, hold_keys, read_evidence
     from admmnet.running.reading import hold_summaries, read_run
     from admmnet.running.signoff import check_signature
@@ -135,7 +135,6 @@ def verify(
     events = sum(account.count for account in ledgers)
     open_ = sum(not account.finished for account in ledgers)
     torn = sum(account.torn for account in ledgers)
-    before = sum(account.totals.moments is moments.earlier for account in ledgers)
     state = "the run is finished" if folder.summary is not None else "the run is unfinished (no summary.json)"
     covered = "; every file is as the run wrote it" if folder.manifest else ""
     if folder.summary is not None and not folder.manifest:
@@ -153,12 +152,6 @@ def verify(
             else ""
         )
     )
-    if before:
-        notes = [
-            *notes,
-            f"epsilon_published of {before} of {len(ledgers)} ledgers is by the arithmetic before the moments "
-            "accountant, and smaller than that of (P13), which alone runs of today write: ask when the run was made",
-        ]
     for note in notes:
         print(f"  {note}")
     _tell_signature(run, signed, key)

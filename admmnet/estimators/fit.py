@@ -22,12 +22,13 @@ from admmnet.methods import METHODS, only_filled
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.methods.tasks import LEARNS, require_task
-from admmnet.privacy.budget import MemoryLedger
 from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.events import SubsampledGaussian
 from admmnet.rng import AgentStreams
+from admmnet.running.contract import contract_of
 from admmnet.running.node import proposal
-from admmnet.running.plan import guarded, loss_of
+from admmnet.running.plan import loss_of
 from admmnet.solvers.batch import run_single
 from admmnet.types import Matrix, Vector
 
@@ -119,8 +120,7 @@ def fit(
     )
     config = only_filled(config, config_of(method))
     plan = method.plan(0, promise)
-    if kind.private:
-        plan = guarded(method, plan, promise)
+    contract = contract_of(config, plan.charges, promise, 1)
     of_records = (Holder if seed is None and kind.private else SimulatedHolder).of(
         [(rows, np.array(y))],
         task=task,
@@ -128,7 +128,7 @@ def fit(
         dependent=config.data_dependent,
         copy=False,
     )
-    guard = MemoryLedger(plan.budget, str(config.method), plan.adjacency)
+    guard = MemoryLedger(contract)
     door, agent = Door(of_records, 0, loss_of(config), guard, AgentStreams(0, seed)), method.agent(0, plan)
     done = 0
     for epoch in count() if method.open_ended else range(method.rounds):
@@ -140,28 +140,30 @@ def fit(
     if not done:
         raise BudgetError("the budget does not afford what the fit costs: raise epsilon")
     steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
-    privacy = _privacy(plan, promise if kind.private else None, covered=kind.covered)
+    privacy = _privacy(plan, contract)
     return Fit(
         method.model(agent), plan, config_of(method), privacy | {"steps": steps, "seeded": seed is not None}
     )
 
 
-def _privacy(plan: AgentPlan, promise: Target | None, *, covered: bool) -> dict[str, Any]:
+def _privacy(plan: AgentPlan, contract: Contract) -> dict[str, Any]:
     """What a fit promises: epsilons, relation, noise."""
-    worst, noise, event = plan.worst_case, plan.noise, plan.charges[0][0]
-    proven = published = None
-    if promise is not None and worst is not None:
-        proven = worst.epsilon_proven(promise.delta) if covered else None
-        published = worst.epsilon_published(promise.delta)
+    promise, most, worst, noise, event = (
+        contract.promise,
+        contract.most(),
+        contract.worst,
+        plan.noise,
+        plan.charges[0][0],
+    )
     own = noise if isinstance(noise, SeriesNoise) else None
     return {
         "epsilon_target": None if promise is None else promise.epsilon,
         "delta": None if promise is None else promise.delta,
         "account": None,  # nothing adds up the fits on these records
-        "epsilon_proven": proven,
-        "epsilon_published": published,
+        "epsilon_proven": most.epsilon if most is not None and contract.covered else None,
+        "epsilon_published": worst.epsilon_published(promise.delta) if worst and promise else None,
         "accountant": None if promise is None else promise.accountant,
-        "adjacency": plan.adjacency,
+        "adjacency": contract.adjacency,
         "sampling": event.sampling if isinstance(event, SubsampledGaussian) else None,
         "noise_multiplier": None if own is None else own.multiplier,
         "pure_epsilon": None if own is None else own.pure,

@@ -115,8 +115,7 @@ def run_cell(shelf: Shelf, config: RunConfig, folder: Path, trial: bool) -> None
 def worst_case(config: RunConfig, loader: Loader) -> Worst:
     """Everything that every agent of a run can be charged, empty without privacy; refused as the run would be."""
     plan = prepare(config, LocalWorld(), loader)
-    worst = {i: own.worst_case for i, own in plan.agents.items() if own.worst_case is not None}
-    return worst if config.budgeted else {}
+    return {i: own.worst for i, own in plan.contracts.items() if own.worst is not None}
 
 
 def pooled_rows(records: Records) -> tuple[Any, Any]:

@@ -20,8 +20,8 @@ from admmnet.holder.measurements.base import KINDS, same_fields
 from admmnet.holder.measurements.gate import HeldFall
 from admmnet.holder.measurements.sums import OnGrid
 from admmnet.holder.secrets import Secret
-from admmnet.masking import Masks
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.masking import Attempt, Masks
+from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.events import NoRecords, check, relation_of
 from admmnet.rng import Purpose
 from admmnet.solvers.batch import Steps
@@ -46,14 +46,19 @@ class Door:
     loss : Loss
         Loss of all solves.
     ledger : MemoryLedger
-        Keeps the budget; a ``Ledger`` writes its charges, too.
+        Keeps the contract; a ``Ledger`` writes its charges, too.
     streams : mapping
         The agent's random numbers.
     masks : Masks, optional
-        Its masks, where sums are masked.
+        Its masks, where the contract has sums masked.
+
+    Raises
+    ------
+    RequestError
+        If the loss has no meaning for the labels, or the masks are not those of the contract.
     """
 
-    __slots__ = ("_known", "_ledger", "_secret", "_told")
+    __slots__ = ("_attempt", "_known", "_ledger", "_secret", "_told")
 
     def __init__(
         self,
@@ -72,6 +77,12 @@ class Door:
         self._known = shared(Known(holder.counts[member], *facts, *labels))
         self._ledger = ledger
         self._secret = Secret(holder, member, loss, streams, masks)
+        self._attempt: Attempt | None = None
+        promise, colluders = ledger.contract.promise, None if masks is None else masks.colluders
+        if promise is not None and promise.colluders != colluders:
+            raise RequestError(
+                f"the contract has colluders = {promise.colluders}, and the agent's masks are for {colluders}"
+            )
 
     @property
     def records(self) -> int:
@@ -82,6 +93,14 @@ class Door:
     def simulated(self) -> bool:
         """Whether what is behind the door may be shown."""
         return self._told
+
+    def attempt(self, number: int, participants: tuple[int, ...]) -> None:
+        """Say which attempt at a masked sum comes next, by its number, from 1 on, and who takes part.
+
+        K is that of the agent's masks, which the contract has, too: no question has a say in it.
+        """
+        masks = self._secret.masks
+        self._attempt = None if masks is None else Attempt(number, participants, masks.colluders)
 
     def answer(self, ask: Ask, round: int) -> Steps[Answer]:
         """Answer a question; what it costs is in the ledger before anything is drawn.
@@ -96,18 +115,18 @@ class Door:
         known, secret = self._known, self._secret
         if secret.marks or secret.kept:
             known = known._replace(marks=secret.marks, held=frozenset(secret.kept))
+        if secret.masks is not None and isinstance(ask.measurement, OnGrid):
+            known = known._replace(attempt=self._masked(secret.masks))
         measurement: Measurement = _ours(ask.measurement, simulated=self._told).within(known)
-        if isinstance(measurement, OnGrid):
-            measurement.check_masks(secret.masks)
         cost = measurement.cost(known)
         kept_back = [_ours(one, simulated=self._told).within(known).cost(known) for one in ask.reserve]
         needed = (*cost.now, *cost.later, *(event for one in kept_back for event in one.now))
         for event in needed:
             check(event)
-            if relation_of(event) not in ("replace-one", self._ledger.adjacency):
+            if relation_of(event) not in ("replace-one", self._ledger.contract.adjacency):
                 raise RequestError(
                     f"{type(measurement).__name__}: its cost is proven for {relation_of(event)}, and this "
-                    f"budget promises {self._ledger.adjacency}"
+                    f"budget promises {self._ledger.contract.adjacency}"
                 )
         if needed:
             self._one_at_a_time(measurement)
@@ -132,6 +151,13 @@ class Door:
                 reply = yield step
             except Exception as error:
                 raise self._fault(error) from None
+
+    def _masked(self, masks: Masks) -> Attempt:
+        """Attempt that the next sum is part of; each is answered once, whatever a method asks."""
+        if self._attempt is None:
+            raise RequestError("a sum is asked for before an attempt has begun: each attempt is asked once")
+        masks.check(self._attempt)
+        return self._attempt
 
     def _one_at_a_time(self, measurement: Measurement) -> None:
         """Refuse a charge while a threshold is held: Theorem 5 adds up steps that end before the next begins."""

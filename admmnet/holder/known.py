@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from admmnet.masking import Attempt
 from admmnet.solvers.losses import Loss
 from admmnet.solvers.radius import LossFacts
 
@@ -37,6 +38,8 @@ class Known(NamedTuple):
         K where the task is "classes".
     bounded : bool
         Whether all targets lie in [-1, 1].
+    attempt : Attempt or None
+        At a masked sum, as the door was told by the loop; None where nothing is masked.
     """
 
     records: int
@@ -50,6 +53,7 @@ class Known(NamedTuple):
     task: LabelKind = "binary"
     classes: int = 2
     bounded: bool = False
+    attempt: Attempt | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether all is the same, and the loss the very same: one that says it is equal may have other bounds."""

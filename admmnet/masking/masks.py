@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,29 @@ from admmnet.types import Integers
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+
+class Attempt(NamedTuple):
+    """An attempt at a masked sum.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 1 over the start of a run, the same at every process.
+    participants : tuple of int
+        Agents that are to take part, ascending, fixed beforehand.
+    colluders : int
+        K of the contract: how many of the others may work together.
+    """
+
+    number: int
+    participants: tuple[int, ...]
+    colluders: int
+
+    @property
+    def parts(self) -> int:
+        """Agents that add noise and do not collude."""
+        return len(self.participants) - self.colluders
 
 
 class MaskKey:
@@ -79,7 +102,7 @@ class Masks:
         self._key, self._publics, self._start = key, publics, start
         self._pairs: dict[int, bytes] = {}
 
-    def check(self, attempt: int, participants: tuple[int, ...], colluders: int) -> None:
+    def check(self, attempt: Attempt) -> None:
         """Refuse another K, an attempt that was answered before, and participants among whom no mask hides the agent.
 
         Raises
@@ -87,9 +110,10 @@ class Masks:
         RequestError
             Naming what is wrong.
         """
-        if attempt <= self.answered:
+        number, participants, colluders = attempt
+        if number <= self.answered:
             raise RequestError(
-                f"attempt {attempt} at a masked sum comes after attempt {self.answered}: no attempt is answered twice"
+                f"attempt {number} at a masked sum comes after attempt {self.answered}: no attempt is answered twice"
             )
         if colluders != self.colluders:
             raise RequestError(
@@ -102,9 +126,7 @@ class Masks:
                 f"agent {self.agent} is asked for a masked sum of agents without keys or itself"
             )
 
-    def words(
-        self, attempt: int, participants: tuple[int, ...], colluders: int, context: bytes, size: int
-    ) -> Integers:
+    def words(self, attempt: Attempt, context: bytes, size: int) -> Integers:
         """Sum of the agent's masks, shape (size,), modulo 2^64: over all participants they add up to zero.
 
         Raises
@@ -112,9 +134,9 @@ class Masks:
         RequestError
             As ``check``.
         """
-        self.check(attempt, participants, colluders)
-        self.answered = attempt
-        said = "masked sum", self._start, attempt, colluders, _digest(participants), context
+        self.check(attempt)
+        self.answered, participants, colluders = attempt
+        said = "masked sum", self._start, self.answered, colluders, _digest(participants), context
         bound = hashlib.sha256(statement(*said)).digest()
         total = np.zeros(size, dtype=np.uint64)
         for other in partners_of(self.agent, participants, colluders):

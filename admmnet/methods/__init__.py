@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from admmnet.errors import RequestError
+from admmnet.methods.blame import blaming
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.registry import Registry
@@ -123,7 +124,8 @@ def single_sites() -> list[str]:
 def fixed(settings: Given) -> Given:
     """Replace every ``auto`` that depends on nothing but other settings."""
     method = METHODS[settings.algorithm]
-    return only_filled(settings, method.fixed(method.with_loss(settings)))
+    with blaming(method):
+        return only_filled(settings, method.fixed(method.with_loss(settings)))
 
 
 def only_filled(before: Given, after: Given) -> Given:

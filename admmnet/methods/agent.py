@@ -8,26 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate import Calibrated, Charges
-from admmnet.privacy.events import relation_of
+from admmnet.privacy.budget import Charges
+from admmnet.privacy.calibrate import Calibrated
 
 Mask: TypeAlias = NDArray[np.bool_]
-
-
-class Attempt(NamedTuple):
-    """An attempt at a masked sum.
-
-    Attributes
-    ----------
-    number : int
-        Counted from 1 over the start of a run, the same at every process.
-    participants : tuple of int
-        Agents that are to take part, ascending, fixed beforehand.
-    """
-
-    number: int
-    participants: tuple[int, ...]
 
 
 class Contact(NamedTuple):
@@ -63,10 +47,7 @@ class AgentPlan:
     noise : object
         The method's own numbers, None where there are none.
     charges : tuple of (Event, int)
-        All that the run can charge.
-    worst_case : Totals or None
-        Sum of the charges.
-    budget : Budget or None
+        All that the run can charge: the contract's filter is made of it.
     """
 
     eta: float = 0.0
@@ -76,24 +57,10 @@ class AgentPlan:
     convexity: float = 0.0
     noise: Any = None
     charges: Charges = ()
-    worst_case: Totals | None = None
-    budget: Budget | None = None
-
-    @property
-    def adjacency(self) -> str:
-        """Relation of the proven figures: ``replace-one``, or ``zero-out`` where a charge's proof is for that."""
-        relations = [relation_of(event) for event, _ in self.charges]
-        return next((relation for relation in relations if relation != "replace-one"), "replace-one")
 
     def calibrated(self, found: Calibrated[Any]) -> AgentPlan:
         """Return the same with calibrated noise."""
-        return replace(
-            self,
-            noise=found.noise,
-            charges=found.charges,
-            worst_case=found.worst_case,
-            budget=found.budget,
-        )
+        return replace(self, noise=found.noise, charges=found.charges)
 
 
 @dataclass(slots=True)
@@ -112,8 +79,6 @@ class Agent:
         Vectors released so far; messages, one to each neighbour that was there; numbers in them, of 8 bytes each.
     contact : Contact or None
         Trouble of the present round, None for none; set before the agent proposes.
-    attempt : Attempt or None
-        At a masked sum, where sums are masked; set before the agent proposes.
     """
 
     id: int
@@ -124,7 +89,6 @@ class Agent:
     sent: int = 0
     numbers: int = 0
     contact: Contact | None = None
-    attempt: Attempt | None = None
 
     @property
     def degree(self) -> int:

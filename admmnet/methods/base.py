@@ -20,7 +20,7 @@ from admmnet.errors import RequestError
 from admmnet.graph.simple import Graph
 from admmnet.holder.answers import Asking
 from admmnet.holder.known import Known
-from admmnet.methods.agent import Agent, AgentPlan, Attempt, Contact, Mask
+from admmnet.methods.agent import Agent, AgentPlan, Contact, Mask
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target
 from admmnet.solvers.losses import Loss, get_loss
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from admmnet.holder.known import LabelKind
 
 
-__all__ = ["Agent", "AgentPlan", "Attempt", "Closing", "Contact", "Facts", "Mask", "Method", "filled"]
+__all__ = ["Agent", "AgentPlan", "Closing", "Contact", "Facts", "Mask", "Method", "filled"]
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,10 @@ class Method:
         Whether it has a privacy budget.
     covered : bool
         Whether a proof covers all that it computes from records.
-    clipped : bool
-        Whether its noise is clipped, which adds to delta (docs/privacy.md, eq. (V10)).
+    adaptive : bool
+        Whether it asks what no plan lists: the promise is then the budget, read at one order or as mu^2 (Theorem 5).
+    maskable : bool
+        Whether all that it asks are sums, which ``--trust masked`` can mask.
     open_ended : bool
         Whether a run goes on until nothing more comes, however many rounds were planned.
     goes_on : bool
@@ -115,7 +117,8 @@ class Method:
     tasks: ClassVar[frozenset[LabelKind]] = frozenset({"binary"})
     private: ClassVar[bool] = True
     covered: ClassVar[bool] = True
-    clipped: ClassVar[bool] = True
+    adaptive: ClassVar[bool] = False
+    maskable: ClassVar[bool] = False
     open_ended: ClassVar[bool] = False
     goes_on: ClassVar[bool] = True
     lacks: ClassVar[frozenset[str]] = frozenset()
@@ -178,11 +181,6 @@ class Method:
                 f"{cls.name} scales columns by norms over all private records, which no ledger covers: take dp-scd, or "
                 "accept it with --data-dependent"
             )
-
-    @property
-    def masked(self) -> bool:
-        """Whether its sums are masked."""
-        return False
 
     @property
     def rounds(self) -> int:

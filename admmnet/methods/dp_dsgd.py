@@ -175,7 +175,7 @@ class DPDSGD(Method):
 
         def reading(event: SubsampledGaussian, delta: float) -> float:
             if target.order is None:
-                return epsilon_proven(event, delta, "rdp")
+                return epsilon_proven(event, delta)
             need, most = target.at_order(target.worst(((event, 1),)))  # an account adds up at one order
             return target.epsilon * need / most if most > 0.0 else math.inf
 

@@ -19,7 +19,8 @@ from admmnet.methods.consensus import vector_of
 from admmnet.methods.joining import JoiningADMM
 from admmnet.methods.pp_admm import PPSettings
 from admmnet.methods.settings import Given, MethodSettings
-from admmnet.privacy.calibrate import Charges, pure_epsilon
+from admmnet.privacy.budget import Charges
+from admmnet.privacy.calibrate import pure_epsilon
 from admmnet.settings import Auto, setting
 from admmnet.solvers.radius import LossFacts, gate_gap
 from admmnet.types import Vector

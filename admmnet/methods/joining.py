@@ -23,7 +23,8 @@ from admmnet.methods.consensus import ConsensusState, vector_of
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.settings import MethodSettings
-from admmnet.privacy.calibrate import Charges, Target
+from admmnet.privacy.budget import Charges
+from admmnet.privacy.calibrate import Target
 from admmnet.types import Vector
 
 SLACK, LEAST_CORE = 0.95, 3

@@ -20,7 +20,8 @@ from admmnet.methods.consensus import ConsensusMethod, vector_of
 from admmnet.methods.convexity import RADIUS, balanced_convexity, least_convexity
 from admmnet.methods.published import PublishedNoise, PublishedRule
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
-from admmnet.privacy.calibrate import Charges, Draft, Target, calibrate
+from admmnet.privacy.budget import Charges
+from admmnet.privacy.calibrate import Draft, Target, calibrate
 from admmnet.privacy.published import EPSILON3_SHARE
 from admmnet.settings import setting
 from admmnet.types import Vector

@@ -128,12 +128,11 @@ class PublishedRule:
         raise RequestError("regularisation = auto does not settle for these agents; set a larger one by hand")
 
     def _kept(self, kind: Kind, found: Calibrated[PublishedNoise]) -> bool:
-        return kind.target.accountant == "published" or kind.target.allows(found.worst_case)
+        return kind.target.accountant == "published" or kind.target.allows(kind.target.worst(found.charges))
 
     def _calibrated(self, kind: Kind, part: Allocation, weight: float) -> Calibrated[PublishedNoise]:
         draft = self._draft(kind, part, weight)
-        worst = kind.target.worst(draft.charges)
-        return Calibrated(draft.noise, draft.charges, worst, kind.target.guard(worst), math.nan)
+        return Calibrated(draft.noise, draft.charges, math.nan)
 
     def _rho_total(self, kind: Kind, weight: float | None) -> float:
         """rho_total of an agent: eq. (P4), or by bisection on the proven worst case."""

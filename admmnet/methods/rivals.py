@@ -21,9 +21,9 @@ from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import PURE_RADIUS, balanced_convexity
 from admmnet.methods.pp_admm import INEXACT_SHARE, PUBLISHED_ROUNDS
 from admmnet.methods.settings import Given, MethodSettings, NoisySettings
+from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import (
     Calibrated,
-    Charges,
     Draft,
     NothingFound,
     Target,

@@ -92,6 +92,11 @@ class MethodSettings(ProblemSettings, PrivacySettings):
             )
         if self.account is not None and published:
             raise RequestError("account goes with method = 'proven': it adds up proven costs")
+        if self.trust == "masked" and not self.chosen_method.maskable:
+            raise RequestError(
+                f"trust = 'masked' does not go with algorithm = {self.algorithm!r}, which asks more than sums: take "
+                "noisy-gd or ssp, or leave it out"
+            )
         self.chosen_method.check_problem(self)
 
 
@@ -112,22 +117,6 @@ class StepSettings(MethodSettings):
 class SumSettings(MethodSettings):
     """What methods have whose agents add up sums over their records."""
 
-    trust: str = setting(
-        "local",
-        "privacy",
-        "whom an agent trusts: nobody (local), or, for less noise, that no more than --colluders other agents work "
-        "together against it (masked)",
-        choices=("local", "masked"),
-        chosen=True,
-    )
-    colluders: int | None = setting(
-        None,
-        "privacy",
-        "with --trust masked: how many other agents may work together, at most two fewer than there are agents",
-        within="[0, 1e+06]",
-        metavar="K",
-        chosen=True,
-    )
     spare_attempts: int | Auto = setting(
         "auto",
         "privacy",
@@ -136,22 +125,10 @@ class SumSettings(MethodSettings):
         within="[0, 1e+06]",
     )
 
-    @property
-    def masked(self) -> bool:
-        """Whether sums are masked."""
-        return self.trust == "masked"
-
     def check(self) -> None:
-        """Check that the number of colluders comes with masks, and masks with it."""
-        if self.masked and self.colluders is None:
-            raise RequestError(
-                "trust = 'masked' needs colluders, the number of other agents that may work together against one: 1 "
-                "keeps the noise lowest, half of all agents is cautious"
-            )
-        if not self.masked and (self.colluders is not None or self.spare_attempts != "auto"):
-            raise RequestError(
-                "colluders and spare_attempts go with trust = 'masked': give that, or leave them out"
-            )
+        """Check that spare attempts come with masks."""
+        if self.trust != "masked" and self.spare_attempts != "auto":
+            raise RequestError("spare_attempts goes with trust = 'masked': give that, or leave it out")
 
 
 @dataclass(frozen=True, kw_only=True)

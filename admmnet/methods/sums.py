@@ -15,8 +15,9 @@ from admmnet.errors import RequestError
 from admmnet.holder.answers import Ask, Asking, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements.sums import MOST_STEPS, OnGrid
+from admmnet.masking import Attempt
 from admmnet.masking.partners import check_participants
-from admmnet.methods.base import Agent, AgentPlan, Attempt, Facts, Method, filled
+from admmnet.methods.base import Agent, AgentPlan, Facts, Method, filled
 from admmnet.methods.settings import Given, MethodSettings
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
 from admmnet.types import Integers, Vector
@@ -35,7 +36,7 @@ class SumMethod(Method):
     verb = "reduce"
     forms = ("proven",)
     tasks = frozenset({"binary", "classes", "real"})
-    clipped = False
+    maskable = True
     spare: ClassVar[int] = 2
     """Void attempts at masked sums that are planned for where the settings leave it open."""
     losses: ClassVar[dict[str, str]]
@@ -46,7 +47,7 @@ class SumMethod(Method):
         if self.masked:
             check_participants(self.first.participants, self.colluders)
             self.settings = filled(self.settings, spare_attempts=self.spare)
-        self._asked: dict[tuple[bytes, Attempt], OnGrid] = {}
+        self._asked: dict[bytes, OnGrid] = {}
 
     @classmethod
     def with_loss(cls, settings: Given) -> Given:
@@ -63,12 +64,12 @@ class SumMethod(Method):
 
     @property
     def masked(self) -> bool:
-        """Whether sums are masked."""
-        return bool(self.settings.masked)
+        """Whether sums are masked: what it plans and asks for; the door masks by the contract."""
+        return bool(self.settings.trust == "masked")
 
     @property
     def colluders(self) -> int:
-        """K: how many other agents may collude."""
+        """K of its plan: how many other agents may collude."""
         return int(self.settings.colluders or 0)
 
     @property
@@ -84,7 +85,7 @@ class SumMethod(Method):
     @property
     def first(self) -> Attempt:
         """First attempt at a masked sum."""
-        return Attempt(1, tuple(sorted(self.facts.counts)))
+        return Attempt(1, tuple(sorted(self.facts.counts)), self.colluders)
 
     @cached_property
     def sum_size(self) -> int:
@@ -148,37 +149,31 @@ class SumMethod(Method):
         known = self.known(self.facts.counts[agent])
         mu = gaussian_mu_left(target, self.attempts * self.unit().dimension(known))
         ratio = mu / math.sqrt(self.attempts)
-        asked = self.costing(known, np.zeros(self.size), ratio)
-        (event,) = (self.masking(asked, self.first) if self.masked else asked).cost(known).now
+        if self.masked:
+            known = known._replace(attempt=self.first)
+        # unrounded: its ratio bounds that of every question
+        (event,) = self.costing(known, np.zeros(self.size), ratio).cost(known).now
         return AgentPlan(noise=ratio, charges=((event, self.attempts),))
 
     def summand(self, agent: Agent, point: Vector) -> Asking[Integers | None]:
-        """Eq. (70) or (97): what the agent adds to a sum at a public point; None where it takes no part."""
-        if not self.masked:
-            known = self.known(self.facts.counts[agent.id])
-            asked = self.costing(known, point, agent.plan.noise)
+        """Eq. (70) or (97): what the agent adds to a sum at a public point; None once its budget refuses."""
+        if self.masked:
+            asked = self._common(point, agent.plan.noise)
         else:
-            attempt = agent.attempt or self.first
-            if agent.id not in attempt.participants:
-                return None
-            asked = self._common(point, agent.plan.noise, attempt)
+            asked = self.costing(self.known(self.facts.counts[agent.id]), point, agent.plan.noise)
         answer = yield Ask(asked)
         return answer.value if isinstance(answer, Released) else None
 
-    def _common(self, point: Vector, ratio: float, attempt: Attempt) -> OnGrid:
-        """What all participants are asked, eq. (97): the largest agent's sensitivity, the strictest one's ratio."""
-        key = point.tobytes(), attempt
-        if key not in self._asked:
-            known = self.known(max(self.facts.counts.values()))
-            self._asked = {key: self.masking(self.costing(known, point, ratio), attempt)}
-        return self._asked[key]
+    def _common(self, point: Vector, ratio: float) -> OnGrid:
+        """What all participants are asked, eq. (97): the largest agent's sensitivity, the strictest one's ratio.
 
-    def masking(self, asked: OnGrid, attempt: Attempt) -> OnGrid:
-        """Return the same as part of a masked sum, its noise rounded up: the last bits differ between processors."""
-        fraction, power = math.frexp(asked.sigma)
-        sigma = math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24)
-        participants, whose = np.array(attempt.participants, dtype=np.float64), self.colluders
-        found: Any = replace(  # type: ignore[type-var]
-            asked, sigma=sigma, participants=participants, colluders=whose, attempt=attempt.number
-        )
-        return found  # type: ignore[no-any-return]
+        Its noise is rounded up: the last bits differ between processors.
+        """
+        key = point.tobytes()
+        if key not in self._asked:
+            known = self.known(max(self.facts.counts.values()))._replace(attempt=self.first)
+            asked: Any = self.costing(known, point, ratio)
+            fraction, power = math.frexp(asked.sigma)
+            sigma = math.ldexp(float(math.ceil(fraction * 2.0**24)), power - 24)
+            self._asked = {key: replace(asked, sigma=sigma)}
+        return self._asked[key]

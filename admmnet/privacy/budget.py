@@ -1,26 +1,18 @@
-"""An agent's budget as a filter: nothing is drawn before its cost is known to fit (docs/privacy.md, Theorem 5)."""
+"""Totals of what was charged, under both accountants (docs/privacy.md, sec. 6)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
-from admmnet.errors import RunError
 from admmnet.privacy import moments, proven, published, subsampled
-from admmnet.privacy.conversion import (
-    ORDERS,
-    allowance,
-    best_order,
-    epsilon,
-    loose_epsilon,
-    loose_rho,
-)
-from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
+from admmnet.privacy.conversion import ORDERS, epsilon, loose_epsilon
+from admmnet.privacy.discrete import discrete_epsilon, excess, most_excess
 from admmnet.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -32,6 +24,10 @@ from admmnet.privacy.events import (
 
 SLACK = 1e-12
 """Relative slack of every comparison with a budget: k charges of budget/k exceed it in floating point."""
+Charges = tuple[tuple[Event, int], ...]
+"""Events and how often."""
+COARSE = 4
+"""Bits of a number of sampled steps that a running figure is read at, rounded up: few readings, each a transform."""
 
 
 class Totals:
@@ -55,9 +51,8 @@ class Totals:
     rho_published : float or None
         Published total; None once an event has no published cost.
     alone : SubsampledGaussian, GammaNormVector or None
-        The only event so far, if it is of a baseline's kinds: its epsilons have readings of their own.
-    moments : callable
-        Published epsilon of an event alone that is subsampled; another one in ledgers of before.
+        All events so far as one, where they are steps on sampled batches of one kind, or a single ``GammaNormVector``:
+        its epsilons have readings of their own.
     unmasked : Totals or None
         The same events to those who know all masks; None where nothing was masked.
     colluders : int or None
@@ -73,7 +68,6 @@ class Totals:
         self.kappa = 0.0
         self.rho_published: float | None = 0.0 if method == "published" else None
         self.alone: SubsampledGaussian | GammaNormVector | None = None
-        self.moments = moments.epsilon
         self.unmasked: Totals | None = None
         self.colluders: int | None = None
 
@@ -100,27 +94,37 @@ class Totals:
             self.unmasked = copy(self.unmasked or self)
             self.unmasked.add(event.alone if isinstance(event, DiscreteGaussian) else event, count)
         cost, claim = proven.cost(event), self.claim(event)
-        first = not self.rho and count == 1
-        self.alone = event if first and isinstance(event, SubsampledGaussian | GammaNormVector) else None
+        self.alone = _joined(self.alone, event, count, fresh=not self.rho)
         self.rho = _plus(self.rho, count * cost.rho)
         self.xi = _plus(self.xi, count * cost.xi)
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
         self.curve = np.where(lost, np.nextafter(self.curve, np.inf), self.curve + count * cost.curve)
         self.mu_squared = _plus(self.mu_squared, count * _mu_squared(event))
-        self.kappa = _plus(self.kappa, count * _kappa(event))
+        self.kappa = _plus(self.kappa, count * excess_of(event))
         claimed = self.rho_published
         self.rho_published = None if claim is None or claimed is None else _plus(claimed, count * claim)
 
-    def epsilon_proven(self, delta: float) -> float:
+    def plus(self, events: Iterable[Event]) -> Totals:
+        """Return the totals with these events added."""
+        more = copy(self)
+        for event in events:
+            more.add(event)
+        return more
+
+    def epsilon_proven(self, delta: float, *, coarse: bool = False) -> float:
         """Epsilon of the events so far: an odometer reading (docs/privacy.md, Theorem 5); inf if unprotected.
 
-        Exact where every event is Gaussian, eq. (P5), or nearly so, Theorem 19; else the best of the orders, eq. (P2).
+        Exact where every event is Gaussian, eq. (P5), or nearly so, Theorem 19; of steps on sampled batches by their
+        loss distribution; else the best of the orders, eq. (P2). ``coarse`` reads a number of steps rounded up.
         """
         if not self.rho:
             return 0.0
         renyi = epsilon(self.curve, delta)
         if isinstance(self.alone, SubsampledGaussian):
-            return min(renyi, subsampled.epsilon_proven(self.alone, delta))
+            whole, steps = self.alone, self.alone.steps
+            if coarse and (unit := 1 << max(0, steps.bit_length() - COARSE)) > 1:
+                whole = replace(whole, steps=-(-steps // unit) * unit)
+            return min(renyi, subsampled.epsilon_proven(whole, delta))
         if math.isfinite(self.mu_squared):
             return min(renyi, discrete_epsilon(math.sqrt(self.mu_squared), self.kappa, delta))
         return renyi
@@ -129,9 +133,14 @@ class Totals:
         """Epsilon if more than the colluders collude, or masks fail: Theorem 23 (B); None where nothing was masked."""
         return None if self.unmasked is None else self.unmasked.epsilon_proven(delta)
 
+    @property
+    def kappa_alone(self) -> float:
+        """Sum of (P10) to those who know all masks: no less than ``kappa``."""
+        return self.kappa if self.unmasked is None else self.unmasked.kappa
+
     def gaussian(self, epsilon: float, delta: float) -> bool:
         """Whether a filter of (mu^2, kappa) holds these: Gaussian events alone, kappa within its share (P11)."""
-        return self.gaussian_only and self.kappa <= most_excess(epsilon, delta)
+        return self.gaussian_only and self.kappa_alone <= most_excess(epsilon, delta)
 
     @property
     def gaussian_only(self) -> bool:
@@ -143,7 +152,7 @@ class Totals:
         if self.alone is not None and self.method == "published":
             if isinstance(self.alone, GammaNormVector):
                 return self.alone.rate * self.alone.sensitivity  # pure epsilon, whatever delta is
-            return self.moments(self.alone, delta)
+            return moments.epsilon(self.alone, delta)
         return None if self.rho_published is None else loose_epsilon(self.rho_published, delta)
 
 
@@ -157,94 +166,29 @@ def _mu_squared(event: Event) -> float:
     return 2.0 * proven.cost(event).rho if near else math.inf
 
 
-def _kappa(event: Event) -> float:
+def _joined(
+    before: SubsampledGaussian | GammaNormVector | None, event: Event, count: int, *, fresh: bool
+) -> SubsampledGaussian | GammaNormVector | None:
+    """Events as one: the steps of one kind on sampled batches add up, partitions of a random order do not."""
+    if isinstance(event, NoRecords):
+        return before
+    if fresh and count == 1 and isinstance(event, SubsampledGaussian | GammaNormVector):
+        return event
+    if not isinstance(event, SubsampledGaussian) or event.sampling == "shuffled":
+        return None
+    steps = event.steps * count
+    if fresh:
+        return replace(event, steps=steps)
+    if isinstance(before, SubsampledGaussian) and replace(event, steps=before.steps) == before:
+        return replace(event, steps=before.steps + steps)
+    return None
+
+
+def excess_of(event: Event) -> float:
+    """Return (P10) of an event: how far it may be from a Gaussian one."""
     if not isinstance(event, DiscreteGaussian):
         return 0.0
     return excess(event.dimension, event.sigma / event.grid, event.parts)
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What an agent may spend, fixed before the first round.
-
-    Parameters
-    ----------
-    epsilon, delta : float
-        The promise.
-    accountant : str
-        ``proven`` compares Renyi divergences at one fixed order, or mu^2 and kappa where all is Gaussian;
-        ``published`` compares rho with epsilon^2/(4 ln(1/delta)).
-    order : int or None
-        Index into ``conversion.ORDERS``, chosen at calibration; None where every event is Gaussian.
-    planned : float
-        What a plan known to keep the promise needs: never refused, though rounding in the limit may say so.
-    kappa : float
-        Without order, the most that kappa may come to; 0 where no Gaussian event is a discrete one.
-    """
-
-    epsilon: float
-    delta: float
-    accountant: str
-    order: int | None = None
-    planned: float = 0.0
-    kappa: float = 0.0
-
-    @classmethod
-    def for_plan(cls, epsilon: float, delta: float, accountant: str, plan: Totals) -> Budget:
-        """Budget whose one order is the best for the worst case that was planned."""
-        if accountant == "published":
-            return cls(epsilon, delta, accountant)
-        if plan.gaussian(epsilon, delta):
-            if plan.kappa:
-                return cls(epsilon, delta, accountant, kappa=most_excess(epsilon, delta))
-            kept = plan.epsilon_proven(delta) <= epsilon
-            return cls(epsilon, delta, accountant, None, plan.mu_squared if kept else 0.0)
-        order = best_order(plan.curve, delta)
-        # Gaussian events whose kappa is too large are read at this order alone
-        kept = not math.isfinite(plan.mu_squared) and plan.epsilon_proven(delta) <= epsilon
-        return cls(epsilon, delta, accountant, order, float(plan.curve[order]) if kept else 0.0)
-
-    @property
-    def alpha(self) -> float | None:
-        """The one Renyi order of the filter, None where there is none."""
-        return float(ORDERS[self.order]) if self.accountant == "proven" and self.order is not None else None
-
-    @property
-    def most_mu(self) -> float:
-        """Without order, the largest square root of mu^2: Theorem 19 at the whole kappa."""
-        return discrete_mu(self.epsilon, self.delta, self.kappa)
-
-    def affords(self, spent: Totals, events: Iterable[Event]) -> bool:
-        """Whether the totals plus these events stay within the budget, slack 1e-12 relative."""
-        need: float | None
-        events = tuple(events)
-        if self.accountant == "published" and any(
-            isinstance(event, SubsampledGaussian | GammaNormVector) for event in events
-        ):
-            claim = Totals.of([(event, 1) for event in events], "published").epsilon_published(self.delta)
-            return not spent.rho and claim is not None and claim <= self.epsilon * (1.0 + SLACK)
-        if self.accountant == "published":
-            limit = loose_rho(self.epsilon, self.delta)
-            need = _sum(spent.rho_published, [spent.claim(event) for event in events])
-        elif self.order is None:
-            kappa = _sum(spent.kappa, [_kappa(event) for event in events])
-            if kappa is None or kappa > self.kappa * (1.0 + SLACK):
-                return False
-            limit = self.most_mu**2
-            need = _sum(spent.mu_squared, [_mu_squared(event) for event in events])
-        else:
-            limit, order = allowance(self.order, self.epsilon, self.delta), self.order
-            costs = [float(proven.cost(event).curve[order]) for event in events]
-            need = _sum(float(spent.curve[order]), costs)
-        limit = max(limit, self.planned)
-        return need is not None and math.isfinite(need) and need <= limit * (1.0 + SLACK)
-
-
-def _sum(spent: float | None, costs: list[float] | list[float | None]) -> float | None:
-    total = spent
-    for cost in costs:
-        total = None if cost is None or total is None else _plus(total, cost)
-    return total
 
 
 SHARED = 1024
@@ -263,70 +207,3 @@ def grown(totals: Totals, event: Event) -> Totals:
     more = copy(totals)
     more.add(event)
     return more
-
-
-@lru_cache(maxsize=SHARED)
-def _affords(budget: Budget, totals: Totals, events: tuple[Event, ...]) -> bool:
-    return budget.affords(totals, events)
-
-
-class MemoryLedger:
-    """Guard of a budget whose charges are written nowhere; ``ledger.file.Ledger`` writes them, too.
-
-    Parameters
-    ----------
-    budget : Budget or None
-        What may be spent; None for methods without privacy.
-    method : str
-        As of ``Totals``.
-    adjacency : str
-        Relation of the promise.
-
-    Attributes
-    ----------
-    totals : Totals
-        Of what was charged, shared: never to be added to.
-    events : int
-        How many were charged.
-    refused_at : int or None
-        Round of the first refusal, after which nothing is afforded.
-    """
-
-    def __init__(self, budget: Budget | None, method: str, adjacency: str = "replace-one") -> None:
-        self.totals, self.adjacency = empty(method), adjacency
-        self.events = 0
-        self.refused_at: int | None = None
-        self._budget = budget
-
-    @property
-    def spent(self) -> Totals:
-        """What the budget spans."""
-        return self.totals
-
-    def affords(self, events: Iterable[Event]) -> bool:
-        """Whether these events still fit the budget; once something was refused, nothing does."""
-        if self.refused_at is not None:
-            return False
-        return self._budget is None or _affords(self._budget, self.spent, tuple(events))
-
-    def refuse(self, round: int) -> None:
-        """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""
-        if self.refused_at is None:
-            self.refused_at = round
-
-    def charge(self, round: int, *events: Event) -> None:
-        """Book events that are about to be drawn.
-
-        Raises
-        ------
-        RunError
-            If the budget does not afford them (callers ask ``affords`` first).
-        """
-        if not self.affords(events):
-            raise RunError(f"a charge in round {round} exceeds the budget")
-        for event in events:
-            self._book(round, event)
-
-    def _book(self, round: int, event: Event) -> None:
-        self.totals = grown(self.totals, event)
-        self.events += 1

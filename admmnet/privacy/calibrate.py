@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from admmnet.errors import BudgetError
-from admmnet.privacy.budget import SLACK, Budget, Totals
+from admmnet.privacy.budget import SLACK, Charges, Totals
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, loose_rho
 from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import discrete_epsilon, discrete_mu, excess, most_excess
-from admmnet.privacy.events import Event
+from admmnet.privacy.filters import Count, Spend
 
 N = TypeVar("N")
-Charges = tuple[tuple[Event, int], ...]
-"""All that a run can charge: events and how often, at most."""
 HIGHEST = 1e150
 """Nominal budget from which on no noise is left to hope for."""
 
@@ -38,24 +36,19 @@ class Draft(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True)
 class Calibrated(Generic[N]):
-    """Noise of one agent, all that its run can charge, the sum of that, and the guard of its budget.
+    """Noise of one agent, and all that its run can charge.
 
     Attributes
     ----------
     noise
         The method's own numbers.
     charges : tuple of (Event, int)
-    worst_case : Totals
-        Sum of the charges.
-    budget : Budget
     rho : float
         Nominal budget.
     """
 
     noise: N
     charges: Charges
-    worst_case: Totals
-    budget: Budget
     rho: float
 
 
@@ -71,8 +64,8 @@ class Target:
         ``proven`` or ``published``: which arithmetic calibrates and guards.
     spent : Totals or None
         Totals of an account that this run continues.
-    order : int or None
-        The account's fixed order; None for none, and for one that a plan of Gaussian events has opened.
+    account : Spend or None
+        The account's filter, fixed by its first run.
     form : str
         Form of the method: only ``published`` ones have published costs.
     """
@@ -81,8 +74,18 @@ class Target:
     delta: float
     accountant: str = "proven"
     spent: Totals | None = None
-    order: int | None = None
+    account: Spend | None = None
     form: str = "proven"
+
+    @property
+    def order(self) -> int | None:
+        """The account's fixed order; None without account, and of one that adds up mu^2."""
+        return None if self.account is None else self.account.order
+
+    @property
+    def kappa(self) -> float:
+        """Most that (P10) may come to where mu^2 is added up."""
+        return most_excess(self.epsilon, self.delta) if self.account is None else self.account.kappa
 
     def at_order(self, worst: Totals) -> tuple[float, float]:
         """What a worst case needs at the account's order, on top of what was spent, and the most that is allowed."""
@@ -100,7 +103,7 @@ class Target:
             total = Totals("proven")
             total.rho, total.curve = self.spent.rho + worst.rho, self.spent.curve + worst.curve
             total.mu_squared = self.spent.mu_squared + worst.mu_squared
-            total.kappa = self.spent.kappa + worst.kappa
+            total.kappa = self.spent.kappa_alone + worst.kappa_alone
             return self._within(total)
         if worst.kappa and math.isfinite(worst.mu_squared):
             if worst.gaussian(self.epsilon, self.delta):
@@ -110,8 +113,10 @@ class Target:
 
     def _within(self, total: Totals) -> bool:
         """Whether totals stay in the rectangle of (mu^2, kappa): Theorems 5(b) and 19, (P11)."""
-        guard = Budget(self.epsilon, self.delta, "proven", kappa=most_excess(self.epsilon, self.delta))
-        return guard.affords(total, ())
+        guard = Spend(self.epsilon, self.delta, None, self.kappa)
+        return total.mu_squared <= guard.limit * (1.0 + SLACK) and total.kappa_alone <= guard.kappa * (
+            1.0 + SLACK
+        )
 
     def nominal_rho(self) -> float:
         """Return the largest zCDP budget that fits, eq. (P2), or what the published arithmetic takes, eq. (P4).
@@ -141,7 +146,7 @@ class Target:
         """What an account has left, and the epsilon that a further run like a first one would make of it."""
         epsilon, used = self.epsilon, spent.epsilon_proven(self.delta)
         if self.order is None:
-            fresh_mu = discrete_mu(epsilon, self.delta, most_excess(epsilon, self.delta))
+            fresh_mu = discrete_mu(epsilon, self.delta, self.kappa)
             needed = discrete_epsilon(
                 math.hypot(math.sqrt(spent.mu_squared), fresh_mu), spent.kappa, self.delta
             )
@@ -166,13 +171,11 @@ class Target:
         """Sum of all that a run can charge."""
         return Totals.of(charges, self.form)
 
-    def guard(self, worst: Totals) -> Budget:
-        """Budget of a plan: at the best order for its worst case, or at the order of the account it continues."""
-        if self.spent is None and self.order is None:
-            return Budget.for_plan(self.epsilon, self.delta, self.accountant, worst)
-        if self.order is None:
-            return Budget(self.epsilon, self.delta, "proven", kappa=most_excess(self.epsilon, self.delta))
-        return Budget(self.epsilon, self.delta, self.accountant, self.order)
+    def filter(self, charges: Charges, *, adaptive: bool = False, parts: int = 1) -> Count | Spend:
+        """Guard of a run with these charges; of an ``adaptive`` one they are the most it is likely to need."""
+        if adaptive:
+            return Spend.of(self.epsilon, self.delta, self.worst(charges), parts)
+        return Count.of(charges, self.epsilon, self.delta)
 
 
 FINEST_GRID = 2.0**-30
@@ -201,11 +204,14 @@ def gaussian_mu_left(target: Target, coordinates: int = 2**20) -> float:
         If an account leaves less than a millionth of a fresh budget.
     """
     epsilon, delta, spent = target.epsilon, target.delta, target.spent
-    room = most_excess(epsilon, delta) - (0.0 if spent is None else spent.kappa)
+    room = target.kappa - (0.0 if spent is None else spent.kappa_alone)
     near = excess(coordinates, 1.0 / FINEST_GRID) <= room
     if (spent is None or not spent.rho) and target.order is None and not near:
         return math.sqrt(2.0 * Target(epsilon, delta).nominal_rho()) * _BELOW
-    fresh = discrete_mu(epsilon, delta, most_excess(epsilon, delta)) ** 2
+    fresh = (
+        discrete_mu(epsilon, delta, target.kappa if target.order is None else most_excess(epsilon, delta))
+        ** 2
+    )
     if target.order is None:
         left = fresh - (0.0 if spent is None else spent.mu_squared) if near else 0.0
     else:
@@ -256,8 +262,7 @@ def calibrate(
     draft = make(rho)
     if draft is None:
         raise NothingFound
-    worst = target.worst(draft.charges)
-    return Calibrated(draft.noise, draft.charges, worst, target.guard(worst), rho)
+    return Calibrated(draft.noise, draft.charges, rho)
 
 
 def largest(fits: Callable[[float], bool], start: float, epsilon: float) -> float:

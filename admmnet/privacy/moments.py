@@ -6,14 +6,9 @@ It is not a privacy claim of ours: docs/privacy.md says of which batches it does
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from copy import copy
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from admmnet.privacy import conversion, subsampled
 from admmnet.privacy.events import SubsampledGaussian
 
 MOMENTS = 128
@@ -43,23 +38,3 @@ def epsilon(event: SubsampledGaussian, delta: float) -> float:
     terms = np.where(k <= order, terms + xlog1py(rest, -event.rate) + growth, -np.inf)
     logs = np.maximum(logsumexp(terms, axis=1), 0.0)
     return float(np.min((event.steps * logs - math.log(delta)) / moments))
-
-
-def earlier(event: SubsampledGaussian, delta: float) -> float:
-    """Epsilon that `published` booked before (P13): the Renyi curve of Poisson batches, converted by (P2)."""
-    scale = 2.0 if event.sampling == "fixed" else 1.0
-    hidden = replace(event, noise_multiplier=scale * event.noise_multiplier, sampling="poisson")
-    return conversion.epsilon(subsampled.curve(hidden), delta)
-
-
-def as_booked(totals: Any, line: Mapping[str, Any], delta: float | None) -> Any:
-    """Read `budget.Totals` as `earlier` does where a line of an older ledger does: its header does not say which."""
-    alone, total = totals.alone, line.get("total")
-    claimed = total.get("epsilon_published") if isinstance(total, dict) else None
-    if not (isinstance(claimed, float) and delta and isinstance(alone, SubsampledGaussian)):
-        return totals
-    if totals.method != "published" or not math.isclose(claimed, earlier(alone, delta), rel_tol=1e-9):
-        return totals
-    totals = copy(totals)
-    totals.moments = earlier
-    return totals

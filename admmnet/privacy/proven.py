@@ -86,9 +86,8 @@ def gamma_norm_epsilon(event: GammaNorm) -> float:
     """Pure epsilon of a minimiser perturbed by K(a), docs/privacy.md Theorem 11: a Delta + ln(1 + kappa), or (L)."""
     slope = event.rate * event.sensitivity
     kappa = event.curvature / (event.records * event.convexity)
-    if event.logistic and 8.0 * kappa <= slope:
-        return slope
-    return slope + math.log1p(kappa)
+    whole = slope + math.log1p(kappa)
+    return min(whole, max(slope, 8.0 * kappa)) if event.logistic else whole
 
 
 def _pure(epsilon: float) -> tuple[float, Vector]:
@@ -111,8 +110,8 @@ def _objective_perturbation(event: ObjectivePerturbation) -> tuple[float, Vector
     inside = np.minimum(y, 0.999)  # (R) needs y < 1; beyond that (A) alone counts
     r = -np.log1p(-inside * (inside + kappa) / (1.0 + kappa)) / LAMBDAS
     a = np.log1p(kappa) + math.log(4.0) / LAMBDAS
-    excess = np.where(y < 0.999, np.minimum(r, a), a)
+    curve = ORDERS * rho0 + np.where(y < 0.999, np.minimum(r, a), a)
     if event.logistic:
-        excess = np.where(LOGISTIC * kappa * kappa <= (1.0 - y) * rho0, 0.0, excess)
-    curve = ORDERS * rho0 + excess
+        logistic = ORDERS * np.maximum(rho0, LOGISTIC * kappa * kappa / np.maximum(1.0 - y, 1e-3))
+        curve = np.where(y < 0.999, np.minimum(curve, logistic), curve)
     return rho0 + 2.6 * kappa * kappa, curve

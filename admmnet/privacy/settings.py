@@ -57,6 +57,24 @@ class PrivacySettings:
         metavar="K",
         numbers=False,
     )
+    trust: str = setting(
+        "local",
+        "privacy",
+        "of noisy-gd and ssp: whom an agent trusts: nobody (local), or, for less noise, that no more than --colluders "
+        "other agents work together against it (masked)",
+        choices=("local", "masked"),
+        scope="network",
+        chosen=True,
+    )
+    colluders: int | None = setting(
+        None,
+        "privacy",
+        "with --trust masked: how many other agents may work together, at most two fewer than there are agents",
+        within="[0, 1e+06]",
+        metavar="K",
+        scope="network",
+        chosen=True,
+    )
     budgets: Mapping[str, Any] = setting(
         {}, "privacy", "budgets of single agents: [privacy.agents.3] epsilon = 0.5", scope="network"
     )
@@ -67,7 +85,14 @@ class PrivacySettings:
         return float(own.get("epsilon", self.epsilon)), float(own.get("delta", self.delta))
 
     def check(self) -> None:
-        """Check the budgets of single agents."""
+        """Check budgets, and that the number of colluders comes with masks, and masks with it."""
+        if self.trust == "masked" and self.colluders is None:
+            raise RequestError(
+                "trust = 'masked' needs colluders, the number of other agents that may work together against one: 1 "
+                "keeps the noise lowest, half of all agents is cautious"
+            )
+        if self.trust == "local" and self.colluders is not None:
+            raise RequestError("colluders goes with trust = 'masked': give that, or leave it out")
         if self.account is not None and self.no_account:
             raise RequestError("no_account and account exclude each other: give one of them")
         known = settings_in(PrivacySettings)

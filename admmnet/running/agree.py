@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from admmnet.errors import RequestError
-from admmnet.methods import METHODS
 from admmnet.privacy.ledger.audit import VerifiedLedger
 from admmnet.privacy.ledger.form import finite, total_line
 from admmnet.running.values import at, real, whole
@@ -21,8 +19,6 @@ MAXIMA = {
     "rho_spent": "rho",
 }
 """Key of ``privacy`` to that of ``per_agent`` whose largest figure it is."""
-PLANNED = {"epsilon_proven": "epsilon_spent", "epsilon_if_all_collude": "epsilon_if_all_collude"}
-"""Key of ``per_agent`` for the worst case that was planned to the ledger's total that may not exceed it."""
 
 
 def contradictions(
@@ -78,7 +74,8 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
     """What an agent's entry says otherwise than its ledger, and the last row of metrics.csv."""
     header, totals = account.header, account.totals
     agent, budget = header["agent"], header["budget"]
-    total = total_line(totals, budget["delta"])
+    total, contract = total_line(totals, account.contract), account.contract
+    most, alone = contract.most(), contract.most(alone=True)
     for key, right in (
         ("records", header["records"]),
         ("degree", len(header["neighbours"])),
@@ -86,7 +83,14 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
         ("delta", budget["delta"]),
         ("rho", total["rho"]),
         ("rho_published", finite(totals.rho_published)),
-        ("epsilon_spent", total["epsilon_spent"] if _covered(header["algorithm"]) else None),
+        ("epsilon_spent", total["epsilon_spent"] if contract.covered else None),
+        ("epsilon_proven", finite(most.epsilon) if most is not None and contract.covered else None),
+        ("rho_proven", finite(most.rho) if most is not None else None),
+        (
+            "epsilon_if_all_collude",
+            finite(alone.epsilon) if alone is not None and header.get("trust") else None,
+        ),
+        ("epsilon_group", finite(contract.group()) if header.get("group_size") else None),
         ("epsilon_published", total["epsilon_published"]),
         ("epsilon_spent_if_all_collude", total.get("epsilon_if_all_collude")),
     ):
@@ -97,12 +101,6 @@ def _entry_faults(account: VerifiedLedger, entry: Mapping[str, Any], releases: i
     refused, last = entry.get("refused_at"), account.last
     if refused is not None and not account.resumed and not last <= (real(refused) or 0.0):
         yield f"agent {agent}: refused_at is {refused!r:.60}, its ledger has a charge of round {last}"
-    # a resumed run pays for rounds twice, and an account's worst case is of this run alone
-    alone = not account.resumed and header.get("account") is None
-    for name, key in PLANNED.items():
-        spent, proven = total.get(key), real(entry.get(name))
-        if alone and spent is not None and proven is not None and spent > proven * (1.0 + TOLERANCE):
-            yield f"agent {agent}: {name} is {proven!r}, but its ledger has spent {spent!r}"
 
 
 def _not_lost(
@@ -129,14 +127,6 @@ def _releases(path: Path) -> dict[int, int]:
         return {int(agent): int(releases) for agent, releases in found.items()}
     except (OSError, ValueError):
         return {}
-
-
-def _covered(name: str) -> bool:
-    """Whether figures cover all that a method does, so that its summary claims a spent epsilon."""
-    try:
-        return METHODS[name].covered
-    except RequestError:  # of a package that is not installed here
-        return True
 
 
 def _common(headers: list[dict[str, Any]]) -> list[tuple[tuple[str, ...], str, Any]]:

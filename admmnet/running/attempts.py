@@ -9,7 +9,6 @@ import numpy as np
 from admmnet.errors import RequestError, RunError
 from admmnet.identity.keys import statement, verify
 from admmnet.masking import MaskKey, Masks, start_of
-from admmnet.methods.base import Attempt
 from admmnet.running.identities import Members
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned, run_on_all
@@ -38,13 +37,13 @@ class Attempts:
         self._missed: dict[int, int] = {}
         self._ended: int | None = None
 
-    def begin(self, round: int) -> Attempt | None:
-        """Next attempt; None where too few agents are left for one."""
+    def begin(self, round: int) -> tuple[int, tuple[int, ...]]:
+        """Number of the next attempt, and who takes part; nobody where too few agents are left for one."""
         if len(self.participants) < self._colluders + 2:
             self._ended = round if self._ended is None else self._ended
-            return None
+            return self._number, ()
         self._number += 1
-        return Attempt(self._number, self.participants)
+        return self._number, self.participants
 
     def judge(
         self, round: int, total: Total | None, spoken: Collection[int] = ()

@@ -10,6 +10,7 @@ from admmnet.config.modes import check_mode
 from admmnet.config.run_config import RunConfig
 from admmnet.errors import RequestError, RunError
 from admmnet.files import raise_descriptors, remedy
+from admmnet.methods.blame import blaming
 from admmnet.running.agreement import agreed, world_of
 from admmnet.running.arguments import Asked, in_python, taken
 from admmnet.running.checkpoint.resume import resuming
@@ -129,9 +130,10 @@ def run(
                     debug=debug,
                     loader=loader,
                 )
-            return execute(
-                config, world, loader, on_start or (lambda plan: None), on_round, stoppable=stoppable
-            )
+            with blaming(config.chosen_method, RunError):
+                return execute(
+                    config, world, loader, on_start or (lambda plan: None), on_round, stoppable=stoppable
+                )
         except RequestError as error:
             if given is not None:
                 error.args = (in_python(str(error)),)

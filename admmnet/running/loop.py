@@ -19,7 +19,6 @@ from admmnet.holder.door import Door
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.masking import Masks
 from admmnet.methods.sums import SumMethod
-from admmnet.privacy.events import SubsampledGaussian
 from admmnet.privacy.ledger.file import Ledger, LedgerFile, Place
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
@@ -44,7 +43,6 @@ from admmnet.running.rounds import Rounds
 from admmnet.running.shelf import close_all, ledger_places
 from admmnet.running.summary import Seconds, summarise
 from admmnet.solvers.losses import LOSSES
-from admmnet.solvers.radius import tail_delta
 from admmnet.transport import Transport, World, is_writer
 from admmnet.transport.collective import run_on_all
 from admmnet.version import __version__
@@ -105,7 +103,7 @@ def execute(
         rounds = Rounds(plan.method, plan.graph, plan.faults, blocks, transport, receipts, attempts)
         alone, every = plan.method.verb == "none", plan.config.measure_every
         done = seen = shown = keeper.start
-        for round in count(done) if plan.method.open_ended else range(done, plan.method.rounds):
+        for round in count(done) if alone and plan.method.open_ended else range(done, plan.method.rounds):
             said = rounds.run(round)
             if alone and not said:
                 break
@@ -172,7 +170,9 @@ def _receipts(
 
 def _members(plan: Plan, transport: Transport) -> Members | None:
     """Agents' keys and the name of this start, where receipts or masks need them."""
-    if plan.method.verb == "none" or not (plan.method.masked or wanted(plan.config, transport.world)):
+    if plan.method.verb == "none" or not (
+        plan.config.trust == "masked" or wanted(plan.config, transport.world)
+    ):
         return None
     return agree(transport.world, transport.layout.owners)
 
@@ -182,13 +182,14 @@ def _masks(
 ) -> tuple[dict[int, Masks], Attempts | None]:
     """Masks of this process's agents, and the attempts in which they are used; none where sums are not masked."""
     method, world = plan.method, transport.world
-    if not isinstance(method, SumMethod) or not method.masked or members is None:
+    colluders = plan.config.colluders
+    if not isinstance(method, SumMethod) or colluders is None or members is None:
         return {}, None
     settings = hashlib.sha256(
         json.dumps(public_settings(plan.config, digests=False), sort_keys=True).encode()
     )
-    masks = agree_on_masks(world, transport.layout.owners, members, settings.hexdigest(), method.colluders)
-    return masks, Attempts(len(plan.graph), method.colluders, method.attempts - method.rounds, method.largest)
+    masks = agree_on_masks(world, transport.layout.owners, members, settings.hexdigest(), colluders)
+    return masks, Attempts(len(plan.graph), colluders, method.attempts - method.rounds, method.largest)
 
 
 def _nodes(
@@ -207,30 +208,19 @@ def _node(plan: Plan, file: LedgerFile, i: int, since: Place | None, masks: Mask
 
 
 def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Ledger:
-    config, method, own = plan.config, plan.method, plan.agents[agent]
-    budget, draws = own.budget, sum(times for _, times in own.charges)
-    sampled = any(isinstance(event, SubsampledGaussian) for event, _ in own.charges)
+    config, weight = plan.config, plan.agents[agent].weight
     header = Header(
         agent=agent,
         neighbours=tuple(sorted(plan.graph[agent])),
         records=plan.data.counts[agent],
-        epsilon=budget.epsilon if budget else None,
-        delta=budget.delta if budget else None,
-        accountant=str(config.accountant),
-        order=budget.alpha if budget else None,
-        delta_clipping=tail_delta(draws, budget.epsilon) if budget and draws and method.clipped else None,
-        method=str(config.method),
+        contract=plan.contracts[agent],
         algorithm=config.algorithm,
         loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,
-        weight=None if own.weight == 1.0 else own.weight,
-        trust="masked" if method.masked else None,
-        colluders=method.colluders if isinstance(method, SumMethod) and method.masked else None,
-        accounting="moments" if config.method == "published" and sampled else None,
+        weight=None if weight == 1.0 else weight,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",
-        preprocessing=plan.data.preprocessing if method.covered else "data-dependent",
+        preprocessing=plan.data.preprocessing if plan.contracts[agent].covered else "data-dependent",
         version=__version__,
-        adjacency=own.adjacency,
     )
     durable, account = not config.simulation, plan.accounts.get(agent)
-    return Ledger(file, header, budget, durable=durable, account=account, since=since)
+    return Ledger(file, header, durable=durable, account=account, since=since)

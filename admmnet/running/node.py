@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from admmnet.errors import RunError
+from admmnet.errors import RequestError, RunError
 from admmnet.faults.model import RoundFaults
 from admmnet.holder.door import Door
 from admmnet.methods.base import Agent, Closing, Method
+from admmnet.methods.blame import asking, defined
+from admmnet.privacy.filters import Uncovered
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import shared_total
 from admmnet.solvers.batch import Steps, run_single
@@ -31,6 +33,9 @@ def proposal(method: Method, agent: Agent, door: Door, round: int) -> Steps[NDAr
             ask = steps.send(answer)
     except StopIteration as done:
         vector: NDArray[Any] | None = done.value
+    except RequestError as error:
+        place = asking(steps) or (defined(type(method), "plan") if isinstance(error, Uncovered) else "")
+        raise RequestError(f"{place}: {error}" if place else str(error)) from None
     if vector is not None and not asked:
         door.nothing(round)
     return vector
@@ -119,10 +124,10 @@ class Node:
     @property
     def spent(self) -> float | None:
         """Epsilon of its charges so far; None if infinite, without a budget, and where no proof covers the method."""
-        budget = self.agent.plan.budget
-        if budget is None or not self.method.covered:
+        contract = self.ledger.contract
+        if contract.promise is None or not contract.covered:
             return None
-        return shared_total(self.ledger.totals, budget.delta)["epsilon_spent"]
+        return shared_total(self.ledger.totals, contract)["epsilon_spent"]
 
     @property
     def theta(self) -> Vector:

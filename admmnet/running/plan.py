@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,18 +18,21 @@ from admmnet.holder.known import LabelKind
 from admmnet.holder.series import SINGLE_SITE_LOSSES
 from admmnet.methods import METHODS, fixed, only_filled
 from admmnet.methods.base import AgentPlan, Facts, Method
+from admmnet.methods.blame import blaming, defined
 from admmnet.methods.single_site.base import SingleSite
 from admmnet.methods.sums import SumMethod
-from admmnet.privacy.budget import Budget, Totals
-from admmnet.privacy.calibrate import Charges, Target
-from admmnet.privacy.conversion import best_order
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import Contract
+from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.settings import PrivacySettings
 from admmnet.running.accounts import delta_for_all, open_accounts
-from admmnet.running.checkpoint.state import kept_state
+from admmnet.running.contract import contract_of
 from admmnet.running.faults import faults_of
 from admmnet.running.loading import Holders, Loader, dealt, held, loaded
 from admmnet.running.notes import drowned_of, host_notes, notes_of
+from admmnet.running.rehearsal import rehearse
 from admmnet.running.room import require_room
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.transport import World
@@ -58,6 +60,8 @@ class Plan:
     method : Method
     agents : mapping
         Plans of this process's agents.
+    contracts : mapping
+        Their contracts.
     accounts : mapping
         Open accounts of this process's agents, empty without ``--account``.
     faults : FaultModel or None
@@ -74,6 +78,7 @@ class Plan:
     holders: Holders
     method: Method
     agents: Mapping[int, AgentPlan]
+    contracts: Mapping[int, Contract]
     accounts: Mapping[int, AccountFile]
     faults: FaultModel | None
     notes: tuple[str, ...]
@@ -132,11 +137,12 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
     accounts = run_on_all(world, lambda: open_accounts(config, world, counts, owners[world.rank]))
     try:
         public = Public(counts, width, data.task, data.classes)
-        method, agents = decide(config, graph, world, owners, public, accounts)
+        method, agents, contracts = decide(config, graph, world, owners, public, accounts)
         hosts = require_room(world, method, len(agents))
-        keeps = config.checkpoint_every is not None
-        run_on_all(world, lambda: rehearse(method, agents, holders, checkpoints=keeps))
-        config = only_filled(config, config_of(method))
+        config, keeps = only_filled(config, config_of(method)), config.checkpoint_every is not None
+        run_on_all(
+            world, lambda: rehearse(method, agents, contracts, holders, loss_of(config), checkpoints=keeps)
+        )
         faults = None if alone else run_on_all(world, lambda: faults_of(config, graph))
     except BaseException:
         for account in accounts.values():
@@ -144,7 +150,7 @@ def prepare(config: RunConfig, world: World, loader: Loader | None = None) -> Pl
         raise
     advice = method.notes(drowned_of(world, method, agents))
     notes = (*notes_of(config, data), *advice, *host_notes(hosts), *(faults.notes() if faults else ()))
-    return Plan(config, graph, data, holders, method, agents, accounts, faults, notes, advice)
+    return Plan(config, graph, data, holders, method, agents, contracts, accounts, faults, notes, advice)
 
 
 class Public(NamedTuple):
@@ -163,7 +169,7 @@ def decide(
     owners: Sequence[Sequence[int]],
     public: Public,
     accounts: Mapping[int, AccountFile] = MappingProxyType({}),
-) -> tuple[Method, dict[int, AgentPlan]]:
+) -> tuple[Method, dict[int, AgentPlan], dict[int, Contract]]:
     """Choose and calibrate from public facts; errors are raised on every process alike.
 
     Raises
@@ -178,13 +184,22 @@ def decide(
     shared = METHODS[config.algorithm].verb != "none" and config.budgeted and config.method == "proven"
     nominal = _nominal(config, world, owners, targets) if shared else {}
     facts = Facts(around, public.counts, public.width, nominal, public.task, public.classes)
-    method = run_on_all(world, lambda: METHODS[config.algorithm](config, facts))
+    kind = METHODS[config.algorithm]
 
-    def plans() -> dict[int, AgentPlan]:
-        return {i: _planned(method, i, targets[i], accounts.get(i)) for i in mine}
+    def made() -> Method:
+        with blaming(kind):
+            return kind(config, facts)
 
-    planned = run_on_all(world, plans)
-    if isinstance(method, SumMethod) and method.masked:  # all add noise for the strictest of them
+    method = run_on_all(world, made)
+
+    def plans() -> dict[int, tuple[AgentPlan, Contract]]:
+        with blaming(kind):
+            return {i: _planned(config, method, i, targets[i], accounts.get(i)) for i in mine}
+
+    found = run_on_all(world, plans)
+    planned = {i: plan for i, (plan, _) in found.items()}
+    contracts = {i: contract for i, (_, contract) in found.items()}
+    if isinstance(method, SumMethod) and config.trust == "masked":  # all add noise for the strictest of them
         own = {i: float(plan.noise) for i, plan in planned.items()}
 
         def fits(agent: int, ratio: Any) -> bool:
@@ -194,19 +209,21 @@ def decide(
 
         ratios = gather_owned(world, owners, own, fits, "share of sensitivity in the noise")
         planned = {i: replace(plan, noise=min(ratios.values())) for i, plan in planned.items()}
-    return method, planned
+    return method, planned, contracts
 
 
 def _target(config: RunConfig, agent: int, account: AccountFile | None) -> Target:
     epsilon, delta = PrivacySettings.budget_of(config, agent) if config.budgeted else (math.inf, 1.0)
     plain = Target(epsilon, delta, str(config.accountant), form=str(config.method))
-    return plain if account is None else replace(plain, spent=account.past, order=account.order)
+    return plain if account is None else replace(plain, spent=account.past, account=account.filter)
 
 
-def _planned(method: Method, agent: int, target: Target, account: AccountFile | None) -> AgentPlan:
-    """Plan on top of what an account has spent; a new account's one order is the best for this first plan.
+def _planned(
+    config: RunConfig, method: Method, agent: int, target: Target, account: AccountFile | None
+) -> tuple[AgentPlan, Contract]:
+    """Plan on top of what an account has spent, and contract; a new account's filter is that of this first plan.
 
-    The method says what it can charge. The guard of the budget is made here, from what was promised.
+    The method says what it can charge. The contract is made here, from what was promised.
 
     Raises
     ------
@@ -214,23 +231,29 @@ def _planned(method: Method, agent: int, target: Target, account: AccountFile | 
         If the account adds up costs for another relation, or the plan exceeds what was promised.
     """
     if account is not None and account.fresh:
-        first = method.plan(agent, replace(target, spent=None, order=None))
-        if first.charges:
-            worst = target.worst(first.charges)
-            gaussian = worst.gaussian(target.epsilon, target.delta)
-            account.order = None if gaussian else best_order(worst.curve, target.delta)
-            target = replace(target, order=account.order)
-    elif account is not None and account.order is None:
+        first = method.plan(agent, replace(target, spent=None, account=None))
+        parts = 1 if config.trust == "local" else len(method.facts.counts) - (config.colluders or 0)
+        account.filter = Spend.of(target.epsilon, target.delta, target.worst(first.charges), parts)
+        target = replace(target, account=account.filter)
+    elif account is not None and target.order is None:
         _only_gaussian(method, agent, target, account)
     plan = method.plan(agent, target)
-    if type(method).private:
-        plan = guarded(method, plan, target)
-    if account is not None and account.adjacency not in (None, plan.adjacency):
+    if not isinstance(plan, AgentPlan):
+        raise RequestError(
+            f"{defined(type(method), 'plan')}: returns {type(plan).__name__}: it must be an AgentPlan"
+        )
+    contract = contract_of(config, plan.charges, target, len(method.facts.counts))
+    if account is not None and account.adjacency not in (None, contract.adjacency):
         raise RequestError(
             f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
-            f"{plan.adjacency}: name another folder with --account"
+            f"{contract.adjacency}: name another folder with --account"
         )
-    return plan
+    if account is not None and account.filter is not None and contract.parts > account.filter.parts:
+        raise RequestError(
+            f"the account {account.path} was opened for masked sums of at most {account.filter.parts} agents that do "
+            f"not collude, this run has {contract.parts}: raise --colluders, or open an account with this run first"
+        )
+    return plan, contract
 
 
 def _only_gaussian(method: Method, agent: int, target: Target, account: AccountFile) -> None:
@@ -241,7 +264,7 @@ def _only_gaussian(method: Method, agent: int, target: Target, account: AccountF
     RequestError
         Naming what the plan would charge.
     """
-    fresh = method.plan(agent, replace(target, spent=None, order=None))
+    fresh = method.plan(agent, replace(target, spent=None, account=None))
     other = sorted(
         {event.mechanism for event, _ in fresh.charges if not Totals.of([(event, 1)], "").gaussian_only}
     )
@@ -251,29 +274,6 @@ def _only_gaussian(method: Method, agent: int, target: Target, account: AccountF
             f"{', '.join(other)} of {method.settings.algorithm!r} has none of: name another folder with --account, "
             "whose epsilon comes on top of this one's, or take an algorithm whose noise is Gaussian (noisy-gd, ssp)"
         )
-
-
-def guarded(method: Method, plan: AgentPlan, target: Target) -> AgentPlan:
-    """Return the plan with the worst case of its charges and the guard of what was promised.
-
-    Raises
-    ------
-    RequestError
-        If it plans to charge more than that.
-    """
-    worst, budget, kept = _guard(plan.charges, target)
-    if type(method).covered and not kept:
-        raise RequestError(
-            f"algorithm = {method.settings.algorithm!r} plans to charge more than epsilon = {target.epsilon:g} at "
-            f"delta = {target.delta:g}: its plan must come from calibrate(draft, target)"
-        )
-    return replace(plan, worst_case=worst, budget=budget)
-
-
-@lru_cache(maxsize=64)  # agents with the same facts share a worst case
-def _guard(charges: Charges, target: Target) -> tuple[Totals, Budget, bool]:
-    worst = target.worst(charges)
-    return worst, target.guard(worst), target.accountant != "proven" or target.allows(worst)
 
 
 def _nominal(
@@ -292,39 +292,10 @@ def _nominal(
 
     def unspent(target: Target) -> Target:
         """At any order where nothing is spent: a resumed first run finds an order that its own plan has chosen."""
-        return replace(target, spent=None, order=None) if target.spent and not target.spent.rho else target
+        return replace(target, spent=None, account=None) if target.spent and not target.spent.rho else target
 
     own = run_on_all(world, lambda: {i: plain(unspent(target)) for i, target in targets.items()})
     return gather_owned(world, owners, own, valid, "budget left (rho)")
-
-
-def rehearse(
-    method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool = False
-) -> None:
-    """Ask every own agent's method what it would ask first and last: what no radius allows is refused here.
-
-    With ``checkpoints`` its state at the start must be such as a checkpoint can hold.
-
-    Raises
-    ------
-    RequestError
-        If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius"), or a state cannot be kept.
-    """
-    rounds, seen = method.rounds, set()
-    for i, plan in agents.items():
-        holder, member = holders[i]
-        for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
-            agent = method.agent(i, plan)
-            if checkpoints:
-                kept_state(agent.state)
-            kind = holder.counts[member], agent.degree, id(plan.noise), round
-            if kind in seen:
-                continue
-            seen.add(kind)
-            with suppress(StopIteration):
-                ask = next(method.propose(agent, round))
-                for measurement in (ask.measurement, *ask.reserve):
-                    measurement.within(method.known(holder.counts[member]))
 
 
 def _counts(world: World, owners: Sequence[Sequence[int]], holders: Holders) -> dict[int, int]:

@@ -70,10 +70,10 @@ class Rounds:
         for node in self._nodes:
             node.outgoing = None  # who is offline says nothing
         if self._attempts is not None:
-            attempt = self._attempts.begin(round)
-            taking = taking if attempt is not None else []
+            number, members = self._attempts.begin(round)
+            taking = [[node for node in block if node.id in members] for block in taking]
             for node in self._nodes:
-                node.agent.attempt = attempt
+                node.door.attempt(number, members)
         for block in taking:
             run_batched([node.proposal(round) for node in block])
         again, solved = False, time.perf_counter()

@@ -6,7 +6,7 @@ import platform
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,12 +16,13 @@ import numpy as np
 from admmnet.config.run_config import RunConfig, config_of
 from admmnet.data import Records
 from admmnet.data.figures import further_figures, only_class, scores
+from admmnet.errors import RunError
 from admmnet.graph.files import named
 from admmnet.graph.simple import Graph
 from admmnet.methods.aggregate import mean_of
 from admmnet.methods.base import Closing, Method
-from admmnet.privacy.budget import SHARED, Budget, Totals
-from admmnet.privacy.conversion import group_epsilon
+from admmnet.privacy.budget import SHARED, Totals
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.ledger.form import finite
 from admmnet.running.folder import ledger_name
 from admmnet.running.manifest import MANIFEST
@@ -97,14 +98,13 @@ def summarise(
     errors = np.delete(
         observer.rows[:, 0], silent
     )  # the last known ones of lost agents are of earlier models
-    adjacency = agents[0].agent.plan.adjacency
-    privacy = privacy_of(config, living, adjacency, planned=not transport.lost)
+    privacy = privacy_of(agents[0].ledger.contract, config, living, planned=not transport.lost)
     facts, remarks = agents[0].closing() if len(graph) == 1 else Closing()
     consensus = mean_of(observer.theta, method.aggregate)
     further = further_figures(data, consensus)
     only = only_class(data.task, scores(data.X_test, consensus, data.classes), data.labels)
     apart = observer.far()
-    return {
+    return dict(facts) | {
         "algorithm": config.algorithm,
         "method": config.method,
         "agents": len(graph),
@@ -146,7 +146,6 @@ def summarise(
             "exchange": slowest[2],
         },
         **({} if observer.clock is None else {"virtual_seconds": observer.clock.summary()}),
-        **facts,
         "ledgers": said.digests,
         "manifest": MANIFEST,
         **({} if identities is None else {"identities": identities}),
@@ -237,36 +236,36 @@ def versions_of() -> dict[str, str]:
 
 
 def privacy_of(
-    config: RunConfig, entries: Sequence[Mapping[str, Any]], adjacency: str, *, planned: bool = True
+    contract: Contract, config: RunConfig, entries: Sequence[Mapping[str, Any]], *, planned: bool = True
 ) -> dict[str, Any]:
     """What a run promises and has spent: the largest figures of its agents' entries.
 
-    ``planned`` says that ``entries`` are those of all agents. A private run that was resumed charges rounds twice,
-    so that its plan bounds no group's cost either.
+    ``contract`` is that of any agent: its relation, trust and group size are those of all. ``planned`` says that
+    ``entries`` are those of all agents.
     """
 
     def largest(key: str) -> float | None:
         values = [entry[key] for entry in entries]
         return None if any(value is None for value in values) else max(values)
 
-    group, rho, delta = None, largest("rho_proven"), largest("delta")
-    resumed = config.resume is not None and not config.seeded
-    if config.group_size > 1 and planned and not resumed and rho is not None and delta is not None:
-        proven = largest("epsilon_proven") is not None
-        group = finite(group_epsilon(rho, delta, config.group_size)) if proven else None
+    promise, masked = contract.promise, "epsilon_if_all_collude"
+    group = promise is not None and promise.group > 1 and planned
+    trust: dict[str, Any] = {} if promise is None or not config.chosen_method.maskable else {"trust": "local"}
+    if promise is not None and promise.colluders is not None:
+        trust = {"trust": "masked", "colluders": promise.colluders, masked: largest(masked)}
     return {
         "epsilon_target": largest("epsilon_target"),
         "delta": largest("delta"),
-        "accountant": config.accountant if config.budgeted else None,
+        "accountant": None if promise is None else promise.accountant,
         "account": config.account,
         "account_epsilon_spent": largest("account_epsilon_spent") if config.account else None,
         **_account_trust(entries),
-        "adjacency": adjacency,
+        "adjacency": contract.adjacency,
         "unit": "record",
         "epsilon_proven": largest("epsilon_proven"),
-        **_trust(config, largest),
-        "group_size": config.group_size,
-        "epsilon_group": group,
+        **trust,
+        "group_size": 1 if promise is None else promise.group,
+        "epsilon_group": largest("epsilon_group") if group else None,
         "epsilon_spent": largest("epsilon_spent"),
         "epsilon_published": largest("epsilon_published"),
         "rho_proven": largest("rho_proven"),
@@ -279,18 +278,13 @@ def _account_trust(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Least K of any agent's account, and the largest epsilon without it; nothing where no run's sums were masked."""
     least, most = "account_colluders", "account_epsilon_if_all_collude"
     told = [entry for entry in entries if least in entry]
-    figures = [entry[most] for entry in told]
-    largest = None if None in figures else max(figures, default=None)
-    return {least: min(entry[least] for entry in told), most: largest} if told else {}
-
-
-def _trust(config: RunConfig, largest: Callable[[str], float | None]) -> dict[str, Any]:
-    """Whom an agent trusts, and what is promised where it is deceived (docs/privacy.md, Theorem 23); of sums alone."""
-    trust = getattr(config, "trust", None)
-    if trust != "masked":
-        return {} if trust is None else {"trust": trust}
-    figure = largest("epsilon_if_all_collude")
-    return {"trust": trust, "colluders": config.colluders, "epsilon_if_all_collude": figure}
+    if not told:
+        return {}
+    found: dict[str, Any] = {least: min(entry[least] for entry in told)}
+    for name in (most, f"{most}_proven"):
+        figures = [entry[name] for entry in told]
+        found[name] = None if None in figures else max(figures)
+    return found
 
 
 def group_notes(privacy: Mapping[str, Any]) -> list[str]:
@@ -299,67 +293,74 @@ def group_notes(privacy: Mapping[str, Any]) -> list[str]:
     if size == 1 or privacy["epsilon_group"] is not None or privacy["epsilon_target"] is None:
         return []
     return [
-        f"no epsilon is proven for a person with {size} records: an agent was lost, rounds were charged again, or "
-        "nothing is proven of this run at all"
+        f"no epsilon is proven for a person with {size} records: an agent was lost, no plan says beforehand what the "
+        "run charges, or nothing is proven of this run at all"
     ]
 
 
 def _agent_entry(node: Node, observer: Observer) -> dict[str, Any]:
-    """Figures of one agent; of a method that no proof covers whole, no proven epsilon."""
-    plan, method, ledger = node.agent.plan, node.method, node.ledger
-    worst = plan.worst_case if plan.budget is not None else None
-    return {
+    """Figures of one agent; of a method that no proof covers whole, no proven epsilon.
+
+    Raises
+    ------
+    RunError
+        If more was spent than its contract lets through: a fault of ours, and no figure is shown then.
+    """
+    ledger, contract = node.ledger, node.ledger.contract
+    if not contract.keeps(ledger.totals):
+        raise RunError(
+            f"agent {node.id} has spent more than its contract allows: please report it; its ledger shows each charge"
+        )
+    return dict(node.method.entry(node.agent)) | {  # no word of a method stands in place of a figure of ours
         "agent": node.id,
         "records": node.door.records,
         "degree": node.agent.degree,
         "releases": node.agent.releases,
-        **_figures(ledger.totals, plan.budget, worst, covered=method.covered, masked=method.masked),
-        **_account(ledger.account, None if plan.budget is None else plan.budget.delta),
+        **_figures(ledger.totals, contract),
+        **_account(ledger.account, contract.over_account()),
         "refused_at": ledger.refused_at,
         "test_error": finite(float(observer.rows[node.id, 0])),
         "lost_at": None,
-        **method.entry(node.agent),
     }
 
 
 @lru_cache(maxsize=SHARED)
-def _figures(
-    totals: Totals, budget: Budget | None, worst: Totals | None, *, covered: bool, masked: bool
-) -> dict[str, float | None]:
-    """What totals come to, found once for all agents that share them."""
-    delta = None if budget is None else budget.delta
-    proven = delta if covered else None
-    return {
+def _figures(totals: Totals, contract: Contract) -> dict[str, float | None]:
+    """What a contract promises and totals come to, found once for all agents that share them."""
+    promise, most, covered = contract.promise, contract.most(), contract.covered
+    grouped = promise is not None and promise.group > 1
+    figures = {
         "rho": finite(totals.rho),
-        "rho_proven": None if worst is None else finite(worst.rho),
+        "rho_proven": None if most is None else finite(most.rho),
         "rho_published": finite(totals.rho_published),
-        "epsilon_target": None if budget is None else budget.epsilon,
-        "delta": delta,
-        "epsilon_proven": None if worst is None or proven is None else finite(worst.epsilon_proven(proven)),
-        "epsilon_spent": None if proven is None else finite(totals.epsilon_proven(proven)),
-        "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
-        **({} if not masked or worst is None else _unmasked(worst, totals, delta)),
+        "epsilon_target": None if promise is None else promise.epsilon,
+        "delta": contract.delta,
+        "epsilon_proven": finite(most.epsilon) if most is not None and covered else None,
+        "epsilon_spent": finite(contract.spent(totals)) if covered else None,
+        "epsilon_published": None if promise is None else finite(totals.epsilon_published(promise.delta)),
+        **({"epsilon_group": finite(contract.group())} if grouped else {}),
+    }
+    if promise is None or promise.colluders is None:
+        return figures
+    alone = contract.most(alone=True)
+    return figures | {
+        "epsilon_if_all_collude": None if alone is None else finite(alone.epsilon),
+        "epsilon_spent_if_all_collude": finite(contract.spent(totals, alone=True)),
     }
 
 
-def _account(totals: Totals | None, delta: float | None) -> dict[str, float | None]:
+def _account(totals: Totals | None, contract: Contract) -> dict[str, float | None]:
     """What was spent over all runs of an account, and if sums of any were masked, who may work together for that."""
-    if totals is None or delta is None:
+    if totals is None or contract.promise is None:
         return {"account_epsilon_spent": None}
-    unmasked = totals.epsilon_unmasked(delta)
-    masked = {"account_colluders": totals.colluders, "account_epsilon_if_all_collude": finite(unmasked)}
-    return {
-        "account_epsilon_spent": finite(totals.epsilon_proven(delta)),
-        **(masked if totals.colluders is not None else {}),
-    }
-
-
-def _unmasked(worst: Totals, spent: Totals, delta: float | None) -> dict[str, float | None]:
-    """What is proven and spent where more collude than was planned for, or masks fail."""
-    figures = [None if delta is None else totals.epsilon_unmasked(delta) for totals in (worst, spent)]
-    return {
-        "epsilon_if_all_collude": finite(figures[0]),
-        "epsilon_spent_if_all_collude": finite(figures[1]),
+    figures: dict[str, float | None] = {"account_epsilon_spent": finite(contract.spent(totals))}
+    most = contract.most(alone=True)
+    if totals.colluders is None or most is None:
+        return figures
+    return figures | {
+        "account_colluders": totals.colluders,
+        "account_epsilon_if_all_collude": finite(contract.spent(totals, alone=True)),
+        "account_epsilon_if_all_collude_proven": finite(most.epsilon),
     }
 
 

@@ -18,7 +18,7 @@ from admmnet.holder.answers import Measurement
 from admmnet.holder.measurements import gate, minimiser
 from admmnet.methods import fixed
 from admmnet.methods.base import AgentPlan, Method
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
@@ -69,19 +69,18 @@ class Target:
     settings: dict[str, Any]
 
     @cached_property
-    def decision(self) -> tuple[Method, AgentPlan]:
+    def decision(self) -> tuple[Method, AgentPlan, Contract]:
         """What is decided from public facts."""
         config = fixed(RunConfig(topology="path:2", seed=0, **self.settings))
         public = Public({0: self.n, 1: self.n}, self.d)
         config = with_delta(config, public.counts.values())
-        method, plans = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)
-        return method, plans[0]
+        method, plans, contracts = decide(config, GRAPH, LocalWorld(), ((0, 1),), public)
+        return method, plans[0], contracts[0]
 
     def node(self, X: Matrix, y: Vector, seed: int) -> Node:
         """Agent 0 with these records, whose holder is private."""
-        method, plan = self.decision
-        assert plan.budget is not None
-        ledger = MemoryLedger(plan.budget, str(method.settings.method))
+        method, plan, contract = self.decision
+        ledger = MemoryLedger(contract)
         door = Door(Holder(X, y), 0, method.loss, ledger, AgentStreams(0, seed))
         return Node(method.agent(0, plan), method, door, ledger)  # type: ignore[arg-type]  # it keeps no file
 
@@ -102,7 +101,7 @@ class Target:
 
 def ending(X: Matrix, y: Vector, seed: int, question: Callable[[], Measurement]) -> str:
     """In which words a single question to private records ends, "" if by an answer; the budget affords everything."""
-    door = Door(Holder(X, y), 0, LOSSES["logistic"], MemoryLedger(None, "proven"), AgentStreams(0, seed))
+    door = Door(Holder(X, y), 0, LOSSES["logistic"], MemoryLedger(Contract()), AgentStreams(0, seed))
     try:
         run_single(door.answer(Ask(question()), 0))
     except (AdmmnetError, ValueError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from admmnet.holder import Ask, Door, Holder, Released
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import GradientSum
 from admmnet.holder.measurements.sums import gradient_sum
-from admmnet.masking import Masks
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.masking import Attempt, Masks
+from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.solvers.batch import run_single
 from admmnet.solvers.losses import Logistic
@@ -22,6 +22,28 @@ from tests.masking.crew import crew
 
 LOSS = Logistic()
 GRID, SIGMA, RECORDS = 2.0**-28, 64.0, 4
+
+
+class Asked(NamedTuple):
+    """An attempt, and what is asked in it."""
+
+    attempt: Attempt
+    sum: GradientSum
+
+    @property
+    def known(self) -> Known:
+        """Public facts, the same of all agents."""
+        return Known(RECORDS, len(self.sum.here), LOSS, frozenset(), attempt=self.attempt)
+
+    @property
+    def context(self) -> bytes:
+        """What its masks are bound to besides the attempt."""
+        return self.sum.context(self.known)
+
+    @property
+    def sensitivity(self) -> float:
+        """Of the sum at its point."""
+        return self.sum.sensitivity(self.known)
 
 
 @dataclass
@@ -43,7 +65,7 @@ class Crew:
         self.rows /= np.linalg.norm(self.rows, axis=2, keepdims=True) * (1.0 + 1e-12)
         self.labels = rng.choice([-1.0, 1.0], (self.agents, RECORDS))
         self.masks = self.masks or crew(self.agents, colluders=self.colluders)
-        self.ledgers = [MemoryLedger(None, "proven") for _ in range(self.agents)]
+        self.ledgers = [MemoryLedger(Contract()) for _ in range(self.agents)]
         for i in range(self.agents):
             self.open(i, self.masks[i])
 
@@ -52,27 +74,21 @@ class Crew:
         holder, streams = Holder(self.rows[agent], self.labels[agent]), AgentStreams(agent, self.seed)
         self.doors[agent] = Door(holder, 0, LOSS, self.ledgers[agent], streams, masks)
 
-    def asked(self, members: Iterable[int], colluders: int, attempt: int = 1, **others: Any) -> GradientSum:
-        """What an attempt asks."""
+    def asked(self, members: Iterable[int], number: int = 1, **others: Any) -> Asked:
+        """What an attempt asks, by its number."""
         given: dict[str, Any] = {"here": np.zeros(self.width), "sigma": SIGMA, "grid": GRID}
-        given |= {"participants": np.array(list(members), dtype=float), "colluders": colluders}
-        return GradientSum(**given | {"attempt": attempt} | others)
+        return Asked(Attempt(number, tuple(members), self.colluders), GradientSum(**given | others))
 
-    def answer(self, agent: int, asked: GradientSum) -> Integers:
+    def answer(self, agent: int, asked: Asked) -> Integers:
         """An honest agent's message."""
-        released = run_single(self.doors[agent].answer(Ask(asked), 0))
+        self.doors[agent].attempt(asked.attempt.number, asked.attempt.participants)
+        released = run_single(self.doors[agent].answer(Ask(asked.sum), 0))
         assert isinstance(released, Released)
         return np.asarray(released.value)
 
-    def known(self) -> Known:
-        """Public facts, the same of all agents."""
-        return Known(RECORDS, self.width, LOSS, frozenset())
-
-    def own_masks(self, colluder: int, asked: GradientSum) -> Integers:
+    def own_masks(self, colluder: int, asked: Asked) -> Integers:
         """What a colluder knows of the masks of its partners: all that it would have added itself."""
-        own = self.masks[colluder]
-        given = asked.attempt, asked.members, asked.colluders
-        return own.words(*given, asked.context(self.known()), self.width)
+        return self.masks[colluder].words(asked.attempt, asked.context, self.width)
 
     def noise(self, read: Integers, agents: Iterable[int], here: Vector | None = None) -> Vector:
         """What is left of something that was read when these agents' records are taken off: small if it was read."""

@@ -16,7 +16,7 @@ from admmnet.holder.answers import Asking
 from admmnet.holder.measurements import GammaMinimiser, HeldFall
 from admmnet.holder.series import DisjointSteps, DualSteps, GradientSteps, OnlineSteps, PrimalSteps, checks
 from admmnet.methods.base import Agent, AgentPlan, Facts, Method
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.events import Event, NoRecords
 from admmnet.rng import AgentStreams
 from admmnet.running.node import Node
@@ -33,7 +33,7 @@ def asked(measurement: Any, seed: int = 0, adjacency: str = "zero-out", *, depen
     X = rng.normal(size=(N, D))
     X /= np.linalg.norm(X, axis=1)[:, None]
     holder = Holder(X, np.sign(X[:, 0]), dependent=dependent)
-    guard = MemoryLedger(None, "proven", adjacency)
+    guard = MemoryLedger(Contract(Promise(1.0, 1e-4, adjacency=adjacency)))
     door = Door(holder, 0, LOSSES["logistic"], guard, AgentStreams(0, seed))
     return run_single(door.answer(Ask(measurement), 0))
 
@@ -101,7 +101,7 @@ def test_columns_are_scaled_where_the_owner_accepts_it() -> None:
 def test_a_mark_pays_for_no_threshold() -> None:
     """Marks come from a checkpoint's file; what is paid is what is held."""
     X = np.eye(D)
-    question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(None, "proven")
+    question, guard = HeldFall(np.zeros(D), 1.0, 1e-3, 0.0, 0.1, 0.2), MemoryLedger(Contract())
     door = Door(Holder(X, np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
     door.marks |= {question.key}
     run_single(door.answer(Ask(question), 0))
@@ -122,7 +122,7 @@ def test_what_is_made_of_released_vectors_is_held_to_the_bound_of_messages() -> 
         def charge(self, round: int, *events: Event) -> None:
             self.charged += events
 
-    guard: Any = Book(None, "proven")
+    guard: Any = Book(Contract())
     door = Door(Holder(np.eye(D), np.ones(D)), 0, LOSSES["logistic"], guard, AgentStreams(0, 0))
     method = Recycling(RunConfig(), Facts(nx.path_graph(2), {0: D, 1: D}, D, {}))
     node = Node(Agent(0, (), AgentPlan(0.1)), method, door, guard)

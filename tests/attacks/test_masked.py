@@ -19,7 +19,7 @@ from admmnet.privacy.conversion import gaussian_epsilon
 from admmnet.types import Integers
 from tests.masking.crew import RUN
 
-from .masked_crew import GRID, RECORDS, SIGMA, Crew, readable
+from .masked_crew import GRID, RECORDS, SIGMA, Asked, Crew, readable
 
 Patch = Callable[[Any, str, Any], None]
 RULES = pytest.mark.parametrize("rule", [True, False], ids=["with the rule", "without it"])
@@ -33,7 +33,7 @@ def test_a_silent_colluder_reads_the_sum_of_a_void_attempt(rule: bool) -> None:
     for round in range(10):
         for again in (False, True):
             before = [ledger.totals for ledger in network.ledgers]
-            asked = network.asked(range(5), 1, attempt=2 * round + again + 1)
+            asked = network.asked(range(5), 2 * round + again + 1)
             sent = np.sum([network.answer(i, asked) for i in honest], axis=0)
             seen = network.noise(sent + network.own_masks(4, asked), honest)
             assert not readable(network.noise(sent, honest))  # to everybody else it is noise
@@ -43,7 +43,7 @@ def test_a_silent_colluder_reads_the_sum_of_a_void_attempt(rule: bool) -> None:
                 for ledger, was in zip(network.ledgers, before, strict=True):
                     ledger.totals = was
     spent = network.ledgers[0].totals
-    mu = math.sqrt(read) * asked.sensitivity(network.known()) / SIGMA
+    mu = math.sqrt(read) * asked.sensitivity / SIGMA
     assert (spent.epsilon_proven(DELTA) >= gaussian_epsilon(mu, DELTA)) == rule
     unmasked = spent.epsilon_unmasked(DELTA)
     assert unmasked is not None
@@ -59,9 +59,9 @@ def test_after_a_loss_the_honest_still_have_all_the_noise(
     Over 3,000 numbers the estimate is off by 2.6 %: a false alarm, or a miss, at five deviations, 6e-7.
     """
     if not rule:
-        monkeypatch.setattr(OnGrid, "own_sigma", property(lambda self: self.sigma / 2.0))
+        monkeypatch.setattr(OnGrid, "own_sigma", lambda self, known: self.sigma / 2.0)
     network, left, honest = Crew(6, width=3000, colluders=2), (0, 1, 2, 4, 5), (0, 1, 2)
-    asked = network.asked(left, 2)
+    asked = network.asked(left)
     told = [network.answer(i, asked) for i in honest] + [network.own_masks(i, asked) for i in (4, 5)]
     total = np.sum(told, axis=0)
     variance = float(np.mean(network.noise(total, honest) ** 2)) / SIGMA**2
@@ -79,7 +79,7 @@ def test_a_loss_beside_colluders_isolates_nobody(rule: bool, monkeypatch: pytest
 
         monkeypatch.setattr(masks, "partners_of", old)
     network, left = Crew(6), (0, 2, 3, 4, 5)
-    asked = network.asked(left, 1)
+    asked = network.asked(left)
     # what 5 shares with 0 alone; it knows that apart from what it shares with 4
     bound = bytes.fromhex(_bound(network, asked))
     shared = masks.stream(network.masks[5]._pair(0), bound, network.width).view(np.int64)
@@ -87,7 +87,7 @@ def test_a_loss_beside_colluders_isolates_nobody(rule: bool, monkeypatch: pytest
     assert readable(seen) == (not rule)
 
 
-def _bound(network: Crew, asked: Any) -> str:
+def _bound(network: Crew, asked: Asked) -> str:
     """The context as it enters the masks."""
     found: list[bytes] = []
     stream = masks.stream
@@ -112,16 +112,15 @@ def test_an_agent_that_is_told_another_model_is_heard_by_nobody(
     if not rule:
         monkeypatch.setattr(OnGrid, "context", lambda self, known: b"")
     network, far = Crew(4, width=3000, colluders=2), 300.0 * np.eye(3000)[0]
-    known = network.known()
-    point = network.asked(range(4), 2, here=far)
-    sigma = SIGMA * network.asked(range(4), 2).sensitivity(known) / point.sensitivity(known)
+    point = network.asked(range(4), here=far)
+    sigma = SIGMA * network.asked(range(4)).sensitivity / point.sensitivity
     assert sigma < 0.51 * SIGMA
-    told = network.asked(range(4), 2, sigma=sigma)
+    told = network.asked(range(4), sigma=sigma)
     sent = network.answer(0, told) + network.answer(1, point)
     # 2 and 3 collude, and take their masks off whichever model these are for
     for agent, asked in ((0, told), (1, point)):
         for colluder in (2, 3):
-            words = _pair_words(network, colluder, agent, asked, rule)
+            words = _pair_words(network, colluder, agent, asked)
             sent = sent - words if agent < colluder else sent + words
     exact = network.noise(sent, [0]) - network.noise(np.zeros(3000, dtype=np.int64), [1], far) * -1.0
     assert readable(exact) == (not rule)
@@ -129,14 +128,14 @@ def test_an_agent_that_is_told_another_model_is_heard_by_nobody(
         assert float(np.mean(exact**2)) < 0.7 * SIGMA**2  # promised was SIGMA^2
 
 
-def _pair_words(network: Crew, colluder: int, agent: int, asked: Any, rule: bool) -> Integers:
+def _pair_words(network: Crew, colluder: int, agent: int, asked: Asked) -> Integers:
     from hashlib import sha256
 
     from admmnet.identity.keys import statement
 
-    own = network.masks[colluder]
-    said = ("masked sum", own._start, asked.attempt, asked.colluders, masks._digest(asked.members))
-    bound = sha256(statement(*said, asked.context(network.known()))).digest()
+    own, (number, participants, colluders) = network.masks[colluder], asked.attempt
+    said = "masked sum", own._start, number, colluders, masks._digest(participants), asked.context
+    bound = sha256(statement(*said)).digest()
     return np.asarray(masks.stream(own._pair(agent), bound, network.width).view(np.int64))
 
 
@@ -148,11 +147,13 @@ def test_an_agent_that_is_told_of_others_is_heard_by_nobody(
     if not rule:
         monkeypatch.setattr(masks, "_digest", lambda participants: b"")
     network = Crew(100, width=3000)
-    few, many = network.asked((0, 1, 2, 99), 1), network.asked(range(100), 1)
-    assert partners_of(0, few.members, 1) == partners_of(0, many.members, 1) == (1, 99)
+    few, many = network.asked((0, 1, 2, 99)), network.asked(range(100))
+    assert (
+        partners_of(0, few.attempt.participants, 1) == partners_of(0, many.attempt.participants, 1) == (1, 99)
+    )
     sent = network.answer(0, many) + network.answer(1, few) + network.answer(2, few)
     # 99 colludes: it shares masks with 0, told of many, and with 2, told of few
-    sent = sent - _pair_words(network, 99, 0, many, rule) - _pair_words(network, 99, 2, few, rule)
+    sent = sent - _pair_words(network, 99, 0, many) - _pair_words(network, 99, 2, few)
     noise = network.noise(sent, (0, 1, 2))
     assert readable(noise) == (not rule)
     if not rule:
@@ -163,14 +164,14 @@ def test_an_agent_that_is_told_of_others_is_heard_by_nobody(
 def test_no_context_is_answered_twice(rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice under one mask: the difference shows fresh noise alone, and averages of totals have less of it."""
     if not rule:
-        monkeypatch.setattr(masks.Masks, "check", lambda self, attempt, participants, colluders: None)
+        monkeypatch.setattr(masks.Masks, "check", lambda self, attempt: None)
     network = Crew(5)
-    asked = network.asked(range(5), 1, attempt=4)
+    asked = network.asked(range(5), 4)
     first, charged = network.answer(0, asked), network.ledgers[0].events
     if rule:
-        for attempt in (4, 3):
+        for number in (4, 3):
             with pytest.raises(RequestError, match="no attempt is answered twice"):
-                network.answer(0, network.asked(range(5), 1, attempt=attempt))
+                network.answer(0, network.asked(range(5), number))
         assert network.ledgers[0].events == charged  # refused before anything is charged or drawn
     else:
         assert readable(network.noise(network.answer(0, asked) - first, []))
@@ -186,7 +187,7 @@ def test_a_start_that_goes_on_has_no_mask_of_the_one_before(
         places = iter([*range(5), *range(5)])
         monkeypatch.setattr("tests.masking.crew.MaskKey", lambda: kept[next(places)])
     before, after = Crew(5, seed=1), Crew(5, seed=2)
-    asked = before.asked(range(5), 1)
+    asked = before.asked(range(5))
     difference = after.answer(0, asked) - before.answer(0, asked)
     assert readable(np.asarray(difference * GRID), 2.0 * SIGMA + 2.0 * RECORDS) == (not rule)
     assert (
@@ -199,13 +200,13 @@ def test_words_of_an_agent_are_uniform_whatever_its_records() -> None:
     worlds = []
     for seed in (0, 1):
         network = Crew(4, width=4096, seed=seed)
-        sent = network.answer(0, network.asked(range(4), 1))
+        sent = network.answer(0, network.asked(range(4)))
         worlds.append(np.array([np.bincount(sent.view(np.uint8)[k::8], minlength=256) for k in range(8)]))
     for one, other in zip(*worlds, strict=True):
         assert stats.chisquare(one).pvalue > 1e-6
         assert stats.chisquare(other).pvalue > 1e-6
         assert stats.chi2_contingency([one, other]).pvalue > 1e-6
     network.open(0, None)
-    bare = network.answer(0, network.asked((), 0))  # without masks, its noise is far from uniform
+    bare = network.answer(0, network.asked(()))  # without masks, its noise is far from uniform
     assert stats.chisquare(np.bincount(bare.view(np.uint8)[7::8], minlength=256)).pvalue < 1e-6
     assert empty("proven").unmasked is None

@@ -27,7 +27,8 @@ from admmnet.holder.secrets import Secret
 from admmnet.holder.series import song_sgd
 from admmnet.methods import METHODS
 from admmnet.methods.joining import JoiningADMM
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import Contract, MemoryLedger
 
 CONVEXITY = 0.5
 DELTA, CONFIDENCE = 1e-5, 1.0 - 1e-6
@@ -192,14 +193,14 @@ def test_a_trial_never_spends_more_than_was_planned() -> None:
     mechanism = of("pp-admm", rounds=3)
     assert isinstance(mechanism, MethodTrials)
     spent = mechanism.draw(0, np.random.default_rng(0)).spent
-    assert mechanism.plan.worst_case is not None
-    assert spent.epsilon_proven(DELTA) == mechanism.plan.worst_case.epsilon_proven(DELTA)
+    planned = Totals.of(mechanism.plan.charges, "proven")
+    assert spent.epsilon_proven(DELTA) == planned.epsilon_proven(DELTA)
 
 
 def test_a_canary_and_its_replacement_move_the_gradient_by_nearly_the_sensitivity() -> None:
     points = []
     for world in (0, 1):
-        at, _ = door(world, np.zeros((RECORDS - 1, 2)), None, np.random.default_rng(0))
+        at, _ = door(world, np.zeros((RECORDS - 1, 2)), Contract(), np.random.default_rng(0))
         answer = answered(at, Ask(ExactMinimiser(CONVEXITY * far(2), CONVEXITY, 1e-10)))
         assert isinstance(answer, Released)
         points.append(answer.value)

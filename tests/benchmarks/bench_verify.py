@@ -14,6 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import Gaussian, ObjectivePerturbation
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
@@ -29,6 +30,7 @@ EVENTS = (
 def write(folder: Path, agents: int, rounds: int) -> None:
     """Ledgers of agents on a ring of a run that has not finished."""
     (folder / "ledger").mkdir(parents=True)
+    contract = Contract.planned(1e6, 1e-5, tuple((event, rounds) for event in EVENTS))
     (folder / "config.toml").write_text(f"[network]\nagents = {agents}\n")
     for start in range(0, agents, BLOCK):
         path, block = (
@@ -38,9 +40,9 @@ def write(folder: Path, agents: int, rounds: int) -> None:
         file, ledgers = Segment(path, len(block), kept=False), []
         for i in block:
             around = tuple(sorted(((i - 1) % agents, (i + 1) % agents)))
-            words = ("proven", "proven", "pp-admm", "seeded", "public-bounds", "0.1.0")
-            header = Header(i, around, RECORDS, 1e6, 1e-5, *words, order=2.0, mode="simulation")
-            ledgers.append(Ledger(file, header, None, durable=False))
+            words = ("pp-admm", "seeded", "public-bounds", "0.1.0")
+            header = Header(i, around, RECORDS, contract, *words, mode="simulation")
+            ledgers.append(Ledger(file, header, durable=False))
         for round_ in range(rounds):
             for ledger in ledgers:
                 ledger.charge(round_, *EVENTS)

@@ -24,6 +24,7 @@ from admmnet import run
 from admmnet.data.loading import load
 from admmnet.data.settings import DataSettings
 from admmnet.identity.keys import Identity
+from admmnet.masking import Attempt
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.events import ObjectivePerturbation
 from admmnet.running.attempts import agree_on_masks
@@ -163,12 +164,12 @@ def start(agents: int = 1000, colluders: int = 10) -> None:
     begin = time.perf_counter()
     masks = agree_on_masks(LocalWorld(), [list(own)], members, "", colluders)
     print(f"agreement of {agents} agents in one process: {time.perf_counter() - begin:.2f} s")
-    for attempt in (1, 2):
+    for number in (1, 2):
         begin = time.perf_counter()
         for one in masks.values():
-            one.words(attempt, tuple(own), colluders, b"", 105)
+            one.words(Attempt(number, tuple(own), colluders), b"", 105)
         took = (time.perf_counter() - begin) / agents
-        print(f"attempt {attempt}: {1e3 * took:.2f} ms an agent with {colluders + 1} partners")
+        print(f"attempt {number}: {1e3 * took:.2f} ms an agent with {colluders + 1} partners")
 
 
 if __name__ == "__main__":

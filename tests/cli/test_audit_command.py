@@ -128,9 +128,10 @@ def test_the_canary_may_leave_instead(tmp_path: Path) -> None:
 def test_help_lists_what_can_be_audited_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["audit", "--help"]) == 0
     told = capsys.readouterr().out
-    methods = told.partition("The methods: ")[2].replace("-\n", "-").split()
-    assert {"pp-admm,", "ssp,", "banco."} <= set(methods)
-    assert not {"admm,", "sdca,", "sgd,", "primal-dp-scd,"} & set(methods)
+    words = told.partition("The methods: ")[2].replace("-\n", "-").split()
+    methods = {word.rstrip(",.") for word in words}
+    assert {"pp-admm", "ssp", "banco"} <= methods
+    assert not {"admm", "sdca", "sgd", "primal-dp-scd"} & methods
     assert not any(flag in told for flag in ("--schema", "--answer", "--data"))
     assert run_command_line(["audit", "noisy-gd", "--help"]) == 0
     told = capsys.readouterr().out

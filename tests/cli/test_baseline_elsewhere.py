@@ -13,10 +13,6 @@ import pytest
 
 from admmnet.data import DataSettings, load
 from admmnet.predict.apply import NewData, evaluate, read_model
-from admmnet.privacy import moments
-from admmnet.privacy.events import SubsampledGaussian
-from admmnet.privacy.ledger import audit
-from tests.privacy.ledgers import chained, parsed
 
 from .command_runs import COMMON, Admmnet, finished_run, write_people
 
@@ -50,31 +46,6 @@ def test_the_ledger_commands(finished: Path, admmnet: Admmnet) -> None:
     assert account["header"]["adjacency"] == "zero-out"
     (row,) = csv.DictReader(io.StringIO(admmnet.ok("ledger", "export", finished).out))
     assert json.loads(row["parameters"])["sampling"] == "poisson"
-
-
-def test_verify_says_where_a_figure_is_by_the_arithmetic_of_before(
-    people: str, tmp_path: Path, admmnet: Admmnet
-) -> None:
-    """Also of a ledger of today that somebody has made to look like one of before."""
-    run = tmp_path / "run"
-    admmnet.ok(
-        *("baseline", "dp-sgd", "--method", "published", "--data", people, "--seed", "1", "--epochs", "1"),
-        *("--epsilon", "2", "--test-fraction", "0.2", "-o", run),
-    )
-    assert "before the moments accountant" not in admmnet.ok("ledger", "verify", run).out
-    for file in ("summary.json", "manifest.json"):
-        (run / file).unlink()
-    path = run / "ledger" / "agent-000.jsonl"
-    lines, account = parsed(path.read_bytes()), audit.read(path)
-    event, delta = account.totals.alone, account.delta
-    assert isinstance(event, SubsampledGaussian)
-    assert delta is not None
-    assert lines[0].pop("accounting") == "moments"
-    for line in lines[1:]:
-        line["total"]["epsilon_published"] = moments.earlier(event, delta)
-    path.write_bytes(chained(lines))
-    said = admmnet.ok("ledger", "verify", run).out
-    assert "epsilon_published of 1 of 1 ledgers is by the arithmetic before the moments accountant" in said
 
 
 def test_evaluate_and_predict(people: str, finished: Path, tmp_path: Path, admmnet: Admmnet) -> None:

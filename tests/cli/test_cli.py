@@ -212,7 +212,8 @@ def test_ledger_verify(finished: Path, tmp_path: Path, admmnet: Admmnet) -> None
     assert "5 ledgers, 30 events hold; the run is finished" in printed.out
     copied = Path(shutil.copytree(finished, tmp_path / "run"))
     ledger = copied / "ledger/agent-002.jsonl"
-    ledger.write_text(ledger.read_text().replace('"sigma":', '"sigma":1', 1))
+    header, *events = ledger.read_text().splitlines(keepends=True)
+    ledger.write_text(header + "".join(events).replace('"sigma":', '"sigma":1', 1))
     for words in (("verify",), ("show",), ("export",)):
         printed = admmnet("ledger", *words, str(copied))
         assert printed.code == 1

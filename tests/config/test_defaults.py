@@ -25,6 +25,7 @@ from admmnet.methods.consensus import ConsensusMethod
 from admmnet.methods.convexity import missing_convexity, typical_penalty
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import Contract
 from admmnet.running.plan import Plan, Public, decide
 from admmnet.transport.local import LocalWorld
 
@@ -32,6 +33,7 @@ from admmnet.transport.local import LocalWorld
 class Decision(NamedTuple):
     config: RunConfig
     agents: list[AgentPlan]
+    contracts: list[Contract]
 
     @property
     def eta(self) -> float:
@@ -47,8 +49,9 @@ def decided(graph: nx.Graph, records: int | list[int] = 7000, width: int = 105, 
     sizes = [records] * len(graph) if isinstance(records, int) else records
     values: dict[str, Any] = {"algorithm": "pp-admm", "delta": 1e-4} | settings
     config, public = fixed(RunConfig(**values)), Public(dict(enumerate(sizes)), width)
-    method, agents = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
-    return Decision(config_of(method), [agents[i] for i in range(len(graph))])
+    method, agents, contracts = decide(config, graph, LocalWorld(), (range(len(graph)),), public)
+    everyone = range(len(graph))
+    return Decision(config_of(method), [agents[i] for i in everyone], [contracts[i] for i in everyone])
 
 
 def convexities(decision: Decision) -> list[float]:
@@ -58,7 +61,7 @@ def convexities(decision: Decision) -> list[float]:
 def numbers(agents: Mapping[int, AgentPlan] | list[AgentPlan]) -> list[Any]:
     """All that was chosen."""
     plans = [agents[i] for i in range(len(agents))]
-    return [(p.eta, p.regularisation, p.proximal, p.convexity, p.noise, p.charges, p.budget) for p in plans]
+    return [(p.eta, p.regularisation, p.proximal, p.convexity, p.noise, p.charges) for p in plans]
 
 
 # public quantities alone
@@ -369,6 +372,8 @@ def test_automatic_settings_always_afford_a_run() -> None:
     algorithms = ("pp-admm", "dvp", "m-admm", "r-admm")
     for epsilon, n, width in product((0.1, 1.0, 20.0), (50, 7000, 10**6), (5, 20, 105)):
         for algorithm in algorithms:
-            for agent in decided(nx.cycle_graph(5), n, width, algorithm=algorithm, epsilon=epsilon).agents:
-                assert agent.worst_case is not None
-                assert 0.98 * epsilon <= agent.worst_case.epsilon_proven(1e-4) <= epsilon
+            found = decided(nx.cycle_graph(5), n, width, algorithm=algorithm, epsilon=epsilon)
+            for contract in found.contracts:
+                most = contract.most()
+                assert most is not None
+                assert 0.98 * epsilon <= most.epsilon <= epsilon

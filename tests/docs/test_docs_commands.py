@@ -23,7 +23,9 @@ from admmnet.config.run_config import RunConfig, own_settings
 from admmnet.config.toml import common_settings, load_config
 from admmnet.errors import AdmmnetError
 from admmnet.methods import METHODS
-from admmnet.privacy.events import EVENTS
+from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.events import EVENTS, Gaussian
+from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger.form import Header
 from admmnet.settings import Setting
 from tests.doc_pages import EXAMPLES, PAGES, ROOT, blocks, name, page, prose, section, text, whole_files
@@ -181,8 +183,9 @@ def backticked(file: str) -> set[str]:
 
 
 def test_every_key_and_mechanism_of_a_ledger_is_documented() -> None:
-    absent: dict[str, Any] = {"mode": "simulation", "delta_clipping": 1e-36}
-    header = Header(0, (), 1, None, None, "", "", "", "", "", "", **absent).line()
+    promise = Promise(1.0, 1e-5, delta_clipping=1e-36)
+    contract = Contract(promise, Count.of(((Gaussian(1.0, 2.0), 1),), 1.0, 1e-5))
+    header = Header(0, (), 1, contract, "", "", "", "", mode="simulation").line()
     example = json.loads(blocks(ROOT / "docs" / "ledger.md", "json")[0])
     assert list(example) == list(header)
     words = "round mechanism parameters rho xi rho_published total previous events"

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from admmnet.data import load
 from admmnet.data.settings import DataSettings
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.methods import METHODS
+from admmnet.methods.base import AgentPlan
+from admmnet.privacy.calibrate import Target
 from admmnet.privacy.events import Gaussian
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.losses import get_loss
@@ -139,9 +142,9 @@ def test_its_first_broadcast_is_the_step_of_the_page(tmp_path: Path) -> None:
         np.testing.assert_allclose(factors, np.median(factors), rtol=1e-4)
 
 
-@pytest.mark.parametrize("change", ["dearer", "foreign"])
+@pytest.mark.parametrize("change", ["dearer", "more", "foreign"])
 def test_a_method_that_strays_is_held(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it asks beyond its plan is refused for good; a measurement of its own is not answered at all."""
+    """A question beyond its plan ends the run, one too many is refused for good; one of its own is not answered."""
     import descents  # type: ignore[import-not-found]
 
     class Free(NoisyGradient):
@@ -151,16 +154,33 @@ def test_a_method_that_strays_is_held(change: str, tmp_path: Path, monkeypatch: 
         asked = bool(here.any())  # the plan counts at zero
         return NoisyGradient(here, sigma / 3.0 if asked else sigma)
 
-    monkeypatch.setattr(descents, "NoisyGradient", Free if change == "foreign" else dearer)
+    planned = descents.LinearADMM.plan
+
+    def short(self: Any, agent: int, target: Target) -> AgentPlan:
+        plan: AgentPlan = planned(self, agent, target)
+        ((event, count),) = plan.charges
+        assert count == 8
+        return replace(plan, charges=((event, 3),))
+
+    if change == "more":
+        monkeypatch.setattr(descents.LinearADMM, "plan", short)
+    else:
+        monkeypatch.setattr(descents, "NoisyGradient", Free if change == "foreign" else dearer)
     config = RunConfig(algorithm="linear-admm", epsilon=EPSILON, topology="ring:4", seed=SEED, rounds=8)
     config = config.changed(out=str(tmp_path / "run"))
-    if change == "foreign":
-        with pytest.raises(RequestError, match="Free is no measurement"):
+    if change != "more":
+        told = (
+            "Free is no measurement"
+            if change == "foreign"
+            else r"descents\.py:\d+, .* no planned event covers"
+        )
+        with pytest.raises(RequestError, match=told):
             run(config)
         return
     result = run(config)
-    assert all(0 < len(ledger.events) < 8 for ledger in result.ledgers)
-    assert result.summary["privacy"]["epsilon_spent"] <= EPSILON
+    assert [len(ledger.events) for ledger in result.ledgers] == [3] * 4
+    assert [entry["refused_at"] for entry in result.summary["per_agent"]] == [3] * 4
+    assert result.summary["privacy"]["epsilon_spent"] <= result.summary["privacy"]["epsilon_proven"] < EPSILON
 
 
 @pytest.mark.processes

@@ -92,7 +92,7 @@ def test_open_fits_learn_the_rule(words: dict[str, Any]) -> None:
     found = fit(X, y, seed=0, regularisation=1e-3, **words)
     assert np.mean(np.sign(prepare_rows(X) @ found.theta) == y) > 0.95
     assert found.privacy["epsilon_proven"] is None
-    assert found.plan.budget is None
+    assert found.privacy["epsilon_target"] is None
 
 
 def test_fixed_batches_of_hidden_dual_variables_cost_what_shown_ones_do() -> None:

@@ -21,6 +21,7 @@ from admmnet.holder.measurements import (
     PerturbedMinimiser,
     PublishedComparison,
 )
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import (
     AboveThreshold,
     DiscreteGaussian,
@@ -68,7 +69,7 @@ ASKED: dict[str, Any] = {
 class Book:
     """A ledger that only notes what it is asked, together with draws and solves."""
 
-    adjacency = "replace-one"
+    contract = Contract()
 
     def __init__(self, affords: Callable[[Sequence[Event]], bool] = lambda events: True) -> None:
         self.log: list[Any] = []

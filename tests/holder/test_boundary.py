@@ -64,6 +64,7 @@ MAY_IMPORT = {
         *("methods", "holder.answers", "holder.known", "holder.measurements", "holder.series", "errors"),
         *(
             "graph.simple",
+            "masking.Attempt",
             "masking.partners",
             "privacy",
             "registry",

@@ -23,14 +23,19 @@ from admmnet.holder.series import (
     SequentialSteps,
     Series,
 )
-from admmnet.privacy.budget import Budget, MemoryLedger, Totals
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian, Unprotected
+from admmnet.privacy.filters import Count, Spend, Uncovered
 from admmnet.rng import AgentStreams, Purpose
 from admmnet.solvers.batch import run_single
 from admmnet.types import Matrix, Vector
 
 N, D, LAM = 30, 4, 0.05
 LOGISTIC = SINGLE_SITE_LOSSES["logistic"]
+ZERO_OUT = Contract(Promise(1.0, 1e-5, adjacency="zero-out"))
+"""Without a filter."""
 ALL: dict[str, tuple[Series, int]] = {
     "dp-scd": (DualSteps(LAM, 7, 0.3, 0.8, 13), 3),
     "dp-scd shuffled": (DualSteps(LAM, 7, 0.3, 0.8, 13, "shuffled", True), 3),
@@ -54,7 +59,7 @@ def records() -> tuple[Matrix, Vector]:
 
 
 def door(kind: type[Holder] = SimulatedHolder, guard: MemoryLedger | None = None, seed: int = 3) -> Door:
-    guard = guard or MemoryLedger(None, "proven", "zero-out")
+    guard = guard or MemoryLedger(ZERO_OUT)
     return Door(kind(*records()), 0, LOGISTIC, guard, AgentStreams(0, seed))
 
 
@@ -96,7 +101,7 @@ def test_the_first_epoch_pays_for_all(name: str) -> None:
             charged.extend(events)
             super().charge(round, *events)
 
-    at = door(guard=Recorded(None, "proven", "zero-out"))
+    at = door(guard=Recorded(ZERO_OUT))
     for _ in range(epochs + 1):
         asked(at, series)
     known = Known(N, D, LOGISTIC, frozenset(), simulated=True)
@@ -145,28 +150,44 @@ def test_series_of_other_settings_are_other_series() -> None:
     assert len(keys) == 6
 
 
-def limited(series: Series, accountant: str) -> MemoryLedger:
-    """Guard whose budget is what the series costs."""
-    worst = Totals.of([(series.event(Known(N, D, LOGISTIC, frozenset())), 1)], accountant)
-    reading = worst.epsilon_proven if accountant == "proven" else worst.epsilon_published
-    epsilon = reading(1e-5)
-    assert epsilon is not None
-    return MemoryLedger(Budget.for_plan(epsilon, 1e-5, accountant, worst), accountant, "zero-out")
+def limited(series: Series, filter: str) -> MemoryLedger:
+    charges = ((series.event(Known(N, D, LOGISTIC, frozenset())), 1),)
+    worst = Totals.of(charges, "proven")
+    delta = 1e-5
+    epsilon = renyi_epsilon(worst.curve, delta)  # all that is read at one order
+    found = Count.of(charges, epsilon, delta) if filter == "count" else Spend.of(epsilon, delta, worst)
+    return MemoryLedger(Contract(Promise(epsilon, delta, adjacency="zero-out"), found))
 
 
-@pytest.mark.parametrize("accountant", ["proven", "published"])
-def test_a_budget_for_one_series_affords_all_its_epochs_and_no_second_series(accountant: str) -> None:
+@pytest.mark.parametrize("filter", ["count", "spend"])
+def test_a_budget_for_one_series_affords_all_its_epochs_and_no_second_series(filter: str) -> None:
     series = DualSteps(LAM, 7, 0.3, 8.0, 13, "shuffled")
-    at = door(Holder, limited(series, accountant))
+    at = door(Holder, limited(series, filter))
     for _ in range(3):
         theta_of(asked(at, series))
     assert asked(at, series) is NO
-    assert asked(at, replace(series, steps=14)) is REFUSED
+    # as a cheaper one, which a plan of the dearer one covers, but once
+    assert asked(at, replace(series, noise_multiplier=9.0)) is REFUSED
 
 
-def test_without_what_is_kept_a_private_series_begins_anew_and_pays_anew() -> None:
+def test_a_series_of_more_steps_is_not_that_of_the_plan() -> None:
     series = DualSteps(LAM, 7, 0.3, 8.0, 13, "shuffled")
-    guard = limited(series, "proven")
+    dearer = [replace(series, steps=14), replace(series, batch=8), replace(series, noise_multiplier=7.9)]
+    for other in (*dearer, replace(series, sampling="poisson")):
+        guard = limited(series, "count")
+        with pytest.raises(
+            Uncovered, match="which no planned event covers; the plan has subsampled-gaussian"
+        ):
+            asked(door(Holder, guard), other)
+        assert guard.events == 0
+    for other in dearer[1:]:  # 14 steps of 5 batches are 3 partitions, as 13 are: they cost the same
+        assert asked(door(Holder, limited(series, "spend")), other) is REFUSED
+
+
+@pytest.mark.parametrize("filter", ["count", "spend"])
+def test_without_what_is_kept_a_private_series_begins_anew_and_pays_anew(filter: str) -> None:
+    series = DualSteps(LAM, 7, 0.3, 8.0, 13, "shuffled")
+    guard = limited(series, filter)
     theta_of(asked(door(Holder, guard), series))
     assert asked(door(Holder, guard), series) is REFUSED
 
@@ -211,7 +232,7 @@ def _second(series: Series) -> Vector:
     ids=str,
 )
 def test_refusals_charge_nothing(series: Series, words: str) -> None:
-    guard = MemoryLedger(None, "proven", "zero-out")
+    guard = MemoryLedger(ZERO_OUT)
     with pytest.raises(RequestError, match=words):
         asked(door(guard=guard), series)
     assert guard.totals.rho == 0.0
@@ -219,7 +240,7 @@ def test_refusals_charge_nothing(series: Series, words: str) -> None:
 
 def test_rows_of_norm_1_are_the_holders_word() -> None:
     series: Any = SequentialSteps(LAM, 7, 0.3, 0.8, 10, bound="contraction")
-    guard = MemoryLedger(None, "proven", "zero-out")
+    guard = MemoryLedger(ZERO_OUT)
     at = Door(Holder(*records(), unit=True), 0, LOGISTIC, guard, AgentStreams(0, 3))
     assert series.unit_rows
     assert theta_of(asked(at, series)).shape == (D,)
@@ -227,7 +248,7 @@ def test_rows_of_norm_1_are_the_holders_word() -> None:
 
 def test_targets_go_with_the_squared_loss() -> None:
     X, _ = records()
-    holder, guard = Holder(X, X[:, 0], task="real"), MemoryLedger(None, "proven", "zero-out")
+    holder, guard = Holder(X, X[:, 0], task="real"), MemoryLedger(ZERO_OUT)
     Door(holder, 0, SINGLE_SITE_LOSSES["squared"], guard, AgentStreams(0, 3))
     with pytest.raises(RequestError, match="learns the task binary, and these labels are real"):
         Door(holder, 0, LOGISTIC, guard, AgentStreams(0, 3))

@@ -32,6 +32,8 @@ PLACES = {
                 "conversion",
                 "budget",
                 "discrete",
+                "contract",
+                "filters",
             ),
             *(f"ledger/{part}" for part in ("lines", "form", "file", "lock", "account", "audit", "checks")),
         )
@@ -40,7 +42,16 @@ PLACES = {
         "config/modes.py",
         *(
             f"running/{name}.py"
-            for name in ("loading", "plan", "node", "entrance", "loop", "rounds", "checkpoint/state")
+            for name in (
+                "loading",
+                "plan",
+                "contract",
+                "node",
+                "entrance",
+                "loop",
+                "rounds",
+                "checkpoint/state",
+            )
         ),
     ],
 }

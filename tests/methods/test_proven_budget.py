@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,26 +15,26 @@ from admmnet.errors import RunError
 from admmnet.holder import Door, SimulatedHolder
 from admmnet.holder.secrets import Secret
 from admmnet.methods import fixed
-from admmnet.methods.base import AgentPlan, Facts, Method
+from admmnet.methods.base import Facts
 from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.pp_admm import PPADMM
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.conversion import allowance
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import AboveThreshold, Gaussian
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
 from admmnet.rng import AgentStreams
+from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
 from admmnet.running.plan import Public, decide
-from admmnet.running.plan import guarded as guard
 from admmnet.solvers.certificate import Solution
-from admmnet.solvers.losses import get_loss
 from admmnet.solvers.newton import LocalSolver
 from admmnet.transport import Inbox
 from admmnet.transport.local import LocalTransport, LocalWorld
 from admmnet.types import Vector
 
+from .ending import ENDINGS
 from .proven import BETA, GATED, SIZE, Replay, charges, play
 from .recording import write_problem
 
@@ -70,31 +69,24 @@ def test_every_agent_keeps_its_own_budget(problem: Path, tmp_path: Path) -> None
 # a budget that ends before the rounds
 
 
-def smaller(plan: AgentPlan, affordable: float, counts: dict[str, float]) -> AgentPlan:
-    """Plan whose budget ends when starts and releases have used this share of it."""
-    events = [event for event, _ in plan.charges]
-    gate = [] if plan.noise.gate is None else [events.pop()]
-    each = Totals.of([(event, 1) for event in events], "proven").curve
-    if gate:
-        each = counts["release"] * each + counts["gate"] * Totals.of([(gate[0], 1)], "proven").curve
-    assert plan.budget is not None
-    order, delta = plan.budget.order, plan.budget.delta
-    assert order is not None
-    epsilon = affordable * float(each[order]) - allowance(order, 0.0, delta)
-    return replace(plan, budget=Budget(epsilon, delta, "proven", order))
+def times(charges: Charges, release: float, gate: float = 0.0) -> list[float]:
+    """How often the events of a release may be charged, and the gate's, the last, where there is one."""
+    whole = [release] * len(charges)
+    return [*whole[:-1], gate] if gate else whole
 
 
+@pytest.mark.parametrize("filter", ENDINGS)
 @pytest.mark.parametrize("gate", ["off", "gaussian", "above-threshold"])
 def test_a_budget_that_ends_early_refuses_for_good(
-    gate: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gate: str, filter: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of a release more than two of them: the third question is refused, although it alone would fit."""
 
-    def guarded(method: Method, plan: AgentPlan, target: Target) -> AgentPlan:
-        affordable = 2.5 if gate == "off" else 1.0
-        return smaller(guard(method, plan, target), affordable, {"release": 2.5, "gate": 3.0})
+    def ended(config: Any, charges: Charges, target: Target, agents: int) -> Contract:
+        often = times(charges, 2.5, 0.0 if gate == "off" else 3.0)
+        return ENDINGS[filter](contract_of(config, charges, target, agents), often)
 
-    monkeypatch.setattr("admmnet.running.plan.guarded", guarded)
+    monkeypatch.setattr("admmnet.running.plan.contract_of", ended)
     words = {"algorithm": "ipp-admm", "rounds": 8, "epsilon": 120.0, "eta": 0.3, "gate": gate}
     words |= {} if gate == "off" else {"gate_share": 0.5, "gate_threshold": -1e8, "max_releases": 8}
     result, _, said = play(problem, tmp_path / "run", **words)
@@ -117,25 +109,27 @@ def held(threshold: float) -> PPADMM:
     return lone_method(IPPADMM, gate_threshold=threshold, **gate)
 
 
-def lone_node(folder: Path, method: PPADMM, plan: AgentPlan) -> Node:
+def lone_node(folder: Path, method: PPADMM, filter: str, release: float, gate: float = 0.0) -> Node:
+    """Agent whose contract affords so many releases and questions."""
+    target = Target(5.0, 1e-4)
+    plan = method.plan(0, target)
+    contract = contract_of(method.settings, plan.charges, target, 2)
+    contract = ENDINGS[filter](contract, times(plan.charges, release, gate))
     stream = np.random.default_rng(3)
     X = stream.standard_normal((80, SIZE))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
-    holder, budget = SimulatedHolder(X, np.sign(stream.standard_normal(80))), plan.budget
-    assert budget is not None
-    public = (0, (1,), 80, budget.epsilon, budget.delta, "proven", "proven", "ipp-admm", "seeded", "x", "0")
-    header = replace(Header(*public), order=budget.alpha)
-    ledger = Ledger(folder / "agent-000.jsonl", header, budget, durable=False)
-    door = Door(holder, 0, get_loss("logistic"), ledger, AgentStreams(0, 1))
+    holder = SimulatedHolder(X, np.sign(stream.standard_normal(80)))
+    header = Header(0, (1,), 80, contract, "ipp-admm", "seeded", "x", "0", "simulation")
+    ledger = Ledger(folder / "agent-000.jsonl", header, durable=False)
+    door = Door(holder, 0, method.loss, ledger, AgentStreams(0, 1))
     return Node(method.agent(0, plan), method, door, ledger)
 
 
-def test_a_refusal_outlives_what_would_fit_later(tmp_path: Path) -> None:
-    method = held(-1e9)
-    plan = smaller(method.plan(0, Target(5.0, 1e-4)), 1.0, {"release": 1.5, "gate": 2.0})
-    node = lone_node(tmp_path, method, plan)
+@pytest.mark.parametrize("filter", ENDINGS)
+def test_a_refusal_outlives_what_would_fit_later(filter: str, tmp_path: Path) -> None:
+    node = lone_node(tmp_path, held(-1e9), filter, 1.5, 2.0)
     assert node.propose(0) is not None
-    question = plan.charges[-1][0]
+    question = node.agent.plan.charges[-1][0]
     assert isinstance(question, AboveThreshold)
     assert node.ledger.affords([question])  # alone
     assert node.propose(1) is None
@@ -197,13 +191,11 @@ def test_what_is_no_message_is_refused(word: Vector, told: str | None, problem: 
         run(config, world=LyingWorld(word))
 
 
-def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("filter", ENDINGS)
+def test_a_held_threshold_asks_on_for_nothing(filter: str, tmp_path: Path) -> None:
     """One start and one release fit, no more: "no" round after round, and the yes is still paid for."""
-    method = held(1e9)
-    plan = smaller(method.plan(0, Target(5.0, 1e-4)), 1.0, {"release": 1.0, "gate": 1.0})
-    assert plan.budget is not None
-    plan = replace(plan, budget=replace(plan.budget, epsilon=plan.budget.epsilon * (1.0 + 1e-9)))
-    node = lone_node(tmp_path, method, plan)
+    share = 1.0 if filter == "count" else 1.0 + 1e-9
+    node = lone_node(tmp_path, held(1e9), filter, share, share)
     for round in range(5):
         assert node.propose(round) is None
     assert node.ledger.events == 1
@@ -216,11 +208,11 @@ def test_a_held_threshold_asks_on_for_nothing(tmp_path: Path) -> None:
     node.ledger.finish()
 
 
+@pytest.mark.parametrize("filter", ENDINGS)
 def test_pp_admm_that_cannot_pay_solves_and_draws_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = lone_method(PPADMM)
-    node = lone_node(tmp_path, method, smaller(method.plan(0, Target(5.0, 1e-4)), 0.5, {}))
+    node = lone_node(tmp_path, lone_method(PPADMM), filter, 0.5)
 
     def touched(*args: Any) -> Solution:
         raise AssertionError("records were touched without a charge")
@@ -254,11 +246,11 @@ def test_the_promise_is_kept_and_used(algorithm: str, release: str, gate: str) -
         words["delta"] = 1e-4
         config = RunConfig(algorithm=algorithm, **words)
         public = Public(dict.fromkeys(graph, n), 20)
-        _, plans = decide(fixed(config), graph, LocalWorld(), (tuple(graph),), public)
-        assert len(plans) == 3
-        for plan in plans.values():
-            assert plan.worst_case is not None
-            proven = plan.worst_case.epsilon_proven(1e-4)
+        _, _, contracts = decide(fixed(config), graph, LocalWorld(), (tuple(graph),), public)
+        assert len(contracts) == 3
+        for contract in contracts.values():
+            assert contract.worst is not None
+            proven = contract.worst.epsilon_proven(1e-4)
             assert 0.98 * epsilon <= proven <= epsilon, (epsilon, n)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +12,19 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.cli import run_command_line
-from admmnet.methods.base import AgentPlan, Method
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.budget import Charges
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.conversion import allowance
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import Event, NoRecords
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.rng import Purpose
+from admmnet.running.contract import contract_of
 from admmnet.running.node import Node
-from admmnet.running.plan import guarded as guard
 from admmnet.running.result import RunResult
 from admmnet.solvers.batch import Steps
 from admmnet.types import Vector
 
+from .ending import ENDINGS
 from .recording import RecordingWorld, write_problem
 
 ALGORITHMS = ("dvp", "m-admm", "r-admm")
@@ -134,24 +133,20 @@ def test_rounds_between_cost_nothing_and_stand_in_the_ledger(
 # a budget that ends before the rounds
 
 
-def ending_after(releases: float) -> Callable[[Method, AgentPlan, Target], AgentPlan]:
-    def guarded(method: Method, plan: AgentPlan, target: Target) -> AgentPlan:
-        own = guard(method, plan, target)
-        assert own.budget is not None
-        order, delta = own.budget.order, own.budget.delta
-        assert order is not None
-        release = [(event, 1) for event, _ in own.charges if not isinstance(event, NoRecords)]
-        epsilon = releases * float(Totals.of(release, "proven").curve[order]) - allowance(order, 0.0, delta)
-        return replace(own, budget=Budget(epsilon, delta, "proven", order))
+def ending_after(filter: str, releases: float) -> Callable[..., Contract]:
+    def ended(config: Any, charges: Charges, target: Target, agents: int) -> Contract:
+        often = [count if isinstance(event, NoRecords) else releases for event, count in charges]
+        return ENDINGS[filter](contract_of(config, charges, target, agents), often)
 
-    return guarded
+    return ended
 
 
+@pytest.mark.parametrize("filter", ENDINGS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_budget_that_ends_early_refuses_for_good(
-    algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, filter: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("admmnet.running.plan.guarded", ending_after(2.5))
+    monkeypatch.setattr("admmnet.running.plan.contract_of", ending_after(filter, 2.5))
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     end = 4 if algorithm == "r-admm" else 2  # r-admm's third release would be in round 4
     for round, spoken in enumerate(said):
@@ -164,11 +159,12 @@ def test_a_budget_that_ends_early_refuses_for_good(
     assert run_command_line(["ledger", "verify", str(tmp_path / "run")]) == 0
 
 
+@pytest.mark.parametrize("filter", ENDINGS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_rival_that_cannot_pay_solves_and_draws_nothing(
-    algorithm: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    algorithm: str, filter: str, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("admmnet.running.plan.guarded", ending_after(0.5))
+    monkeypatch.setattr("admmnet.running.plan.contract_of", ending_after(filter, 0.5))
     monkeypatch.setattr(Node, "proposal", unreadable(Node.proposal, also_even=True))
     result, said = play(problem, tmp_path / "run", algorithm=algorithm)
     assert all(vector is None for spoken in said for vector in spoken.values())

@@ -18,11 +18,15 @@ from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Facts, Method
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.events import Event, GammaNormVector, Gaussian, SubsampledGaussian
+from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
+from admmnet.running.contract import contract_of
+from tests.planned import Planned
 
 BASE: dict[str, Any] = {
     "algorithm": "dp-scd",
@@ -49,17 +53,6 @@ ONE_PASS: list[dict[str, Any]] = [
     {"algorithm": "banco"},
     {"algorithm": "banco", "noise": "gaussian"},
 ]
-HEADER: dict[str, Any] = {
-    "agent": 0,
-    "neighbours": (),
-    "records": N,
-    "delta": DELTA,
-    "accountant": "proven",
-    "method": "proven",
-    "noise": "seeded",
-    "preprocessing": "public-bounds",
-    "version": "0",
-}
 
 
 def method_of(**words: Any) -> Method:
@@ -71,21 +64,24 @@ def method_of(**words: Any) -> Method:
     return METHODS[values["algorithm"]](RunConfig(**own), Facts(nx.empty_graph(1), {0: N}, D, {}))
 
 
-def planned(**words: Any) -> AgentPlan:
+def planned(**words: Any) -> Planned:
     method = method_of(**words)
-    settings = method.settings
-    return method.plan(
-        0,
-        Target(settings.epsilon, settings.delta, settings.accountant, form=settings.method),  # type: ignore[arg-type]
-    )
+    settings: Any = method.settings
+    target = Target(settings.epsilon, settings.delta, settings.accountant, form=settings.method)
+    plan = method.plan(0, target)
+    return Planned.of(plan, contract_of(settings, plan.charges, target, 1))
 
 
 def worst(plan: AgentPlan) -> Totals:
-    assert plan.worst_case is not None
-    return plan.worst_case
+    return Totals.of(plan.charges, "proven")
 
 
-def event_of(plan: AgentPlan) -> Event:
+def ledger_of(folder: Path, contract: Contract, algorithm: str) -> Ledger:
+    header = Header(0, (), N, contract, algorithm, "seeded", "public-bounds", "0", "simulation")
+    return Ledger(folder / "agent-000.jsonl", header, durable=False)
+
+
+def event_of(plan: Planned) -> Event:
     ((event, times),) = plan.charges
     assert times == 1
     return event
@@ -95,12 +91,9 @@ def event_of(plan: AgentPlan) -> Event:
 @pytest.mark.parametrize("epsilon", [0.2, 3.0])
 def test_the_promise_is_kept_and_used(words: dict[str, Any], epsilon: float, tmp_path: Path) -> None:
     plan = planned(epsilon=epsilon, accounting="pld", **words)
-    found = worst(plan).epsilon_proven(DELTA)
+    found = plan.worst_case.epsilon_proven(DELTA)
     assert 0.995 * epsilon <= found <= epsilon
-    assert plan.budget is not None
-    own = {"epsilon": epsilon, "algorithm": words["algorithm"], "order": plan.budget.alpha}
-    header = Header(**HEADER, **own, adjacency=plan.adjacency)
-    ledger = Ledger(tmp_path / "agent-000.jsonl", header, plan.budget, durable=False)
+    ledger = ledger_of(tmp_path, plan.contract, words["algorithm"])
     ledger.charge(0, event_of(plan))
     assert not ledger.affords([event_of(plan)])  # once is all
     ledger.finish()
@@ -117,21 +110,22 @@ def test_the_promise_is_kept_and_used(words: dict[str, Any], epsilon: float, tmp
 def test_an_account_leaves_the_next_run_what_is_left(words: dict[str, Any]) -> None:
     method = method_of(**words)
     order = best_order(worst(method.plan(0, Target(1.0, DELTA))).curve, DELTA)
-    first, whole = (worst(method.plan(0, Target(epsilon, DELTA, order=order))) for epsilon in (1.0, 2.0))
-    again = Target(2.0, DELTA, spent=first, order=order)
+    small, large = (Spend(epsilon, DELTA, order) for epsilon in (1.0, 2.0))
+    first, whole = (worst(method.plan(0, Target(own.epsilon, DELTA, account=own))) for own in (small, large))
+    again = Target(2.0, DELTA, spent=first, account=large)
     second = worst(method.plan(0, again))
     need, most = again.at_order(second)
     assert 0.998 * most <= need <= most
     assert second.rho < whole.rho
     with pytest.raises(BudgetError, match="account"):
-        method.plan(0, Target(2.0, DELTA, spent=whole, order=order))
+        method.plan(0, Target(2.0, DELTA, spent=whole, account=large))
 
 
 @pytest.mark.parametrize(("rate", "passes"), [(0.05, True), (1e-5, False), (0.0505, False)])
 def test_a_ledger_of_parts_of_records_does_not_verify(rate: float, passes: bool, tmp_path: Path) -> None:
     event = SubsampledGaussian(50.0, rate, 10, "poisson")
-    header = Header(**HEADER, epsilon=1.0, algorithm="dp-scd", adjacency="zero-out")
-    ledger = Ledger(tmp_path / "agent-000.jsonl", header, None, durable=False)
+    promise = Promise(1.0, DELTA, adjacency="zero-out")
+    ledger = ledger_of(tmp_path, Contract(promise, Count.of(((event, 1),), 1.0, DELTA)), "dp-scd")
     ledger.charge(0, event)
     ledger.finish()
     if passes:
@@ -145,7 +139,7 @@ def test_relations_and_the_noise_of_each_sampling() -> None:
     def found(**words: Any) -> tuple[str, float, str]:
         plan, event = planned(**words), event_of(planned(**words))
         assert isinstance(event, SubsampledGaussian)
-        return event.sampling, plan.noise.multiplier / event.noise_multiplier, plan.adjacency
+        return event.sampling, plan.noise.multiplier / event.noise_multiplier, plan.contract.adjacency
 
     assert found() == ("poisson", 1.0, "zero-out")
     assert found(algorithm="dp-sgd", sampling="fixed") == ("fixed", 2.0, "replace-one")
@@ -163,19 +157,21 @@ def test_relations_and_the_noise_of_each_sampling() -> None:
 
 def test_the_papers_arithmetic_amplifies_whatever_the_sampling() -> None:
     plan = planned(method="published", sampling="shuffled", dual_noise=True)
-    claimed, proven = worst(plan).epsilon_published(DELTA), worst(plan).epsilon_proven(DELTA)
+    claimed = plan.worst_case.epsilon_published(DELTA)
+    proven = plan.worst_case.epsilon_proven(DELTA)
     assert claimed is not None
     assert 0.99 <= claimed <= 1.0
     assert proven > 1.5  # what is proven of it is another matter
-    assert plan.budget is not None
-    assert plan.budget.affords(Totals("published"), [event_of(plan)])
+    guard = MemoryLedger(plan.contract)
+    guard.charge(0, event_of(plan))
+    assert not guard.affords([event_of(plan)])
 
 
 def test_pure_epsilon_and_its_reading_at_delta() -> None:
     plan = planned(algorithm="song-sgd", method="published")
     assert plan.noise.pure == 1.0
     assert event_of(plan) == GammaNormVector(2.0, 0.5, D)
-    assert worst(plan).epsilon_published(DELTA) == 1.0
+    assert plan.worst_case.epsilon_published(DELTA) == 1.0
     assert 1.0 <= planned(algorithm="song-sgd").noise.pure < 1.2  # a delta buys a little
     gaussian = planned(algorithm="banco", noise="gaussian")
     assert event_of(gaussian) == Gaussian(2.0, gaussian.noise.sigma)

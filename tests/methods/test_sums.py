@@ -82,7 +82,7 @@ def test_every_agent_spends_its_own_promise_and_all_hold_one_model(
         own = result.summary["per_agent"][i]
         assert epsilon * (1 - 1e-4) < own["epsilon_proven"] <= epsilon
         lines = (tmp_path / f"run/ledger/agent-00{i}.jsonl").read_text().splitlines()
-        charges = [json.loads(line) for line in lines if '"discrete-gaussian"' in line]
+        charges = [line for line in map(json.loads, lines) if line.get("mechanism") == "discrete-gaussian"]
         assert len(charges) == result.summary["rounds"]
         spent = sum(
             (event["sensitivity"] / event["sigma"]) ** 2 for event in (c["parameters"] for c in charges)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,17 +10,29 @@ import pytest
 
 from admmnet import RunConfig, run
 from admmnet.privacy.budget import Totals
-from admmnet.privacy.conversion import ORDERS
+from admmnet.privacy.contract import Contract, Promise
+from admmnet.privacy.conversion import ORDERS, best_order
 from admmnet.privacy.events import Gaussian
+from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
 from admmnet.privacy.ledger.form import Header
 from admmnet.running.result import RunResult
 from tests.planned import nominal_rho
 
-HEADER = Header(
-    0, (1,), 70, 1.0, 1e-4, "proven", "proven", "pp-admm", "seeded", "public-bounds", "0", order=12.0
-)
+ORDER = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
+LIMIT = Spend(1.0, 1e-4, ORDER)
+
+
+def header_of(limit: Spend = LIMIT, agent: int = 0, records: int = 70) -> Header:
+    """Header of a run that adds up what its account does."""
+    contract = Contract(Promise(1.0, 1e-4), limit, limit)
+    return Header(
+        agent, (1,), records, contract, "pp-admm", "seeded", "public-bounds", "0", mode="simulation"
+    )
+
+
+HEADER = header_of()
 
 
 class Place(NamedTuple):
@@ -75,10 +86,10 @@ def opened(
     return AccountFile(folder, agent, records, epsilon, delta)
 
 
-def started(folder: Path) -> AccountFile:
-    """Open a new account with its header, order as the file has chosen it."""
-    account = opened(folder)
-    account.begin(replace(HEADER, order=float(ORDERS[account.order])))
+def started(folder: Path, header: Header = HEADER) -> AccountFile:
+    """Open a new account with its header."""
+    account = opened(folder, records=header.records)
+    account.begin(header)
     return account
 
 
@@ -88,5 +99,7 @@ def spend(account: AccountFile, part: float) -> None:
 
 
 def opened_order(place: Place) -> int:
-    header = audit.read(place.file(0), account=True).header
-    return int(np.argmin(np.abs(ORDERS - header["order"])))
+    limit = audit.read(place.file(0), account=True).contract.account
+    assert limit is not None
+    assert limit.order is not None
+    return limit.order

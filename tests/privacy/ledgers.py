@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from functools import reduce
 from operator import getitem
 from pathlib import Path
@@ -14,8 +13,10 @@ import pytest
 
 from admmnet import RunConfig
 from admmnet.errors import CheckFailed
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.budget import Charges, Totals
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, ObjectivePerturbation
+from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header, encode, event_line, total_line
@@ -28,9 +29,6 @@ PP = RunConfig(
     algorithm="pp-admm", method="published", accountant="published", rounds=3, eta=0.5, beta=10.0**-3.5
 )
 IPP = PP.changed(algorithm="ipp-admm", accountant="proven", max_releases=2, gate_share=0.1)
-HEADER = Header(
-    0, (1, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "seeded", "public-bounds", "0.1.0"
-)
 MASKS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80)
 
 Lines = list[dict[str, Any]]
@@ -50,27 +48,46 @@ class Asked(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """What an agent's rounds charge, and its budget."""
+    """What an agent's rounds charge, and under which contract."""
 
     objective: ObjectivePerturbation
     release: Gaussian
     gate: Asked | None
-    budget: Budget
+    contract: Contract
 
 
 def noise_of(setting: RunConfig) -> Noise:
     _, (plan,) = published([FACTS], setting)
     release = plan.release[-1]
     assert isinstance(release, Gaussian)
-    return Noise(plan.objective, release, Asked(*plan.gate) if plan.gate else None, plan.budget)
+    return Noise(plan.objective, release, Asked(*plan.gate) if plan.gate else None, plan.contract)
+
+
+def header_of(contract: Contract, algorithm: str = "pp-admm", noise: str = "seeded") -> Header:
+    return Header(0, (1, 4), 7000, contract, algorithm, noise, "public-bounds", "0.1.0", mode="simulation")
+
+
+def under(
+    charges: Charges, epsilon: float = 1.0, accountant: str = "published", form: str = "published"
+) -> Contract:
+    """Contract whose plan is these charges, whatever they come to."""
+    promise = Promise(epsilon, 1e-4, accountant)
+    return Contract(promise, Count.of(charges, epsilon, 1e-4), form=form)
+
+
+def limited(limit: Spend, form: str = "published") -> Contract:
+    """Contract of a method that cannot list its steps."""
+    return Contract(Promise(limit.epsilon, limit.delta), limit, form=form)
+
+
+HEADER = header_of(noise_of(PP).contract)
 
 
 def write(path: Path, setting: RunConfig = PP, rounds: int = 1, *, finished: bool = True) -> bytes:
     """Ledger of an honest run."""
     noise = noise_of(setting)
-    header = replace(HEADER, accountant=str(setting.accountant), algorithm=setting.algorithm)
     path.unlink(missing_ok=True)
-    ledger = Ledger(path, header, noise.budget, durable=False)
+    ledger = Ledger(path, header_of(noise.contract, setting.algorithm), durable=False)
     for round_ in range(rounds):
         if noise.gate is None:
             ledger.charge(round_, noise.objective, noise.release)
@@ -119,12 +136,13 @@ def parsed(data: bytes) -> Lines:
 
 
 def forged(header: Header, events: list[tuple[int, Event]]) -> bytes:
-    """Write a ledger with every cost, total and hash right, whatever the budget says."""
-    totals, lines = Totals(header.method), [header.line()]
+    """Write a ledger with every cost, total and hash right, whatever the contract says."""
+    contract = header.contract
+    totals, lines = Totals(contract.form), [header.line()]
     for round_, event in events:
         totals.add(event)
-        lines.append(event_line(round_, event, totals, header.delta, ""))
+        lines.append(event_line(round_, event, totals, contract, ""))
     lines.append(
-        {"kind": "end", "events": len(events), "total": total_line(totals, header.delta), "previous": ""}
+        {"kind": "end", "events": len(events), "total": total_line(totals, contract), "previous": ""}
     )
     return chained(lines)

@@ -7,7 +7,6 @@ import gc
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,10 @@ import pytest
 
 from admmnet.cli import run_command_line
 from admmnet.errors import CheckFailed, RequestError
-from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.ledger import audit
 from tests.planned import nominal_rho
 
-from .accounts import HEADER, Place, opened, spend, started, told
+from .accounts import Place, header_of, opened, spend, started, told
 
 # locks
 
@@ -161,8 +159,7 @@ def test_a_header_that_was_never_finished_is_no_account(tmp_path: Path) -> None:
 def test_a_tampered_account_ends_the_run(
     line: int, old: str | None, new: str | None, fault: str, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    account = opened(place.account, records=65)
-    account.begin(replace(HEADER, records=65, order=float(ORDERS[account.order])))
+    account = started(place.account, header_of(records=65))
     spend(account, 0.1)
     spend(account, 0.1)
     account.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import resource
@@ -26,7 +25,7 @@ from admmnet.running.accounts import note_begun, open_accounts
 from admmnet.running.events import RoundEvent
 from admmnet.transport.local import LocalTransport
 
-from .accounts import HEADER, Place, opened, spend, started, told
+from .accounts import HEADER, Place, header_of, opened, spend, started, told
 
 
 def delete(path: Path) -> None:
@@ -70,7 +69,7 @@ def test_a_ledger_that_is_not_what_was_written_takes_no_charge(
 ) -> None:
     spoil, how = FAULTS[fault]
     path = tmp_path / "agent-000.jsonl"
-    ledger = Ledger(path, HEADER, None, durable=False, kept=kept)
+    ledger = Ledger(path, HEADER, durable=False, kept=kept)
     ledger.commit()
     spoil(path)
     if fault == "deleted" and not kept:
@@ -180,7 +179,7 @@ def test_an_agent_alone_misses_its_account(place: Place) -> None:
     config = RunConfig(algorithm="pp-admm", rounds=1, delta=1e-4, account=str(place.account))
     counts = {0: 70, 1: 70, 2: 70}
     accounts = open_accounts(config, world, counts, [2])
-    accounts[2].begin(dataclasses.replace(HEADER, agent=2, order=12.0))
+    accounts[2].begin(header_of(agent=2))
     accounts[2].close()
     note_begun(config, accounts)
     open_accounts(config, world, counts, [2])[2].close()
@@ -274,7 +273,7 @@ def test_the_head_of_an_end_line_is_of_the_account(place: Place) -> None:
     with pytest.raises(CheckFailed, match="is not the end of"):
         audit.read(path)
     (place.folder / "alone").mkdir()
-    ledger = Ledger(place.folder / "alone/agent-000.jsonl", HEADER, None, durable=False)
+    ledger = Ledger(place.folder / "alone/agent-000.jsonl", HEADER, durable=False)
     ledger.finish()
     data = ledger.path.read_bytes()
     ledger.path.write_bytes(data.replace(b',"previous"', b',"account":"' + head.encode() + b'","previous"'))
@@ -296,7 +295,7 @@ def open_files() -> set[str]:
 
 def test_ledgers_of_few_agents_stay_open_and_need_nothing_more(tmp_path: Path) -> None:
     """Who uses up a process's descriptors does not keep it from charging."""
-    ledger = Ledger(tmp_path / "agent-000.jsonl", HEADER, None, durable=True)
+    ledger = Ledger(tmp_path / "agent-000.jsonl", HEADER, durable=True)
     assert str(ledger.path) in open_files()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ledger.charge(0, _event())
@@ -313,7 +312,7 @@ def test_ledgers_of_few_agents_stay_open_and_need_nothing_more(tmp_path: Path) -
 
 
 def test_too_many_files_are_not_too_little_space(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "agent-000.jsonl", HEADER, None, durable=True, kept=False)
+    ledger = Ledger(tmp_path / "agent-000.jsonl", HEADER, durable=True, kept=False)
     assert str(ledger.path) not in open_files()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ledger.charge(0, _event())

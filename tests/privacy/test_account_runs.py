@@ -58,7 +58,7 @@ def test_the_order_is_fixed_at_the_first_opening(place: Place) -> None:
     assert order != best_order(nominal_rho(8.0, 1e-4) * ORDERS, 1e-4)
     result = place.run("second", epsilon=8.0)
     assert opened_order(place) == order
-    orders = {book.header["order"] for book in read_run(result.folder).ledgers.values()}
+    orders = {book.header["account_filter"]["order"] for book in read_run(result.folder).ledgers.values()}
     assert orders == {float(ORDERS[order])}
 
 

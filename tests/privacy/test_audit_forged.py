@@ -9,10 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import MemoryLedger
+from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
+from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger.form import encode, event_line
 from admmnet.privacy.ledger.lines import digest
 
@@ -26,9 +30,12 @@ from .ledgers import (
     fails,
     fault,
     forged,
+    header_of,
+    limited,
     noise_of,
     parsed,
     put,
+    under,
     write,
 )
 
@@ -81,7 +88,7 @@ from .ledgers import (
         (lambda lines: lines.append(dict(lines[1])), "line 5: stands behind the end line"),
         (lambda lines: lines.insert(1, dict(lines[1])), "line 3: total.rho is "),
         (lambda lines: lines.pop(1), "line 2: total.rho is "),
-        (put(0, budget={"epsilon": 0.1, "delta": 1e-4}), "above the budget's"),
+        (put(0, budget={"epsilon": 0.1, "delta": 1e-4}), "line 1: its plan comes to more than the budget's"),
         (put(0, budget={"epsilon": True, "delta": 1e-4}), "line 1: budget = "),
         (put(0, budget={"epsilon": None, "delta": 1e-4}), "line 1: budget = "),
         (put(0, budget={"epsilon": 1.0, "delta": None}), "line 1: budget = "),
@@ -91,7 +98,10 @@ from .ledgers import (
         (put(0, budget=[1.0, 1e-4]), "line 1: budget = "),
         (put(0, adjacency="zero-out"), "line 1: is not a replace-one header"),
         (put(0, unit="person"), "line 1: is not a replace-one header"),
-        (put(0, schema=3), "line 1: schema 3 is not one this version reads"),
+        *(
+            (put(0, schema=schema), f"line 1: schema {schema} is not the one this version reads")
+            for schema in (1, 2, 4)
+        ),
         (put(0, records=0), "line 1: records = 0 is out of range"),
         (put(0, records=8000), "line 2: records is 7000, the header's is 8000"),
         (put(0, agent=-1), "line 1: agent = -1 is out of range"),
@@ -101,6 +111,24 @@ from .ledgers import (
         (put(0, noise="none"), "line 1: noise = 'none' is out of range"),
         (put(0, admmnet=1), "line 1: admmnet = 1 is out of range"),
         (put(0, more=1), "line 1: is not a replace-one header"),
+        (put(0, filter=None), "line 1: is not a replace-one header"),
+        (lambda lines: lines[0].pop("filter"), "line 1: has a budget without a filter"),
+        (put(0, filter={"planned": 1}), "line 1: filter: planned is no list of mechanism"),
+        (put(0, filter={"planned": []}), "line 2: total.epsilon_spent is"),
+        (put(0, filter={"planned": [["gaussian", {"sensitivity": 1.0}, 1]]}), "line 1: filter: gaussian has"),
+        (put(0, filter={"planned": [["unprotected", {}, 1]]}), "line 1: its plan comes to more"),
+        (put(0, filter={"order": 2.0, "kappa": 0.0}), "line 1: filter: a filter has the key planned, or"),
+        (put(0, filter={"order": -2.0, "kappa": 0.0, "parts": 1}), "line 1: filter: order, kappa or parts"),
+        (put(0, filter={"order": 2.5, "kappa": 0.0, "parts": 1}), "line 1: is not a replace-one header"),
+        (put(0, filter={"order": None, "kappa": -0.5, "parts": 1}), "line 1: filter: order, kappa or parts"),
+        (put(0, filter={"order": None, "kappa": 0.0, "parts": 0}), "line 1: filter: order, kappa or parts"),
+        (lambda lines: lines[0]["filter"]["planned"][0].append(1), "line 1: filter: planned is no list"),
+        (lambda lines: lines[0]["filter"]["planned"][0].__setitem__(2, 0), "line 1: filter: planned is no"),
+        (lambda lines: lines[0]["filter"]["planned"].pop(0), "line 2: total.epsilon_spent is "),
+        (put(0, account_filter={"planned": []}), "line 1: account_filter: an account adds up what its runs"),
+        (put(0, covered=True), "line 1: covered = True is out of range"),
+        (put(0, group_size=1), "line 1: group_size = 1 is out of range"),
+        (put(0, colluders=-1), "line 1: colluders = -1 is out of range"),
         (lambda lines: lines[0].pop("shards"), "line 1: is not a replace-one header"),
         (put(0, kind="event"), "line 1: is not a header"),
     ],
@@ -118,8 +146,8 @@ def test_what_an_attacker_can_write_who_recomputes_everything(path: Path) -> Non
     """A ledger holds itself together; it cannot prove that it is the one that was written.
 
     Who may rewrite the whole file can claim other noise, other rounds, a larger budget, as long as every cost
-    follows from its parameters and the sum stays within the header's budget. Only the digest in summary.json,
-    kept or published elsewhere, shows that.
+    follows from its parameters, the header's plan has every event and fits the header's budget. Only the digest
+    in summary.json, kept or published elsewhere, shows that.
     """
     honest = write(path)
     noise = noise_of(PP)
@@ -129,24 +157,49 @@ def test_what_an_attacker_can_write_who_recomputes_everything(path: Path) -> Non
         lie = forged(HEADER, events)
         assert lie != honest
         assert not fails(path, lie)
+    dearer = replace(noise.objective, sigma=0.999 * noise.objective.sigma)
+    assert "line 2: asks objective-perturbation" in fault(path, forged(HEADER, [(0, dearer)]))
     more: list[tuple[int, Event]] = [(r, noise.objective) for r in range(8)]
-    assert "the published rho comes to" in fault(path, forged(HEADER, more))
-    assert not fails(path, forged(replace(HEADER, epsilon=3.0), more))
+    assert "line 5: objective-perturbation: more of it is charged" in fault(path, forged(HEADER, more))
+    plan = ((noise.objective, 8),)
+    assert "its plan comes to more" in fault(path, forged(header_of(under(plan)), more))
+    assert not fails(path, forged(header_of(under(plan, 3.0)), more))
 
 
 @pytest.mark.parametrize("accountant", ["proven", "published"])
 def test_a_ledger_beyond_its_budget_is_found(path: Path, accountant: str) -> None:
-    header = replace(HEADER, accountant=accountant)
     event: Event = Laplace(1e-6, 1.0, gate_epsilon=0.2) if accountant == "published" else Gaussian(0.2, 1.0)
-    budget, totals, count = Budget.for_plan(1.0, 1e-4, accountant, Totals()), Totals(), 0
-    while count < 2 or not fails(path, forged(header, [(0, event)] * count)):
+
+    def header(count: int, planned: int) -> bytes:
+        return forged(header_of(under(((event, planned),), 1.0, accountant)), [(0, event)] * count)
+
+    count = 0
+    while count < 2 or not fails(path, header(count, count)):
         count += 1
         assert count < 100
-    assert "above the budget's" in fault(path, forged(header, [(0, event)] * count))
-    for _ in range(count - 1):
-        totals.add(event)
-    assert not budget.affords(totals, (event,)), "the filter would not have let it through"
-    assert "above the budget's" in fault(path, forged(header, [(0, Unprotected())]))
+    assert "line 1: its plan comes to more than the budget's epsilon" in fault(path, header(count, count))
+    assert not under(((event, count),), 1.0, accountant).sound()
+    assert under(((event, count - 1),), 1.0, accountant).sound()
+    assert f"line {count + 1}: {event.mechanism}: more of it" in fault(path, header(count, count - 1))
+    plan = header_of(under(((event, 1),), 1.0, accountant))
+    assert "asks unprotected" in fault(path, forged(plan, [(0, Unprotected())]))
+
+
+@pytest.mark.parametrize("order", [None, *np.searchsorted(ORDERS, (12.0, 20.0)).tolist()])
+def test_a_ledger_beyond_its_limit_is_found(path: Path, order: int | None) -> None:
+    """Of a method that cannot list its steps: Theorem 5."""
+    header, event = header_of(limited(Spend(1.0, 1e-4, order))), Gaussian(0.1, 1.0)
+    guard, count = MemoryLedger(header.contract), 0
+    while guard.affords((event,)):
+        guard.charge(0, event)
+        count += 1
+        assert count < 100
+    assert count > 1
+    assert not fails(path, forged(header, [(0, event)] * count))
+    told = fault(path, forged(header, [(0, event)] * (count + 1)))
+    assert "epsilon_spent comes to" in told
+    assert "above what the header's filter lets through" in told
+    assert "epsilon_spent comes to inf" in fault(path, forged(header, [(0, Unprotected())]))
 
 
 NASTY = [
@@ -158,23 +211,27 @@ NASTY = [
 ]
 
 
-def places(line: dict[str, Any], prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for key, value in line.items():
+Where = tuple[str | int, ...]
+"""Keys of tables and places in lists, from the outermost on."""
+
+
+def places(value: Any, prefix: Where = ()) -> Iterator[Where]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in inside:
         yield (*prefix, key)
-        if isinstance(value, dict):
-            yield from places(value, (*prefix, key))
+        yield from places(inner, (*prefix, key))
 
 
-def with_literal(line: dict[str, Any], place: tuple[str, ...], literal: str) -> bytes:
+def with_literal(line: dict[str, Any], place: Where, literal: str) -> bytes:
     copy = json.loads(json.dumps(line))
-    inner = copy
+    inner: Any = copy
     for key in place[:-1]:
         inner = inner[key]
     inner[place[-1]] = "@literal@"
     return encode(copy).replace(b'"@literal@"', literal.encode())
 
 
-def surviving(path: Path, lines: Lines, index: int) -> set[tuple[tuple[str, ...], str]]:
+def surviving(path: Path, lines: Lines, index: int) -> set[tuple[Where, str]]:
     """Places of a line and literals that verification lets stand there."""
     passed = set()
     for place in places(lines[index]):
@@ -193,7 +250,7 @@ def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) 
     noise = noise_of(IPP)
     assert noise.gate is not None
     events: list[tuple[int, Event]] = [(1, noise.objective), (1, noise.gate.first), (1, noise.release)]
-    header = replace(HEADER, accountant="proven", algorithm="ipp-admm")
+    header = header_of(noise.contract, "ipp-admm")
     lines = parsed(forged(header, events))
     assert not fails(path, forged(header, events))
     passed = surviving(path, lines, index)
@@ -202,13 +259,14 @@ def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) 
         assert passed <= {(("parameters", "gated"), "true")}, "which is what stood there"
     else:
         assert {place[0] for place, _ in passed} <= {
-            *("agent", "neighbours", "budget", "order", "method", "algorithm", "preprocessing", "admmnet")
+            *("agent", "neighbours", "budget", "filter", "delta_clipping"),
+            *("algorithm", "preprocessing", "admmnet"),
         }
 
 
 @pytest.mark.parametrize("tiny", [1e-300, 5e-324, 1e-160])
 def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
-    line = event_line(0, Gaussian(1.0, 1.0), Totals(), 1e-4, "")
+    line = event_line(0, Gaussian(1.0, 1.0), Totals(), HEADER.contract, "")
     plain = {"sensitivity": 1.0, "sigma": 1.0}
     objective = {"lipschitz": 1.0, "curvature": 0.25, "convexity": 1.0, "records": 7000, **plain}
     values = itertools.product((1.0, tiny), (1.0, 1e300), (0.25, 1e300), (1.0, tiny))
@@ -229,6 +287,8 @@ def test_costs_beyond_all_numbers_are_found(path: Path, tiny: float) -> None:
         events, ("proven", "published"), (line["total"], null), ({}, {"rho_published": None})
     )
     for (mechanism, parameters), accountant, total, claim in cases:
-        header = replace(HEADER, accountant=accountant).line()
+        header = HEADER.line() | {"accountant": accountant}
         own = {"mechanism": mechanism, "parameters": parameters, "rho": None, "total": total}
         assert fails(path, chained([header, line | own | claim])), (mechanism, parameters)
+        header["filter"] = {"planned": [[mechanism, parameters, 1]]}
+        assert "line 1: " in fault(path, chained([header, line | own | claim])), "nor can a plan have it"

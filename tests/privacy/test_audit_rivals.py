@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,37 +12,36 @@ import pytest
 from admmnet import RunConfig
 from admmnet.privacy.events import Event, GammaNorm, NoRecords, parameters
 from admmnet.privacy.ledger import audit
-from admmnet.privacy.ledger.form import Header
 from tests.planned import Planned, calibrated
 
-from .ledgers import HEADER, Change, chained, fails, fault, forged, parsed, put
+from .ledgers import Change, chained, fails, fault, forged, header_of, parsed, put, under
 from .test_audit_forged import surviving
 
-PUBLISHED = replace(HEADER, algorithm="r-admm")
-PROVEN = replace(HEADER, algorithm="r-admm", method="proven", accountant="proven")
+FORM_NAMES = ("published", "proven")
+FORMS = pytest.mark.parametrize("form", FORM_NAMES)
 
 
-def noise_of(header: Header, *, logistic: bool = True, convexity: float = 2.0) -> Planned:
+def noise_of(form: str, *, logistic: bool = True, convexity: float = 2.0) -> Planned:
     """Either loss has G = 1 and c1 = 1/4."""
     loss: dict[str, Any] = {"loss": "logistic"} if logistic else {"loss": "smoothed-hinge", "loss_width": 2.0}
-    form = RunConfig(algorithm="r-admm", method=header.method, accountant=header.accountant)
-    settings = form.changed(rounds=4, beta=1e-8, **loss)
+    own = RunConfig(algorithm="r-admm", method=form, accountant=form)
+    settings = own.changed(rounds=4, beta=1e-8, **loss)
     return calibrated(7000, convexity, 1.0, 1e-4, settings, penalty=min(convexity, 2.0), width=9)
 
 
-def book(header: Header, **others: Any) -> bytes:
+def book(form: str = "published", **others: Any) -> bytes:
     """Ledger of an honest run: rounds 0 and 2 release, rounds 1 and 3 read no record."""
-    noise, events = noise_of(header, **others), list[tuple[int, Event]]()
+    noise, events = noise_of(form, **others), list[tuple[int, Event]]()
     for t in range(4):
         events += [(t, NoRecords())] if t % 2 else [(t, event) for event in noise.release]
-    return forged(header, events)
+    return forged(header_of(noise.contract, "r-admm"), events)
 
 
-@pytest.mark.parametrize("header", [PUBLISHED, PROVEN], ids=["published", "proven"])
-def test_honest_ledgers_hold(path: Path, header: Header) -> None:
-    data = book(header)
+@FORMS
+def test_honest_ledgers_hold(path: Path, form: str) -> None:
+    data = book(form)
     path.write_bytes(data)
-    account, noise = audit.read(path), noise_of(header)
+    account, noise = audit.read(path), noise_of(form)
     assert account.finished
     release = [*noise.release]
     events = [*release, NoRecords(), *release, NoRecords()]
@@ -51,7 +49,7 @@ def test_honest_ledgers_hold(path: Path, header: Header) -> None:
     assert account.totals.rho == pytest.approx(noise.worst_case.rho, rel=1e-12)
     norm, none = parsed(data)[1], parsed(data)[3]
     assert norm["parameters"] == parameters(noise.release[0])
-    assert ("penalty" in norm["parameters"]) is (header is PUBLISHED)
+    assert ("penalty" in norm["parameters"]) is (form == "published")
     assert norm["parameters"]["logistic"] is True
     assert (none["mechanism"], none["parameters"], none["rho"]) == ("none", {}, 0.0)
     assert none["total"] == parsed(data)[2]["total"]
@@ -79,21 +77,21 @@ def test_honest_ledgers_hold(path: Path, header: Header) -> None:
     ],
 )
 def test_other_numbers_are_found(path: Path, change: Callable[[Any], Any], words: str) -> None:
-    lines = parsed(book(PUBLISHED))
+    lines = parsed(book())
     change(lines[1]["parameters"])
     assert words in fault(path, chained(lines))
 
 
 def test_the_logistic_case_cannot_be_claimed_by_another_loss(path: Path) -> None:
-    lines = parsed(book(PROVEN, logistic=False))
+    lines = parsed(book("proven", logistic=False))
     assert not fails(path, chained(lines))
     lines[1]["parameters"]["logistic"] = True
     assert "line 2: rho is " in fault(path, chained(lines))
     lines[1]["parameters"]["curvature"] = 0.26
     assert "for a logistic loss lipschitz^2/4" in fault(path, chained(lines))
     # nor may a logistic loss's convexity be larger than it was, where curvature costs something
-    lines = parsed(book(PROVEN, convexity=5e-4))
-    norm = noise_of(PROVEN, convexity=5e-4).release[0]
+    lines = parsed(book("proven", convexity=5e-4))
+    norm = noise_of("proven", convexity=5e-4).release[0]
     assert isinstance(norm, GammaNorm)
     assert norm.rate * norm.sensitivity < 8 * 0.25 / (7000 * 5e-4), "(L) does not apply"
     lines[1]["parameters"]["convexity"] = 1.0
@@ -118,40 +116,47 @@ def test_the_logistic_case_cannot_be_claimed_by_another_loss(path: Path) -> None
     ],
 )
 def test_a_round_without_records_is_what_it_says(path: Path, change: Change, words: str) -> None:
-    lines = parsed(book(PUBLISHED))
+    lines = parsed(book())
     change(lines)
     assert words in fault(path, chained(lines))
 
 
 def test_lines_of_no_cost_can_be_left_out_by_who_hashes_again(path: Path) -> None:
-    """As every rewriting of a whole file that keeps to its budget; the digest in summary.json shows it."""
-    lines = parsed(book(PUBLISHED))
+    """As every rewriting of a whole file that keeps to its plan; the digest in summary.json shows it."""
+    lines = parsed(book())
     del lines[3]
     lines[-1]["events"] -= 1
     assert not fails(path, chained(lines))
-    lines = parsed(book(PUBLISHED))
-    lines[1]["parameters"]["dimension"] = 10  # enters no cost
+    lines = parsed(book())
+    lines[1]["parameters"]["dimension"] = 10  # enters no cost, but the plan says 9
+    assert "line 2: asks gamma-norm" in fault(path, chained(lines))
+    lines[0]["filter"]["planned"][0][1]["dimension"] = 10
+    assert "line 5: asks gamma-norm" in fault(path, chained(lines)), "the other release"
+    lines[4]["parameters"]["dimension"] = 10
     assert not fails(path, chained(lines))
 
 
-@pytest.mark.parametrize("header", [PUBLISHED, PROVEN], ids=["published", "proven"])
-def test_a_ledger_beyond_its_budget_is_found(path: Path, header: Header) -> None:
-    release = [(0, event) for event in noise_of(header).release]
+@FORMS
+def test_a_ledger_beyond_its_plan_or_its_budget_is_found(path: Path, form: str) -> None:
+    noise = noise_of(form)
+    header, release = header_of(noise.contract, "r-admm"), [(0, event) for event in noise.release]
     assert not fails(path, forged(header, 2 * release))
-    told = fault(path, forged(header, 3 * release))
-    assert "above the budget's" in told
-    assert ("the published rho" if header is PUBLISHED else "epsilon_spent") in told
+    assert "more of it is charged than its header plans" in fault(path, forged(header, 3 * release))
+    for count, fits in ((2, True), (3, False)):
+        more = header_of(under(tuple((event, count) for event in noise.release), 1.0, form, form), "r-admm")
+        assert fails(path, forged(more, count * release)) is not fits
+    assert "line 1: its plan comes to more than the budget's epsilon, 1.0" in fault(path, path.read_bytes())
 
 
 @pytest.mark.parametrize("index", [1, 3])
 def test_nothing_in_a_line_escapes_as_another_exception(path: Path, index: int) -> None:
-    passed = surviving(path, parsed(book(PUBLISHED)), index)
+    passed = surviving(path, parsed(book()), index)
     same = {(("parameters", "logistic"), "true"), (("parameters",), "{}")}
     assert passed <= same, "which is what stood there"
 
 
 def test_costs_beyond_all_numbers_are_found(path: Path) -> None:
-    line = parsed(book(PUBLISHED))[1]
+    line = parsed(book())[1]
     null = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
     huge: list[dict[str, Any]] = [
         {"rate": 1e308, "sensitivity": 1e300},
@@ -160,10 +165,11 @@ def test_costs_beyond_all_numbers_are_found(path: Path) -> None:
         {"curvature": 1e308, "penalty": 1e-300},
         {"curvature": 1e308, "convexity": 5e-324, "penalty": 5e-324},
     ]
-    for values, header, total, rho in product(
-        huge, (PUBLISHED, PROVEN), (line["total"], null), (line["rho"], None)
-    ):
+    for values, form, total, rho in product(huge, FORM_NAMES, (line["total"], null), (line["rho"], None)):
         own = {**line["parameters"], **values}
         del own["logistic"]
         event = {**line, "parameters": own, "rho": rho, "rho_published": rho, "total": total}
-        assert fails(path, chained([header.line(), event])), values
+        header = parsed(book(form))[0]
+        assert fails(path, chained([header, event])), values
+        header["filter"]["planned"] = [["gamma-norm", own, 1]]
+        assert "line 1: " in fault(path, chained([header, event])), "nor can a plan have it"

@@ -1,4 +1,4 @@
-"""The budget as a filter: exactly the plan fits, nothing more, and no cost is too small to count."""
+"""The budget: exactly the plan fits, nothing more; a limit as a filter; no cost is too small to count."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from admmnet import RunConfig
 from admmnet.privacy import proven, published
-from admmnet.privacy.budget import SLACK, Budget, Totals
-from admmnet.privacy.conversion import ORDERS, allowance, loose_rho
-from admmnet.privacy.events import Event, Gaussian, Laplace, Unprotected
+from admmnet.privacy.budget import SLACK, Totals
+from admmnet.privacy.contract import MemoryLedger
+from admmnet.privacy.conversion import ORDERS, epsilon_at_orders
+from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
+from admmnet.privacy.filters import Spend
 from tests.planned import Planned
 
 from .published_agents import PublishedAgent
@@ -62,18 +64,17 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 def afforded(noise: Planned, plan: Plan, yes: frozenset[int]) -> int:
-    """Rounds until the budget refuses, at most T + 2; ``yes`` are the rounds in which a gate opens."""
-    spent, budget = Totals(), noise.budget
+    """Rounds until the plan is used up, at most T + 2; ``yes`` are the rounds in which a gate opens."""
+    ledger = MemoryLedger(noise.contract)
     objective, release = noise.release
     for round_ in range(plan.rounds + 2):
-        gate = noise.gate[min(round_, 1) :][:1]
-        if not budget.affords(spent, (objective, *gate, release)):
+        gate = noise.gate[min(round_, 1, plan.rounds - 1) :][:1]
+        if not ledger.affords((objective, *gate, release)):
             return round_
-        for event in (objective, *gate):
-            spent.add(event)
+        ledger.charge(round_, objective, *gate)
         if not gate or round_ in yes:
-            assert budget.affords(spent, (release,)), "asked before the question, still true after the yes"
-            spent.add(release)
+            assert ledger.affords((release,)), "asked before the question, still true after the yes"
+            ledger.charge(round_, release)
     return plan.rounds + 2
 
 
@@ -95,63 +96,78 @@ def test_many_rounds_are_afforded_to_the_last(accountant: str, rounds: int) -> N
     assert afforded(plan.calibrated(), plan, frozenset()) == rounds
 
 
-def share(budget: Budget, part: float) -> tuple[Totals, Event]:
-    """Totals of one charge that takes ``part`` of the budget, and that charge."""
-    event: Event
-    if budget.accountant == "published":
-        event = Laplace(
-            1e-9, 1.0, gate_epsilon=math.sqrt(2.0 * part * loose_rho(budget.epsilon, budget.delta))
-        )
-    else:
-        assert budget.order is not None
-        rho = part * allowance(budget.order, budget.epsilon, budget.delta) / float(ORDERS[budget.order])
-        event = Gaussian(math.sqrt(2.0 * rho), 1.0)
-    spent = Totals()
-    spent.add(event)
-    return spent, event
+LIMITS = pytest.mark.parametrize(
+    "limit", [Spend(1.0, 1e-4, int(np.searchsorted(ORDERS, 12.0))), Spend(1.0, 1e-4)], ids=["order", "mu"]
+)
+"""Theorem 5's filters: at one order, and of mu^2."""
 
 
-def budget_of(accountant: str) -> Budget:
-    return Budget(1.0, 1e-4, accountant, order=int(np.searchsorted(ORDERS, 12.0)))
+def share(limit: Spend, part: float) -> tuple[Totals, Event]:
+    """Totals of one charge that takes ``part`` of a limit, and that charge."""
+    rho = part * limit.limit / (2.0 if limit.alpha is None else limit.alpha)
+    event = Gaussian(math.sqrt(2.0 * rho), 1.0)
+    return Totals.of([(event, 1)], "proven"), event
 
 
-@ACCOUNTANTS
-def test_equal_parts_fill_the_budget_whatever_the_rounding(accountant: str) -> None:
-    budget = budget_of(accountant)
+@LIMITS
+def test_equal_parts_fill_the_limit_whatever_the_rounding(limit: Spend) -> None:
     for count in range(1, 200):
-        spent, event = share(budget, 1.0 / count)
-        for _ in range(count - 2):
+        _, event = share(limit, 1.0 / count)
+        spent = Totals("proven")
+        for _ in range(count - 1):
             spent.add(event)
-        assert budget.affords(spent if count > 1 else Totals(), (event,)), count
-        if count > 1:
-            spent.add(event)
-        assert not budget.affords(spent, (event,)), count
+        assert limit.affords(spent, (event,)), count
+        spent = spent.plus((event,))
+        assert limit.affords(spent, ()), count
+        assert not limit.affords(spent, (event,)), count
 
 
-@ACCOUNTANTS
-def test_the_slack_is_1e_12(accountant: str) -> None:
-    budget = budget_of(accountant)
+@LIMITS
+def test_the_slack_is_1e_12(limit: Spend) -> None:
     for part, fits in ((1.0 - 1e-9, True), (1.0 + 0.5e-12, True), (1.0 + 2e-12, False), (1.0 + 1e-9, False)):
-        _, event = share(budget, part)
-        assert budget.affords(Totals(), (event,)) is fits, part
+        spent, event = share(limit, part)
+        assert limit.affords(Totals(), (event,)) is fits, part
+        assert limit.affords(spent, ()) is fits, part
     assert SLACK == 1e-12
 
 
-@ACCOUNTANTS
-def test_what_has_no_finite_cost_is_never_afforded(accountant: str) -> None:
-    for budget in (budget_of(accountant), Budget(1e300, 0.9, accountant, order=0)):
-        assert not budget.affords(Totals(), (Unprotected(),))
-        spent = Totals()
-        spent.add(Unprotected())
-        assert not budget.affords(spent, ())
-        assert not budget.affords(spent, (Gaussian(1.0, 1e6),))
-        assert budget.affords(Totals(), ())
+@LIMITS
+def test_what_fills_a_limit_costs_what_was_promised(limit: Spend) -> None:
+    spent, _ = share(limit, 1.0)
+    assert spent.epsilon_proven(1e-4) <= 1.0 + 1e-9
+    assert spent.epsilon_proven(1e-4) == pytest.approx(1.0, rel=1e-9 if limit.order is None else 0.2)
+    assert limit.most().epsilon == 1.0
+    assert limit.most().rho == (pytest.approx(spent.rho, rel=1e-12) if limit.order is None else None)
 
 
-def test_events_without_a_published_cost_do_not_fit_a_published_budget() -> None:
-    budget = Budget(10.0, 1e-4, "published")
-    assert not budget.affords(Totals(), (Laplace(1e-9, 1.0),))
-    assert budget.affords(Totals(), (Laplace(1e-9, 1.0, gate_epsilon=1e-9),))
+@LIMITS
+def test_what_has_no_finite_cost_is_never_afforded(limit: Spend) -> None:
+    for one in (limit, Spend(1e300, 0.9, 0)):
+        assert not one.affords(Totals(), (Unprotected(),))
+        spent = Totals.of([(Unprotected(), 1)], "proven")
+        assert not one.affords(spent, ())
+        assert not one.affords(spent, (Gaussian(1.0, 1e6),))
+        assert one.affords(Totals(), ())
+
+
+def test_mu_squared_takes_no_other_events() -> None:
+    limit = Spend(1.0, 1e-4)
+    for event in (Laplace(1e-9, 1.0), ObjectivePerturbation(1e-9, 1.0, 1.0, 0.25, 1.0, 7000)):
+        assert not limit.affords(Totals(), (event,))
+        assert Spend(1.0, 1e-4, int(np.searchsorted(ORDERS, 12.0))).affords(Totals(), (event,))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_a_limit_is_chosen_by_what_suits_its_plan(epsilon: float) -> None:
+    """The order at which a plan costs least; none where mu^2 of Gaussian events tells all."""
+    gaussian = Totals.of([(Gaussian(0.1, 1.0), 3)], "proven")
+    assert Spend.of(epsilon, 1e-4, gaussian).order is None
+    mixed = Totals.of([(Gaussian(0.1 * epsilon, 1.0), 3), (Laplace(0.01, 1.0), 5)], "proven")
+    chosen = Spend.of(epsilon, 1e-4, mixed)
+    assert chosen.order is not None
+    assert chosen.limit > 0.0
+    at = epsilon_at_orders(mixed.curve, 1e-4)
+    assert at[chosen.order] == np.min(at)
 
 
 def test_totals_are_the_sums_of_their_events() -> None:

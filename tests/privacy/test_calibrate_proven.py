@@ -19,8 +19,10 @@ from admmnet.methods.ipp_admm import IPPADMM
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import pure_epsilon
+from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.conversion import ORDERS, allowance, best_order, epsilon, gaussian_epsilon
 from admmnet.privacy.events import AboveThreshold, Gaussian
+from admmnet.privacy.filters import Spend
 from admmnet.privacy.proven import pure_rho
 from admmnet.solvers.losses import Loss, get_loss
 from admmnet.solvers.radius import LossFacts, gate_gap
@@ -87,15 +89,15 @@ def test_the_budget_affords_the_worst_case_and_not_a_release_more() -> None:
     for release, gate, eps in product(("objective", "output"), GATES, (0.1, 1.0, 10.0)):
         setting = with_gate(gate, 0.3, PP.changed(release=release), 5)
         noise = calibrated(7000, 0.5, eps, 1e-4, setting)
-        spent, speaks = Totals("proven"), 12 if gate == "off" else 5
+        ledger, speaks = MemoryLedger(noise.contract), 12 if gate == "off" else 5
         for t in range(12):
             # every round asks the Gaussian gate; the held one starts at most once a release
             asked = noise.gate if gate == "gaussian" or t < speaks else ()
             events = (*asked, *(noise.release if t < speaks else ()))
-            assert noise.budget.affords(spent, events)
-            for event in events:
-                spent.add(event)
-        assert not noise.budget.affords(spent, noise.release)
+            assert ledger.affords(events)
+            ledger.charge(t, *events)
+        spent = ledger.totals
+        assert not ledger.affords(noise.release)
         assert noise.worst_case.rho == pytest.approx(spent.rho, rel=1e-12)
         np.testing.assert_allclose(noise.worst_case.curve, spent.curve, rtol=1e-12)
         assert noise.worst_case.rho_published is None
@@ -220,7 +222,7 @@ def test_gaussian_releases_are_accounted_exactly(gate: str) -> None:
         setting = with_gate(gate, 0.2, PP.changed(release="output"))
         noise = calibrated(7000, 0.05, eps, 1e-4, setting)
         mu = math.sqrt(noise.worst_case.mu_squared)
-        assert noise.budget.order is None
+        assert Spend.of(eps, 1e-4, noise.worst_case).order is None
         assert noise.worst_case.epsilon_proven(1e-4) == gaussian_epsilon(mu, 1e-4)
         assert epsilon(noise.worst_case.curve, 1e-4) > 1.01 * eps, "orders alone would not have allowed it"
         assert mu**2 == pytest.approx(2 * noise.worst_case.rho, rel=1e-12)
@@ -230,9 +232,8 @@ def test_what_is_not_gaussian_is_not_converted_as_if_it_were() -> None:
     for setting in (PP, IPP, with_gate("above-threshold", 0.2, PP.changed(release="output"))):
         noise = calibrated(7000, 0.05, 1.0, 1e-4, setting)
         assert math.isinf(noise.worst_case.mu_squared)
-        assert noise.budget.order is not None
         assert noise.worst_case.epsilon_proven(1e-4) == epsilon(noise.worst_case.curve, 1e-4)
-        assert noise.budget.order == best_order(noise.worst_case.curve, 1e-4)
+        assert Spend.of(1.0, 1e-4, noise.worst_case).order == best_order(noise.worst_case.curve, 1e-4)
 
 
 # continuing an account
@@ -250,14 +251,16 @@ FORMS = [
 @pytest.mark.parametrize("setting", FORMS, ids=["objective", "output", "dvp", "m-admm", "r-admm"])
 def test_what_was_spent_is_taken_off(setting: RunConfig) -> None:
     order = best_order(nominal_rho(1.0, 1e-4) * ORDERS, 1e-4)
-    fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), order)
+    limit = Spend(1.0, 1e-4, order)
+    fresh = calibrated(7000, 0.5, 1.0, 1e-4, setting, Totals("proven"), limit)
     for part in (0.1, 0.5, 0.9):
         spent = Totals("proven")
         spent.add(Gaussian(math.sqrt(2 * part * nominal_rho(1.0, 1e-4)), 1.0))
-        noise = calibrated(7000, 0.5, 1.0, 1e-4, setting, spent, order)
+        noise = calibrated(7000, 0.5, 1.0, 1e-4, setting, spent, limit)
         together = float(spent.curve[order] + noise.worst_case.curve[order])
         assert 1.0 - 1e-9 <= together / allowance(order, 1.0, 1e-4) <= 1.0
-        assert noise.budget.order == order
+        assert noise.contract.account == limit
+        assert limit.affords(spent.plus(event for event, count in noise.charges for _ in range(count)), ())
         if setting.algorithm == "ipp-admm":  # of the others, pure epsilon costs less than its rho says
             assert noise.worst_case.rho == pytest.approx((1 - part) * fresh.worst_case.rho, rel=1e-3)
 
@@ -269,10 +272,11 @@ def test_an_account_with_nothing_left_is_refused() -> None:
     with pytest.raises(
         BudgetError, match=r"the account has spent epsilon 0\.\d+ of 1, .* at the order .* nothing is left"
     ) as caught:
-        calibrated(7000, 0.5, 1.0, 1e-4, PP, spent, order)
+        calibrated(7000, 0.5, 1.0, 1e-4, PP, spent, Spend(1.0, 1e-4, order))
     raised = re.search(r"raise --epsilon to (\S+) for one like a first run at 1 ", str(caught.value))
     assert raised is not None
-    again = calibrated(7000, 0.5, float(raised[1]), 1e-4, PP, spent, order)
+    more = float(raised[1])
+    again = calibrated(7000, 0.5, more, 1e-4, PP, spent, Spend(more, 1e-4, order))
     assert again.worst_case.rho == pytest.approx(nominal_rho(1.0, 1e-4), rel=1e-2)
 
 

@@ -16,7 +16,7 @@ from admmnet.errors import RequestError
 from admmnet.methods.base import Method
 from admmnet.methods.rivals import Rival
 from admmnet.privacy import proven, published
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.conversion import loose_epsilon, loose_rho
 from admmnet.privacy.events import GammaNorm, Gaussian, NoRecords
 from tests.planned import Planned, calibrated, noise_at, nominal_rho
@@ -130,16 +130,17 @@ def test_dvp_makes_room_with_a_ridge(logistic: bool) -> None:
 def test_the_budget_affords_the_worst_case_and_not_a_release_more(algorithm: str, papers: bool) -> None:
     for eps, rounds in product((0.3, 4.0), (1, 2, 12, 301)):
         noise = calibrated(7000, convexity(7000, 1e-4), eps, 1e-4, setting(algorithm, rounds, papers=papers))
-        spent, releases = Totals("published" if papers else "proven"), 0
+        ledger, releases = MemoryLedger(noise.contract), 0
         for t in range(rounds):
             reads = algorithm != "r-admm" or t % 2 == 0
             events = noise.release if reads else (NoRecords(),)
-            assert noise.budget.affords(spent, events), t
-            for event in events:
-                spent.add(event)
+            assert ledger.affords(events), t
+            ledger.charge(t, *events)
             releases += reads
-        assert not noise.budget.affords(spent, noise.release)
-        assert noise.budget.affords(spent, (NoRecords(),))
+        spent = ledger.totals
+        assert not ledger.affords(noise.release)
+        assert not ledger.affords(noise.release[1:])
+        assert ledger.affords((NoRecords(),))
         counts = dict(noise.charges)
         assert [counts[event] for event in noise.release] == [releases, releases]
         assert counts.get(NoRecords(), 0) == rounds - releases
@@ -179,7 +180,8 @@ def test_a_published_form_under_the_proven_accountant(algorithm: str) -> None:
         noise = calibrated(7000, m, eps, 1e-4, own)
         assert 1.0 - 1e-6 <= noise.worst_case.epsilon_proven(1e-4) / eps <= 1.0
         assert noise.worst_case.rho_published is not None
-        assert noise.budget.accountant == "proven"
+        assert noise.contract.promise is not None
+        assert noise.contract.promise.accountant == "proven"
 
 
 def test_what_published_rivals_really_cost() -> None:
@@ -286,7 +288,8 @@ def test_every_agent_keeps_its_own_budget(algorithm: str) -> None:
     _, noise = decided(algorithm=algorithm, epsilon=2.0, budgets=budgets, rounds=8, delta=1e-4)
     for i, one in enumerate(noise):
         eps, delta = (0.5 if i == 1 else 2.0), (1e-6 if i == 3 else 1e-4)
-        assert (one.budget.epsilon, one.budget.delta) == (eps, delta)
+        assert one.contract.promise is not None
+        assert (one.contract.promise.epsilon, one.contract.promise.delta) == (eps, delta)
         assert 1.0 - 1e-6 <= one.worst_case.epsilon_proven(delta) / eps <= 1.0
     assert noise[0].noise.rate == noise[2].noise.rate == noise[4].noise.rate
     assert noise[1].noise.rate < 0.4 * noise[0].noise.rate

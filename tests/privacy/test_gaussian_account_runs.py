@@ -21,11 +21,13 @@ from .accounts import Place, told
 def test_an_account_goes_on_with_sums_alone(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     first = place.run("first", algorithm="noisy-gd", epsilon=1.0, rounds=5)
     book = audit.read(place.file(), account=True)
-    assert book.header["order"] is None
+    assert book.header["account_filter"]["order"] is None
     assert {type(event) for _, event, _ in book.events} == {DiscreteGaussian}
     assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
     assert book.totals.epsilon_proven(1e-4) <= 1.0
-    assert {book.header["order"] for book in read_run(first.folder).ledgers.values()} == {None}
+    assert {book.header["account_filter"]["order"] for book in read_run(first.folder).ledgers.values()} == {
+        None
+    }
     assert run_command_line(place.words("second", "--algorithm", "noisy-gd")) == 4
     assert "nothing is left for another run; raise --epsilon to 1.4" in told(capsys)
     assert run_command_line(place.words("third", "--algorithm", "pp-admm", "--epsilon", "3")) == 2
@@ -47,13 +49,22 @@ def test_an_account_is_opened_at_any_epsilon(place: Place, epsilon: float) -> No
     assert 0.7 * epsilon < spent <= epsilon
 
 
+@pytest.mark.parametrize("epsilon", [5.0, 8.0, 20.0])
+def test_an_account_is_raised_to_any_epsilon(place: Place, epsilon: float) -> None:
+    """Its share for discrete noise was fixed at epsilon 1, and comes to more of delta at a larger one."""
+    place.run("first", algorithm="noisy-gd", epsilon=1.0, rounds=5)
+    place.run("second", algorithm="noisy-gd", epsilon=epsilon, rounds=5)
+    spent = audit.read(place.file(), account=True).totals.epsilon_proven(1e-4)
+    assert 0.7 * epsilon < spent <= epsilon
+
+
 def test_an_account_of_an_order_takes_sums(place: Place) -> None:
     place.run("first", epsilon=1.0)
-    order = audit.read(place.file(), account=True).header["order"]
+    order = audit.read(place.file(), account=True).header["account_filter"]["order"]
     assert order in ORDERS
     place.run("second", algorithm="noisy-gd", epsilon=2.0, rounds=5)
     book = audit.read(place.file(), account=True)
-    assert book.header["order"] == order
+    assert book.header["account_filter"]["order"] == order
     assert book.totals.epsilon_proven(1e-4) <= 2.0
     assert any(isinstance(event, DiscreteGaussian) for _, event, _ in book.events)
     place.run("third", epsilon=3.0)

@@ -11,9 +11,11 @@ import pytest
 
 from admmnet.errors import BudgetError, CheckFailed, RequestError
 from admmnet.privacy import proven
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target, gaussian_mu_left
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
 from admmnet.privacy.conversion import ORDERS, best_order, gaussian_epsilon, gaussian_mu
+from admmnet.privacy.conversion import epsilon as epsilon_of
 from admmnet.privacy.discrete import (
     discrete_epsilon,
     discrete_mu,
@@ -21,12 +23,13 @@ from admmnet.privacy.discrete import (
     most_excess,
 )
 from admmnet.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace
+from admmnet.privacy.filters import Count, Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import encode, event_line
 from admmnet.privacy.ledger.lines import digest
 from tests.theorems.quadrature import discrete_delta
 
-from .accounts import HEADER, Place, opened
+from .accounts import Place, header_of, opened, started
 
 PROMISES = [(0.1, 1e-6), (1.0, 1e-4), (4.0, 1e-5), (10.0, 1e-5)]
 
@@ -83,27 +86,49 @@ def test_a_plan_of_all_that_is_left_is_kept_and_one_round_more_is_refused(
     target = Target(epsilon, delta)
     one = event(gaussian_mu_left(target, 100 * rounds) / math.sqrt(rounds))
     worst = target.worst(((one, rounds),))
-    budget = target.guard(worst)
+    contract = Contract.planned(epsilon, delta, ((one, rounds),))
     assert target.allows(worst)
-    assert budget.order is None
+    assert contract.sound()
     assert epsilon * (1.0 - 1e-3) <= worst.epsilon_proven(delta) <= epsilon
-    spent = Totals("proven")
-    for _ in range(rounds):
-        assert budget.affords(spent, (one,))
-        spent.add(one)
-    assert not budget.affords(spent, (one,))
+    limit = Spend.of(epsilon, delta, worst)
+    assert limit.order is None
+    for guard in (contract, Contract(Promise(epsilon, delta), limit)):
+        ledger = MemoryLedger(guard)
+        for round_ in range(rounds):
+            assert ledger.affords((one,))
+            ledger.charge(round_, one)
+        assert not ledger.affords((one,))
+        assert guard.keeps(ledger.totals)
+        most = guard.most()
+        assert most is not None
+        assert ledger.totals.epsilon_proven(delta) <= most.epsilon <= epsilon
     assert not target.allows(target.worst(((one, rounds + 1),)))
+    assert not Contract.planned(epsilon, delta, ((one, rounds + 1),)).sound()
 
 
 def test_kappa_has_a_limit_of_its_own() -> None:
     """A rectangle: what mu^2 leaves free is nothing to kappa, nor the other way round."""
-    budget = Target(1.0, 1e-4).guard(Totals.of([(event(0.01), 1)], "proven"))
-    assert budget.kappa == most_excess(1.0, 1e-4)
+    limit = Spend.of(1.0, 1e-4, Totals.of([(event(0.01), 1)], "proven"))
+    assert limit.kappa == most_excess(1.0, 1e-4)
     coarse = event(1e-6, dimension=10, grid=2.0**-14)
-    count = math.floor(budget.kappa / excess(10, 1.5 * 2.0**14))
+    count = math.floor(limit.kappa / excess(10, 1.5 * 2.0**14))
     assert count > 10
-    assert budget.affords(Totals.of([(coarse, count)], "proven"), ())
-    assert not budget.affords(Totals.of([(coarse, count + 1)], "proven"), ())
+    assert limit.affords(Totals.of([(coarse, count)], "proven"), ())
+    assert not limit.affords(Totals.of([(coarse, count + 1)], "proven"), ())
+
+
+def test_kappa_is_limited_to_twice_that_of_the_plan() -> None:
+    """A question's noise moves with its point, and its grid with that."""
+    fine, coarse = event(0.01), event(0.009, grid=2.0**-28)
+    assert excess(100, 1.5 * 2.0**28) == 16.0 * excess(100, 1.5 * 2.0**30)
+    for count, fits in ((1, False), (7, False), (8, True), (9, True)):
+        ledger = MemoryLedger(Contract.planned(1.0, 1e-4, ((fine, count),)))
+        assert ledger.affords((fine,))
+        assert ledger.affords((coarse,)) is fits
+        assert not ledger.affords((coarse, coarse))
+    ledger.charge(0, coarse)
+    assert ledger.affords((fine, fine))
+    assert not ledger.affords((fine, fine, fine)), "18 of 18"
 
 
 def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
@@ -112,18 +137,27 @@ def test_where_kappa_exceeds_its_share_an_order_guards() -> None:
     mu = gaussian_mu_left(target)
     assert mu == pytest.approx(math.sqrt(2.0 * target.nominal_rho()), rel=1e-9)
     worst = target.worst(((event(mu / 3.0), 9),))
-    budget = target.guard(worst)
-    assert budget.order is not None
+    limit = Spend.of(60.0, 1e-5, worst)
+    assert limit.order is not None
+    assert limit.kappa == 0.0
     assert target.allows(worst)
     spent = Totals.of([(event(mu / 3.0), 8)], "proven")
-    assert budget.affords(spent, (event(mu / 3.0),))
-    spent.add(event(mu / 3.0))
-    assert not budget.affords(spent, (event(mu / 3.0),))
+    assert limit.affords(spent, (event(mu / 3.0),))
+    assert not limit.affords(spent.plus((event(mu / 3.0),)), (event(mu / 3.0),))
+    contract = Contract.planned(60.0, 1e-5, ((event(mu / 3.0), 9),))
+    assert contract.sound()
+    most = contract.most()
+    assert most is not None
+    assert most.epsilon == epsilon_of(worst.curve, 1e-5), "by its curve"
 
 
-def test_plans_of_other_events_have_the_guard_they_had() -> None:
-    for events in ([(Gaussian(0.1, 1.0), 3)], [(Laplace(0.01, 1.0), 3)]):
-        assert Budget.for_plan(1.0, 1e-4, "proven", Totals.of(events, "proven")).kappa == 0.0
+def test_plans_of_other_gaussian_events_need_no_kappa() -> None:
+    contract = Contract.planned(1.0, 1e-4, ((Gaussian(0.1, 1.0), 3),))
+    most = contract.most()
+    assert most is not None
+    assert most.epsilon == pytest.approx(gaussian_epsilon(math.sqrt(0.03), 1e-4), rel=1e-12)
+    assert most.rho == pytest.approx(0.015, rel=1e-12)
+    assert Contract.planned(1.0, 1e-4, ((Laplace(0.01, 1.0), 3),)).filter == Count(((Laplace(0.01, 1.0), 3),))
 
 
 # accounts
@@ -132,26 +166,28 @@ def test_plans_of_other_events_have_the_guard_they_had() -> None:
 def test_what_an_account_leaves(tmp_path: Path) -> None:
     fresh = gaussian_mu_left(Target(1.0, 1e-4))
     spent = Totals.of([(event(0.6 * fresh), 1)], "proven")
-    again = Target(1.0, 1e-4, spent=spent)
+    limit = Spend.of(1.0, 1e-4, spent)
+    again = Target(1.0, 1e-4, spent=spent, account=limit)
     left = gaussian_mu_left(again)
     assert left == pytest.approx(0.8 * fresh, rel=1e-9)
     assert again.nominal_rho() == 0.5 * left * left
     worst = again.worst(((event(left), 1),))
     assert again.allows(worst)
-    assert again.guard(worst).affords(spent, (event(left),))
+    assert limit.affords(spent, (event(left),))
     more = again.worst(((event(left * (1.0 + 1e-9)), 1),))
     assert not again.allows(more)
     assert not again.allows(Totals.of([(Laplace(1e-6, 1.0), 1)], "proven")), "mu^2 knows nothing of it"
-    used = Target(1.0, 1e-4, spent=Totals.of([(event(fresh), 1)], "proven"))
+    assert not limit.affords(spent, (event(left * (1.0 + 1e-9)),))
+    used = Target(1.0, 1e-4, spent=Totals.of([(event(fresh), 1)], "proven"), account=limit)
     with pytest.raises(BudgetError, match=r"mu\^2 that it adds up.* raise --epsilon to 1\.483"):
         gaussian_mu_left(used)
-    raised = replace(used, epsilon=1.483)
+    raised = replace(used, epsilon=1.483, account=replace(limit, epsilon=1.483))
     assert gaussian_mu_left(raised) == pytest.approx(fresh, rel=1e-3)
 
 
 def test_an_account_of_an_order_takes_them_by_their_curve() -> None:
-    order = best_order(Target(1.0, 1e-4).nominal_rho() * ORDERS, 1e-4)
-    target = Target(1.0, 1e-4, spent=Totals.of([(Laplace(0.01, 1.0), 100)], "proven"), order=order)
+    limit = Spend(1.0, 1e-4, best_order(Target(1.0, 1e-4).nominal_rho() * ORDERS, 1e-4))
+    target = Target(1.0, 1e-4, spent=Totals.of([(Laplace(0.01, 1.0), 100)], "proven"), account=limit)
     mu = gaussian_mu_left(target)
     assert 0.2 < mu < gaussian_mu_left(Target(1.0, 1e-4))
     assert target.allows(target.worst(((event(mu), 1),)))
@@ -162,7 +198,7 @@ def test_a_gaussian_plan_opens_an_account_without_order(place: Place) -> None:
     """Output perturbation is such a plan; the account goes on with such plans and no others."""
     place.run("first", epsilon=1.0, release="output")
     book = audit.read(place.file(), account=True)
-    assert book.header["order"] is None
+    assert book.header["account_filter"]["order"] is None
     assert book.totals.epsilon_proven(1e-4) == pytest.approx(1.0, rel=2e-4)
     before = place.file().read_bytes()
     with pytest.raises(
@@ -178,9 +214,8 @@ def test_a_gaussian_plan_opens_an_account_without_order(place: Place) -> None:
 
 
 def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: Path) -> None:
-    account = opened(tmp_path)
-    account.order = None
-    account.begin(replace(HEADER, order=None))
+    limit = Spend(1.0, 1e-4, kappa=most_excess(1.0, 1e-4))
+    account = started(tmp_path, header_of(limit))
     mu = gaussian_mu_left(Target(1.0, 1e-4))
     for _ in range(4):
         account.charge(0, event(0.5 * mu))
@@ -190,7 +225,7 @@ def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: 
     assert book.totals.mu_squared == pytest.approx(mu * mu)
     assert book.totals.kappa == pytest.approx(4 * excess(100, 1.5 * 2.0**30))
     again = opened(tmp_path)
-    assert again.order is None
+    assert again.filter == limit
     assert again.totals.kappa == book.totals.kappa
     again.charge(1, event(0.1 * mu))
     again.close()
@@ -199,13 +234,12 @@ def test_an_account_file_holds_discrete_events_and_its_sum_is_checked(tmp_path: 
 
 
 def test_a_forged_grid_is_told(tmp_path: Path) -> None:
-    account = opened(tmp_path)
-    account.begin(replace(HEADER, order=None))
-    account.close()
+    started(tmp_path, header_of(Spend(1.0, 1e-4, kappa=most_excess(1.0, 1e-4)))).close()
     path = tmp_path / "agent-000.jsonl"
     last = path.read_bytes().split(b"\n")[-2]
     good: Event = event(0.1)
-    line = event_line(0, good, Totals.of([(good, 1)], "proven"), 1e-4, digest(last))
+    reading = Contract(Promise(1.0, 1e-4))
+    line = event_line(0, good, Totals.of([(good, 1)], "proven"), reading, digest(last))
     line["parameters"]["grid"] = 1e-9
     path.write_bytes(path.read_bytes() + encode(line) + b"\n")
     with pytest.raises(CheckFailed, match="grid must be a power of two"):

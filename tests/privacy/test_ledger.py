@@ -12,28 +12,36 @@ import pytest
 
 from admmnet.errors import RequestError, RunError
 from admmnet.files import remedy
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.budget import Charges, Totals
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event, Gaussian, Laplace, ObjectivePerturbation, Unprotected
+from admmnet.privacy.filters import Count, Uncovered
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
 
-HEADER = Header(
-    3, (0, 4), 7000, 1.0, 1e-4, "published", "published", "pp-admm", "private", "public-bounds", "0.1.0"
-)
+
+def header_of(charges: Charges) -> Header:
+    """Header of a run that plans these charges."""
+    contract = Contract(Promise(1.0, 1e-4, "published"), Count.of(charges, 1.0, 1e-4), form="published")
+    return Header(3, (0, 4), 7000, contract, "pp-admm", "private", "public-bounds", "0.1.0", mode="private")
+
+
 ROUND = (ObjectivePerturbation(2.0 / 7000, 0.0068, 1.0, 0.25, 1.05, 7000), Gaussian(6e-4, 0.22))
-BUDGET = Budget(1.0, 1e-4, "published")
+HEADER = header_of(((ROUND[0], 5), (ROUND[1], 7)))
 HEADER_LINE = (
-    '{"kind":"header","schema":1,"agent":3,"neighbours":[0,4],"records":7000,"adjacency":"replace-one",'
-    '"unit":"record","budget":{"epsilon":1.0,"delta":0.0001},"accountant":"published","order":null,'
-    '"method":"published",'
-    '"algorithm":"pp-admm","noise":"private","preprocessing":"public-bounds","shards":"fixed","admmnet":"0.1.0"}'
+    '{"kind":"header","schema":3,"agent":3,"neighbours":[0,4],"records":7000,"adjacency":"replace-one",'
+    '"unit":"record","budget":{"epsilon":1.0,"delta":0.0001},"accountant":"published",'
+    '"filter":{"planned":[["objective-perturbation",{"sensitivity":0.00028571428571428574,"sigma":0.0068,'
+    '"lipschitz":1.0,"curvature":0.25,"convexity":1.05,"records":7000},5],'
+    '["gaussian",{"sensitivity":0.0006,"sigma":0.22},7]]},"method":"published",'
+    '"algorithm":"pp-admm","mode":"private","noise":"private","preprocessing":"public-bounds","shards":"fixed","admmnet":"0.1.0"}'
 )
 
 
 @pytest.fixture
 def ledger(path: Path) -> Ledger:
-    return Ledger(path, HEADER, BUDGET, durable=False)
+    return Ledger(path, HEADER, durable=False)
 
 
 def number(value: float | None) -> str:
@@ -45,6 +53,7 @@ def sha(line: str) -> str:
 
 
 def totals_text(totals: Totals) -> str:
+    """What was spent is less than what the plan lets through."""
     return (
         f'{{"rho":{number(totals.rho)},"xi":0.0,"epsilon_spent":{number(totals.epsilon_proven(1e-4))},'
         f'"epsilon_published":{number(totals.epsilon_published(1e-4))}}}'
@@ -87,13 +96,22 @@ def test_every_byte_is_the_contracts(ledger: Ledger, path: Path) -> None:
 
 def test_what_is_infinite_or_undefined_is_null(path: Path) -> None:
     header = Header(
-        0, (1,), 10, None, None, "published", "published", "admm", "seeded", "public-bounds", "0.1.0"
+        0,
+        (1,),
+        10,
+        Contract(form="published"),
+        "admm",
+        "seeded",
+        "public-bounds",
+        "0.1.0",
+        mode="simulation",
     )
-    ledger = Ledger(path, header, None, durable=False)
+    ledger = Ledger(path, header, durable=False)
     ledger.charge(0, Unprotected())
     ledger.finish()
     first, event, end = (json.loads(line) for line in path.read_bytes().splitlines())
     assert first["budget"] == {"epsilon": None, "delta": None}
+    assert "filter" not in first
     nothing = {"rho": None, "xi": 0.0, "epsilon_spent": None, "epsilon_published": None}
     assert event["parameters"] == {}
     assert (event["rho"], event["rho_published"], event["total"]) == (None, None, nothing)
@@ -101,8 +119,9 @@ def test_what_is_infinite_or_undefined_is_null(path: Path) -> None:
 
 
 def test_texts_are_utf_8_and_lines_stay_lines(path: Path) -> None:
-    header = Header(0, (), 1, 1.0, 1e-4, "proven", "proven", "a\nb\u2028ü", "seeded", "p", "0")
-    ledger = Ledger(path, header, None, durable=False)
+    contract = Contract.planned(1.0, 1e-4, ())
+    header = Header(0, (), 1, contract, "a\nb\u2028ü", "seeded", "p", "0", mode="simulation")
+    ledger = Ledger(path, header, durable=False)
     ledger.finish()
     data = path.read_bytes()
     assert data.count(b"\n") == 2
@@ -110,14 +129,18 @@ def test_texts_are_utf_8_and_lines_stay_lines(path: Path) -> None:
     assert json.loads(data.split(b"\n")[0])["algorithm"] == "a\nb\u2028ü"
 
 
-def test_a_charge_beyond_the_budget_raises_and_writes_nothing(ledger: Ledger, path: Path) -> None:
+def test_a_charge_beyond_the_plan_raises_and_writes_nothing(ledger: Ledger, path: Path) -> None:
     ledger.charge(0, *ROUND)
     ledger.commit()
     before, rho, events = path.read_bytes(), ledger.totals.rho, ledger.events
-    dear = Gaussian(1.0, 0.1)
-    assert not ledger.affords((dear,))
+    more, dear = [ROUND[1]] * 7, Gaussian(1.0, 0.1)
+    assert not ledger.affords(more)
     with pytest.raises(RunError, match="exceeds the budget"):
-        ledger.charge(1, ROUND[0], dear)  # the whole charge or nothing of it
+        ledger.charge(1, ROUND[0], *more)  # the whole charge or nothing of it
+    with pytest.raises(Uncovered):
+        ledger.affords((dear,))
+    with pytest.raises(Uncovered):
+        ledger.charge(1, ROUND[0], dear)
     ledger.commit()
     assert path.read_bytes() == before
     assert (ledger.totals.rho, ledger.events) == (rho, events)
@@ -129,35 +152,42 @@ def test_a_refusal_is_for_good(ledger: Ledger, path: Path) -> None:
     ledger.refuse(4)
     ledger.refuse(9)
     assert ledger.refused_at == 4
-    for event in (ROUND[1], Gaussian(1e-9, 1.0), Laplace(1e-9, 1.0, gate_epsilon=0.0)):
+    for event in (*ROUND, Gaussian(1e-9, 1.0)):
         assert not ledger.affords((event,))
         with pytest.raises(RunError):
             ledger.charge(9, event)
     assert not ledger.affords(())
+    with pytest.raises(Uncovered):  # a fault of the method is told all the same
+        ledger.affords((Laplace(1e-9, 1.0, gate_epsilon=0.0),))
     ledger.finish()
     assert len(path.read_bytes().splitlines()) == 4
 
 
-def test_the_budget_guards_to_the_last_charge(path: Path) -> None:
-    event = Gaussian(1.0, 10.0)
-    ledger, count = Ledger(path, HEADER, BUDGET, durable=False), 0
+def test_the_plan_guards_to_the_last_charge(path: Path) -> None:
+    event, most = Gaussian(1.0, 10.0), int(0.02714340512 / (0.25 * 0.005))
+    header = header_of(((event, most),))
+    assert header.contract.sound()
+    assert not header_of(((event, most + 1),)).contract.sound()
+    ledger, count = Ledger(path, header, durable=False), 0
     while ledger.affords((event,)):
         ledger.charge(count, event)
         count += 1
-    assert count == int(0.02714340512 / (0.25 * 0.005)) == 21
+    assert count == most == 21
+    ledger.finish()
+    assert audit.read(path).count == 21
 
 
 def test_an_existing_file_is_never_touched(path: Path) -> None:
     path.write_bytes(b"precious")
     with pytest.raises(RequestError, match=r"cannot create the ledger .*agent-000\.jsonl: File exists"):
-        Ledger(path, HEADER, BUDGET, durable=False)
+        Ledger(path, HEADER, durable=False)
     assert path.read_bytes() == b"precious"
 
 
 def test_a_folder_that_is_not_there_is_a_request(tmp_path: Path) -> None:
     for durable in (True, False):
         with pytest.raises(RequestError, match="cannot create the ledger"):
-            Ledger(tmp_path / "missing" / "agent-000.jsonl", HEADER, BUDGET, durable=durable)
+            Ledger(tmp_path / "missing" / "agent-000.jsonl", HEADER, durable=durable)
 
 
 @pytest.mark.parametrize("durable", [True, False])
@@ -177,7 +207,7 @@ def test_commit_waits_for_the_disk_in_private_runs(
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    ledger = Ledger(path, HEADER, BUDGET, durable=durable)
+    ledger = Ledger(path, HEADER, durable=durable)
     assert folders == ([str(path.parent)] if durable else []), "the new file's name reaches the disk too"
     for round_ in range(3):
         ledger.charge(round_, *ROUND)
@@ -241,12 +271,12 @@ def test_a_new_ledger_on_a_full_disk_leaves_no_file(path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(RunError, match=r"cannot write the ledger .*free some space"):
-        Ledger(path, HEADER, BUDGET, durable=True)
+        Ledger(path, HEADER, durable=True)
     assert list(path.parent.iterdir()) == []
 
 
 def test_a_disk_that_cannot_sync_ends_the_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = Ledger(path, HEADER, BUDGET, durable=True)
+    ledger = Ledger(path, HEADER, durable=True)
 
     def broken(handle: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))

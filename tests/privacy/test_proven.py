@@ -78,9 +78,10 @@ def test_logistic_events_follow_the_gaussian_curve_where_they_may() -> None:
     for kappa in KAPPAS:
         plain = objective(kappa, 0.01)
         curve, bound = cost(replace(plain, logistic=True)).curve, cost(plain).curve
-        gaussian = 0.5 * (plain.sensitivity / plain.sigma) ** 2 * ORDERS
-        may = LOGISTIC * kappa**2 <= (1.0 - LAMBDAS * kappa) * 0.01
-        np.testing.assert_allclose(curve, np.where(may, gaussian, bound), rtol=1e-9)
+        rho0, left = 0.5 * (plain.sensitivity / plain.sigma) ** 2, 1.0 - LAMBDAS * kappa
+        inside = left > 1e-3
+        own = np.maximum(rho0, LOGISTIC * kappa**2 / np.where(inside, left, 1.0)) * ORDERS
+        np.testing.assert_allclose(curve, np.where(inside, np.minimum(own, bound), bound), rtol=1e-9)
         assert np.all(curve <= bound)
     assert cost(replace(plain, logistic=True)).rho == cost(plain).rho
 

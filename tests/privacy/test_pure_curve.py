@@ -72,6 +72,8 @@ def test_every_pure_event_has_it() -> None:
     bonus = GammaNorm(2e-3, 400.0, 105, 0.25, 1.0, 1000, logistic=True)
     np.testing.assert_allclose(cost(bonus).curve, curve(0.8), rtol=1e-14)
     narrow = GammaNorm(2e-3, 400.0, 105, 0.25, 2.4e-3, 1000, logistic=True)  # 8 kappa = 0.83
-    assert gamma_norm_epsilon(narrow) == pytest.approx(0.8 + math.log1p(0.25 / 2.4), rel=1e-15)
+    assert gamma_norm_epsilon(narrow) == pytest.approx(2.0 / 2.4, rel=1e-15)
+    narrower = GammaNorm(2e-3, 400.0, 105, 0.25, 2.2e-3, 1000, logistic=True)  # 8 kappa = 0.91
+    assert gamma_norm_epsilon(narrower) == pytest.approx(0.8 + math.log1p(0.25 / 2.2), rel=1e-15)
     wide = GammaNorm(2e-3, 400.0, 105, 0.25, 2.6e-3, 1000, logistic=True)  # 8 kappa = 0.77
     assert gamma_norm_epsilon(wide) == 400.0 * 2e-3

@@ -6,6 +6,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +14,8 @@ import pytest
 
 from admmnet.errors import BudgetError, RequestError
 from admmnet.privacy import moments, subsampled
-from admmnet.privacy.budget import Budget, Totals
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import LAMBDAS, ORDERS, gaussian_epsilon
 from admmnet.privacy.conversion import epsilon as renyi_epsilon
 from admmnet.privacy.events import SAMPLINGS, SubsampledGaussian
@@ -367,11 +369,19 @@ def test_totals_and_filter_take_the_same_reading() -> None:
     totals = Totals.of([(event, 1)], "proven")
     read = READ["pld"](event, 1e-5)
     assert totals.epsilon_proven(1e-5) == min(read, renyi_epsilon(subsampled.curve(event), 1e-5)) == read
-    assert Budget.for_plan(read, 1e-5, "proven", totals).affords(Totals("proven"), [event])
-    assert not Budget.for_plan(0.9 * read, 1e-5, "proven", totals).affords(Totals("proven"), [event])
-    twice = Totals.of([(event, 2)], "proven").epsilon_proven(1e-5)
-    both = READ["rdp"](SubsampledGaussian(1.3, 0.01, 1000, "poisson"), 1e-5)
-    assert twice == pytest.approx(both, rel=1e-6)  # curves add up, distributions are not kept
+    assert Contract.planned(read, 1e-5, ((event, 1),)).sound()
+    assert not Contract.planned(0.9 * read, 1e-5, ((event, 1),)).sound()
+    twice, both = Totals.of([(event, 2)], "proven"), replace(event, steps=1000)
+    assert twice.epsilon_proven(1e-5) == READ["pld"](both, 1e-5) < 0.99 * READ["rdp"](both, 1e-5)
+    one_by_one = Totals("proven")
+    for _ in range(500):
+        one_by_one.add(replace(event, steps=1))
+    assert one_by_one.epsilon_proven(1e-5) == read
+    other = twice.plus([replace(event, rate=0.011, steps=1)])  # of two kinds: curves add up
+    assert other.epsilon_proven(1e-5) == renyi_epsilon(other.curve, 1e-5) > READ["rdp"](both, 1e-5)
+    shuffled = replace(event, sampling="shuffled")  # partitions that start anew are none of one order
+    again = Totals.of([(shuffled, 2)], "proven")
+    assert again.epsilon_proven(1e-5) == renyi_epsilon(again.curve, 1e-5)
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from admmnet.errors import RequestError, RunError
 from admmnet.identity.keys import Identity
+from admmnet.masking import Attempt
 from admmnet.running.attempts import Attempts, agree_on_masks
 from admmnet.running.identities import Members
 from admmnet.running.rounds import Rounds
@@ -30,10 +31,7 @@ def of(*agents: int) -> Total:
 def test_a_sum_of_all_participants_is_the_sum() -> None:
     attempts = Attempts(4, 1, 2, 100.0)
     for number in (1, 2, 3):
-        begun = attempts.begin(number)
-        assert begun is not None
-        assert begun.number == number
-        assert begun.participants == OF_ALL
+        assert attempts.begin(number) == (number, OF_ALL)
         total = of(*OF_ALL)
         assert attempts.judge(0, total) == (total, False)
     assert attempts.notes() == ()
@@ -43,10 +41,7 @@ def test_a_sum_without_somebody_is_void_and_the_next_is_without_it() -> None:
     attempts = Attempts(5, 1, 1, 100.0)
     attempts.begin(7)
     assert attempts.judge(7, of(0, 1, 3, 4)) == (None, True)
-    begun = attempts.begin(7)
-    assert begun is not None
-    assert begun.participants == (0, 1, 3, 4)
-    assert begun.number == 2
+    assert attempts.begin(7) == (2, (0, 1, 3, 4))
     assert attempts.judge(7, of(0, 3, 4)) == (None, False)  # no spare attempt is left
     assert attempts.judge(8, None) == (
         None,
@@ -114,7 +109,7 @@ def test_too_few_are_asked_nothing() -> None:
     attempts = Attempts(4, 2, 5, 100.0)
     attempts.begin(0)
     assert attempts.judge(0, of(0, 1, 2)) == (None, False)
-    assert attempts.begin(1) is None
+    assert attempts.begin(1) == (1, ())
     assert "from round 1 on fewer than 4 agents were left" in attempts.notes()[-1]
 
 
@@ -145,8 +140,8 @@ def words_of(agents: tuple[int, ...], run: str = MEMBERS.run) -> list[Any]:
 
 
 def test_masks_of_an_agreement_cancel() -> None:
-    masks = agree_on_masks(LocalWorld(), [OF_ALL], MEMBERS, "", 1)
-    assert not np.asarray(sum(one.words(1, OF_ALL, 1, b"", 9) for one in masks.values())).any()
+    masks, first = agree_on_masks(LocalWorld(), [OF_ALL], MEMBERS, "", 1), Attempt(1, OF_ALL, 1)
+    assert not np.asarray(sum(one.words(first, b"", 9) for one in masks.values())).any()
     assert sorted(other_process(words_of((2, 3)))) == [0, 1]
 
 

@@ -147,7 +147,7 @@ CHANGES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "epsilon": (lambda s: s["per_agent"][1].update(epsilon_spent=0.1), "agent 1: epsilon_spent is 0.1"),
     "worst case": (
         lambda s: s["per_agent"][1].update(epsilon_proven=0.1),
-        "agent 1: epsilon_proven is 0.1, but",
+        "agent 1: epsilon_proven is 0.1, its ledger says",
     ),
     "null": (lambda s: s["per_agent"][1].update(epsilon_spent=None), "agent 1: epsilon_spent is None"),
     "releases": (lambda s: s["per_agent"][2].update(releases=2), "releases is 2, metrics.csv says 3"),

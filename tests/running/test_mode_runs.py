@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +15,19 @@ from admmnet.cli import run_command_line
 from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig as Config
 from admmnet.data import DataSettings, load
-from admmnet.errors import RequestError
+from admmnet.errors import CheckFailed, RequestError
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.conversion import group_epsilon
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import delta_of
 from admmnet.privacy.ledger.form import Header, encode
-from admmnet.privacy.ledger.lines import digest
 from admmnet.report.html import make_report
 from admmnet.report.run_plot import plot_run
 from admmnet.report.series import read_series
 from admmnet.running.events import RoundEvent
 from admmnet.running.summary import TEST_RECORDS, Said
 from tests.people_runs import PRIVATE, small, write_people
+from tests.privacy.ledgers import chained, parsed
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +267,10 @@ def test_where_there_is_no_group_figure(people: str, tmp_path: Path) -> None:
     plain = run(small(people, tmp_path / "plain", algorithm="admm", seed=0, group_size=3)).summary
     assert plain["privacy"]["epsilon_group"] is None
 
+
+def test_the_group_figure_of_a_resumed_run_is_that_of_its_plan(people: str, tmp_path: Path) -> None:
+    """What it pays for again comes out of the same counts."""
+
     class Stop(Exception):
         pass
 
@@ -277,66 +280,42 @@ def test_where_there_is_no_group_figure(people: str, tmp_path: Path) -> None:
     config = small(people, tmp_path / "cut", group_size=3, checkpoint_every=1, **PRIVATE)
     with pytest.raises(Stop):
         run(config, on_round=stop)
-    resumed = run(RunConfig(resume=str(tmp_path / "cut"))).summary
-    assert resumed["privacy"]["epsilon_group"] is None
-    assert any("no epsilon is proven for a person with 3 records" in note for note in resumed["notes"])
+    resumed, whole = run(RunConfig(resume=str(tmp_path / "cut"))).summary, tmp_path / "whole"
+    promised = run(small(people, whole, group_size=3, **PRIVATE)).summary["privacy"]["epsilon_group"]
+    assert resumed["privacy"]["epsilon_group"] == promised
+    most = max(entry["rho"] for entry in resumed["per_agent"])
+    assert group_epsilon(most, resumed["privacy"]["delta"], 3) <= promised
 
 
 # what is older
 
 
-def older_ledger(path: Path) -> None:
-    """Take the mode out of a ledger, as schema 1 has it, and chain it anew."""
-    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
-    lines[0] = {key: value for key, value in lines[0].items() if key != "mode"} | {"schema": 1}
-    raw = [encode(lines[0])]
-    for line in lines[1:]:
-        raw.append(encode({**line, "previous": digest(raw[-1])}))
-    path.write_bytes(b"\n".join(raw) + b"\n")
-
-
-def test_ledgers_and_folders_of_before_are_read(people: str, tmp_path: Path) -> None:
+def test_ledgers_of_an_older_form_are_refused(people: str, tmp_path: Path) -> None:
     folder = run(small(people, tmp_path / "run", seed=0)).folder
-    config, summary = folder / "config.toml", json.loads((folder / "summary.json").read_text())
-    new = re.compile(r"^(no_test|no_account|group_size|simulate|private) = .*\n", re.MULTILINE)
-    config.write_text(new.sub("", config.read_text()))
-    for path in (folder / "ledger").iterdir():
-        older_ledger(path)
-        assert audit.read(path).header["schema"] == 1
-        del summary["ledgers"][f"ledger/{path.name}"]
-    (folder / "summary.json").write_text(json.dumps({**summary, "ledgers": {}}))
-    with pytest.raises(Exception, match="do not match"):
-        read_run(folder)
-    digests = {
-        f"ledger/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest() for p in (folder / "ledger").iterdir()
-    }
-    del summary["mode"], summary["manifest"]
-    (folder / "manifest.json").unlink()
-    (folder / "summary.json").write_text(json.dumps({**summary, "ledgers": digests}))
-    read_run(folder)
-    assert run_command_line(["ledger", "verify", str(folder)]) == 0
-    report = make_report([folder])
-    assert report.faults == ()
-    assert "simulation: protects nothing" in report.html
-    assert read_series(folder).seeded
+    path = folder / "ledger" / "agent-000.jsonl"
+    lines = parsed(path.read_bytes())
+    assert lines[0]["schema"] == 3
+    for older in (1, 2, 2.0, 4, None):
+        path.write_bytes(chained([lines[0] | {"schema": older}, *lines[1:]]))
+        with pytest.raises(
+            CheckFailed, match=rf"line 1: schema {older} is not the one this version reads, 3: "
+        ):
+            audit.read(path)
 
 
 def test_a_mixed_header_is_refused(tmp_path: Path) -> None:
-    header = Header(
-        0, (1,), 9, 1.0, 1e-5, "proven", "proven", "pp-admm", "seeded", "p", "0", mode="simulation"
-    )
+    header = Header(0, (1,), 9, Contract(), "pp-admm", "seeded", "p", "0", "simulation")
     path = tmp_path / "agent-000.jsonl"
     good = header.line()
-    for wrong in (
-        {**good, "schema": 1},
-        {**good, "schema": 2.0},
-        {**good, "schema": 3},
-        {k: v for k, v in good.items() if k != "mode"},
-        {k: v for k, v in good.items() if k != "mode"} | {"schema": 2},
-        good | {"mode": "public"},
+    for wrong, words in (
+        ({k: v for k, v in good.items() if k != "mode"}, "mode = None is out of range"),
+        (good | {"mode": "public"}, "mode = 'public' is out of range"),
+        (good | {"accountant": "moments"}, "accountant = 'moments' is out of range"),
+        (good | {"filter": {"planned": []}}, "is not a replace-one header"),
+        (good | {"order": 7.0}, "is not a replace-one header"),
     ):
         path.write_bytes(encode(wrong) + b"\n")
-        with pytest.raises(Exception, match="line 1: "):
+        with pytest.raises(CheckFailed, match=f"line 1: {words}"):
             audit.read(path)
     path.write_bytes(encode(good) + b"\n")
     assert audit.read(path).header["mode"] == "simulation"

@@ -21,8 +21,6 @@ from admmnet.methods.consensus import ConsensusState
 from admmnet.methods.pp_admm import PPADMM
 from admmnet.methods.single_site.base import ModelState
 from admmnet.methods.single_site.dp_sgd import DPSGD
-from admmnet.privacy.ledger.form import Header
-from admmnet.running import loop
 from admmnet.types import Matrix, Vector
 from tests.interrupted_runs import Place, assert_same, write_people
 
@@ -140,7 +138,7 @@ class Jotting(PPADMM):
     name = "jotting"
     first: ClassVar[Any] = None
     later: ClassVar[Any] = None
-    seen: ClassVar[list[Any]] = []
+    seen: ClassVar[list[tuple[Agent, Any]]] = []
 
     def start(self, agent: Agent, width: int) -> Jotted:
         state = Jotted.zero(agent.degree, width)
@@ -148,7 +146,7 @@ class Jotting(PPADMM):
         return state
 
     def absorb(self, agent: Agent, own: Vector | None, inbox: Mapping[int, Vector]) -> None:
-        self.seen.append(agent.state.jotted)
+        self.seen.append((agent, agent.state.jotted))
         agent.state.jotted = self.later
         super().absorb(agent, own, inbox)
 
@@ -156,7 +154,7 @@ class Jotting(PPADMM):
 @pytest.fixture
 def jotting(monkeypatch: pytest.MonkeyPatch) -> type[Jotting]:
     class Own(Jotting):
-        seen: ClassVar[list[Any]] = []
+        seen: ClassVar[list[tuple[Agent, Any]]] = []
 
     monkeypatch.setitem(METHODS, "jotting", Own)
     return Own
@@ -205,7 +203,8 @@ def test_state_comes_back_as_its_own_kind(value: Any, jotting: type[Jotting], pl
     cut = place.interrupted("cut", 4, algorithm="jotting", checkpoint_every=5)
     jotting.seen.clear()
     place.resume(cut)
-    found = jotting.seen[0]
+    agent = jotting.seen[-1][0]  # of the run: the first ones are those of the rehearsal
+    found = next(value for whose, value in jotting.seen if whose is agent)
     assert type(found) is type(value)
     assert repr(found) == repr(value)
     if isinstance(value, np.ndarray):
@@ -255,16 +254,6 @@ def test_methods_with_agents_and_states_of_their_own_run(
     assert (ours == theirs).all()
     alone = place.whole("alone", algorithm="stranger", offline="3:3-")
     assert np.isfinite(run_theta(alone)).all()
-
-
-def test_a_published_run_from_before_the_accounting_was_named_goes_on(
-    site: OneSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings: dict[str, Any] = {"algorithm": "dp-sgd", "method": "published", "batch": 20, "epochs": 4}
-    with monkeypatch.context() as before:
-        before.setattr(loop, "Header", lambda **facts: Header(**facts | {"accounting": None}))
-        cut = site.interrupted("cut", 1, checkpoint_every=1, **settings)
-    assert (run_theta(site.resume(cut)) == run_theta(site.whole("whole", **settings))).all()
 
 
 SITES: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ import pytest
 
 from admmnet import run
 from admmnet.holder import Door, Holder
-from admmnet.privacy.budget import MemoryLedger
+from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.rng import AgentStreams
 from admmnet.running.folder import as_json
 from admmnet.solvers.losses import get_loss
@@ -53,7 +53,8 @@ def test_one_process_makes_no_copy_of_its_agents_figures_and_equal_ones_once(
 
 def test_agents_without_marks_share_that_they_have_none() -> None:
     holder, loss = Holder(np.eye(2), np.ones(2)), get_loss("logistic")
-    doors = [Door(holder, 0, loss, MemoryLedger(None, "proven"), AgentStreams(i, 0)) for i in (0, 1)]
+    ledger = MemoryLedger(Contract())
+    doors = [Door(holder, 0, loss, ledger, AgentStreams(i, 0)) for i in (0, 1)]
     doors[0].marks |= {"one"}
     assert not doors[1].marks
-    assert doors[1].marks is Door(holder, 0, loss, MemoryLedger(None, "proven"), AgentStreams(2, 0)).marks
+    assert doors[1].marks is Door(holder, 0, loss, ledger, AgentStreams(2, 0)).marks

@@ -16,9 +16,10 @@ from admmnet.holder.known import Known
 from admmnet.holder.measurements import NoisyGradient
 from admmnet.holder.measurements.gradient import ROUNDING_SHARE
 from admmnet.privacy import subsampled
-from admmnet.privacy.budget import Budget
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.events import Gaussian, SubsampledGaussian
+from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.file import Ledger
 from admmnet.privacy.ledger.form import Header
@@ -123,10 +124,9 @@ def test_clipped_and_drawn_by_coins() -> None:
 
 def test_coins_of_any_rate_are_read_back(tmp_path: Path) -> None:
     """Theorem 24 asks for no whole batch: 15 records at 0.1 make none."""
-    budget = Budget(10.0, 1e-3, "proven", 200)
-    facts = ("proven", "proven", "x", "private", "public-bounds", "0.1.0")
-    header = Header(0, (1,), 15, 10.0, 1e-3, *facts, order=budget.alpha)
-    ledger = Ledger(tmp_path / "ledger.jsonl", header, budget, durable=False)
+    contract = Contract(Promise(10.0, 1e-3), Spend(10.0, 1e-3, 200))
+    header = Header(0, (1,), 15, contract, "x", "private", "public-bounds", "0.1.0", mode="private")
+    ledger = Ledger(tmp_path / "ledger.jsonl", header, durable=False)
     door = Door(Holder(np.eye(15, 3), np.ones(15)), 0, Logistic(), ledger, AgentStreams(0, None))
     ask(door, NoisyGradient(np.zeros(3), 5.0, None, 0.1))
     ledger.finish()

@@ -280,7 +280,8 @@ def test_where_it_does_not_apply_the_slope_alone_is_too_little(share: float) -> 
     for slope in (1e-3, 0.05, 0.7, 3.0):
         round, event = logistic_round(rng, slope, share)
         epsilon, kappa = proven.gamma_norm_epsilon(event), share * slope / 8.0
-        assert epsilon == pytest.approx(slope + math.log1p(kappa), rel=1e-12)
+        least = min(slope + math.log1p(kappa), max(slope, 8.0 * kappa))
+        assert epsilon == pytest.approx(least, rel=1e-12)
         worst = worst_pair(round, SLOPES)
         # sup over s of a (1 + s) Delta/2 + ln(1 + 4 kappa s (1 - s)), as in the proof
         bound = float(np.max(slope * (1.0 + SLOPES) / 2.0 + np.log1p(4.0 * kappa * SLOPES * (1.0 - SLOPES))))

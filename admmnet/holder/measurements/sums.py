@@ -8,8 +8,7 @@ agents take part in a masked sum, each adds its part of the noise, and masks tha
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +23,6 @@ from admmnet.holder.measurements.slopes import diameter
 from admmnet.holder.rows import Features, is_sparse
 from admmnet.holder.secrets import Secret
 from admmnet.identity.keys import statement
-from admmnet.masking import Masks
 from admmnet.privacy.discrete import LARGEST, discrete_gaussian
 from admmnet.privacy.events import DiscreteGaussian, is_power_of_two
 from admmnet.rng import Purpose
@@ -50,48 +48,27 @@ class OnGrid(Plain):
     Attributes
     ----------
     sigma : float
-        Parameter of the noise, in the unit of the values.
+        Parameter of the noise, in the unit of the values; of a masked sum that of all but the colluders together.
     grid : float
         Step of the grid.
-    participants : ndarray
-        Numbers of the agents that take part in an attempt at a masked sum, ascending; empty where nothing is masked.
-        Their noise without that of the colluders has the parameter sigma then.
-    colluders : int
-        K: how many of the others may collude.
-    attempt : int
-        Number of the attempt, from 1 on; the same at all participants, and none is answered twice.
     """
 
     sigma: float
     grid: float
-    participants: Vector
-    colluders: int
-    attempt: int
 
-    @property
-    def members(self) -> tuple[int, ...]:
-        """Participants as whole numbers."""
-        return _members(self.participants.tobytes())
-
-    @property
-    def own_sigma(self) -> float:
+    def own_sigma(self, known: Known) -> float:
         """Parameter of the agent's own noise; the squares of |U| - K of these are at least sigma^2."""
-        parts = max(1, len(self.participants) - self.colluders)
-        return self.sigma if parts == 1 else self.sigma / math.sqrt(parts) * (1.0 + 1e-15)
-
-    def check_masks(self, masks: Masks | None) -> None:
-        """Refuse an attempt that nobody's masks hide, or masks of another K, or that was answered before."""
-        if self.participants.size and masks is None:
-            raise RequestError(f"{type(self).__name__}: no keys were agreed upon for masks")
-        if masks is not None:
-            masks.check(self.attempt, self.members, self.colluders)
+        if known.attempt is None:
+            return self.sigma
+        return self.sigma / math.sqrt(known.attempt.parts) * (1.0 + 1e-15)
 
     def context(self, known: Known) -> bytes:
         """What masks are bound to besides start, attempt, participants: all that is public and decides the sum."""
         here = getattr(self, "here", np.zeros(0))
         loss, size = known.loss, self.dimension(known)
         facts = loss.name, repr(loss.lipschitz()), repr(loss.curvature_bound()), known.task, known.classes
-        noise = self.sigma.hex(), self.grid.hex(), self.colluders
+        colluders = 0 if known.attempt is None else known.attempt.colluders
+        noise = self.sigma.hex(), self.grid.hex(), colluders
         return statement(type(self).__name__, size, *facts, *noise, here.astype("<f8").tobytes())
 
     def moved(self, known: Known) -> float:
@@ -126,7 +103,7 @@ class OnGrid(Plain):
         name = type(self).__name__
         if not is_power_of_two(self.grid):
             raise RequestError(f"{name}: grid = {self.grid!r} must be a power of two")
-        if not (self.own_sigma / self.grid >= FINEST and self.sigma / self.grid <= LARGEST):
+        if not (self.own_sigma(known) / self.grid >= FINEST and self.sigma / self.grid <= LARGEST):
             raise RequestError(
                 f"{name}: sigma = {self.sigma:g} must be 2^30 to 2^44 steps of the grid = {self.grid!r}: take the "
                 "largest power of two up to sigma 2^-30"
@@ -141,18 +118,19 @@ class OnGrid(Plain):
 
     def cost(self, known: Known) -> Cost:
         """One discrete Gaussian event: Theorems 19 and 23."""
-        whose = max(1, len(self.participants)), self.colluders
-        size = self.dimension(known)
+        at, size = known.attempt, self.dimension(known)
+        whose = (1, 0) if at is None else (len(at.participants), at.colluders)
         return Cost((DiscreteGaussian(self.sensitivity(known), self.sigma, self.grid, size, *whose),))
 
     def carry_out(self, secret: Secret, known: Known) -> Work:
         """Sum, round to the grid, add noise; all noise is drawn in one piece, after the sum."""
         yield from ()  # no solve is needed
         steps = np.rint(self.total(secret, known) / self.grid).astype(np.int64)
-        noise = discrete_gaussian(secret.streams[Purpose.OUTPUT], self.own_sigma / self.grid, len(steps))
-        if secret.masks is not None and self.participants.size:
-            given = self.attempt, self.members, self.colluders
-            noise = noise + secret.masks.words(*given, self.context(known), len(steps))
+        noise = discrete_gaussian(
+            secret.streams[Purpose.OUTPUT], self.own_sigma(known) / self.grid, len(steps)
+        )
+        if secret.masks is not None and known.attempt is not None:
+            noise = noise + secret.masks.words(known.attempt, self.context(known), len(steps))
         return Released(steps + noise, self)  # modulo 2^64
 
     def _at(self, known: Known, ratio: float) -> Self:
@@ -183,9 +161,6 @@ class GradientSum(OnGrid):
     here: Vector
     sigma: float
     grid: float
-    participants: Vector = field(default_factory=lambda: np.zeros(0))
-    colluders: int = 0
-    attempt: int = 0
 
     @classmethod
     def costing(cls, known: Known, here: Vector, ratio: float, grid: float) -> GradientSum:
@@ -220,11 +195,6 @@ class GradientSum(OnGrid):
         X, y = secret.records
         here = self.here if known.rows == 1 else self.here.reshape(known.rows, known.width).T
         return gradient_sum(X, y, here, known.loss)
-
-
-@lru_cache(maxsize=64)
-def _members(participants: bytes) -> tuple[int, ...]:
-    return tuple(np.frombuffer(participants).astype(np.int64).tolist())
 
 
 def _held(here: Vector, known: Known) -> Vector:
@@ -281,9 +251,6 @@ class MomentSum(OnGrid):
 
     sigma: float
     grid: float
-    participants: Vector = field(default_factory=lambda: np.zeros(0))
-    colluders: int = 0
-    attempt: int = 0
 
     @classmethod
     def costing(cls, known: Known, ratio: float, grid: float) -> MomentSum:

@@ -77,7 +77,6 @@ class SingleSite(Method):
 
     verb = "none"
     tasks = frozenset({"binary", "real"})
-    clipped = False
     open_ended = True  # a series says when it has ended
     goes_on = False
     one_pass: ClassVar[bool] = False
@@ -196,14 +195,10 @@ class SingleSite(Method):
                 raise BudgetError(target.exhausted(target.spent))
         noise = self._calibrated(target, known)
         series = self.series(noise)
-        charges = ((series.event(known), 1),)
-        worst = target.worst(charges)
         return AgentPlan(
             regularisation=self.weight,
             noise=SeriesNoise(series, **({self.calibrates: noise} if self.calibrates else {})),
-            charges=charges,
-            worst_case=worst,
-            budget=target.guard(worst) if self.private else None,
+            charges=((series.event(known), 1),),
         )
 
     def _calibrated(self, target: Target, known: Known) -> float:

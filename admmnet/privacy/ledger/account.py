@@ -14,9 +14,9 @@ from pathlib import Path
 from admmnet.errors import RequestError
 from admmnet.files import load_json, remedy, sync
 from admmnet.privacy.budget import empty, grown
-from admmnet.privacy.calibrate import Target
-from admmnet.privacy.conversion import ORDERS, best_order
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import Event
+from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import Header, encode, event_bytes
 from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, digest, mend, open_plain
@@ -38,9 +38,9 @@ class AccountFile:
         What was charged before this run began: its noise is calibrated on top of that.
     place : str
         Digest of the last line before this run, ``lines.NOTHING`` in a new account.
-    order : int or None
-        The one Renyi order of the filter, fixed when the account was opened first; None where a plan of Gaussian events
-        opened it, and mu^2 and kappa are added up.
+    filter : Spend or None
+        Filter of all its runs, at this run's epsilon: order, kappa and parts are those of the first run. None in a new
+        account, whose first plan fixes them.
     adjacency : str or None
         Relation of all its costs; None in a new account.
 
@@ -52,6 +52,8 @@ class AccountFile:
     CheckFailed
         If the file does not verify.
     """
+
+    filter: Spend | None
 
     def __init__(
         self,
@@ -66,7 +68,7 @@ class AccountFile:
         kept: bool = True,
     ) -> None:
         self.path, self._kept, self._closed = account_path(folder, agent), kept, False
-        self._delta = delta
+        self._budget, self.filter = Promise(epsilon, delta), None
         self.adjacency: str | None = None
         self._lines: list[bytes] = []  # of a run that is resumed: its first line, and those behind it
         self._events: list[Event] = []  # and the events in those behind it
@@ -87,10 +89,7 @@ class AccountFile:
             data = self.path.read_bytes()
             lines = data.split(b"\n")[:-1]
             if not data and since is None:
-                whole = Target(epsilon, delta).nominal_rho() * ORDERS
-                self.totals = empty("proven")
-                self.order: int | None = best_order(whole, delta)
-                previous = NOTHING
+                self.totals, previous = empty("proven"), NOTHING
             else:
                 previous = self._continue(lines, agent, records, delta, since, mode)
             self._check_mark(lines)
@@ -118,6 +117,11 @@ class AccountFile:
                 f"the account {self.path} is not the one that was last used here: it had {count} lines, and has "
                 f"{len(lines)} now, or others; what is missing was spent: put the right file back"
             )
+
+    @property
+    def contract(self) -> Contract:
+        """By which its lines are read."""
+        return Contract(self._budget, self.filter, self.filter)
 
     @property
     def fresh(self) -> bool:
@@ -155,8 +159,9 @@ class AccountFile:
                 )
         self.totals = account.totals
         self.adjacency = header["adjacency"]
-        order = header["order"]
-        self.order = None if order is None else int(abs(ORDERS - order).argmin())
+        found = account.contract.account
+        assert found is not None  # `audit.read` refuses a header without one
+        self.filter = replace(found, epsilon=self._budget.epsilon)
         if since is not None:
             start = next((start for start in account.starts if start.previous == since), None)
             if start is None:
@@ -232,7 +237,7 @@ class AccountFile:
     def charge(self, round: int, event: Event) -> None:
         """Add a charge; ``commit`` makes it last."""
         self.totals = grown(self.totals, event)
-        self._append(event_bytes(round, event, self.totals, self._delta, self._chain.previous))
+        self._append(event_bytes(round, event, self.totals, self.contract, self._chain.previous))
 
     def commit(self) -> None:
         """Wait until every charge is on the disk.

@@ -10,7 +10,9 @@ import numpy as np
 
 from admmnet.errors import CheckFailed
 from admmnet.privacy.budget import Totals, empty
+from admmnet.privacy.contract import Contract
 from admmnet.privacy.events import Event
+from admmnet.privacy.filters import Count
 from admmnet.privacy.ledger import checks
 from admmnet.privacy.ledger.form import encode, total_line
 from admmnet.privacy.ledger.lines import NOTHING, digest, is_torn, is_whole
@@ -33,6 +35,8 @@ class VerifiedLedger:
     ----------
     header : dict
         First line.
+    contract : Contract
+        Of it; of an account that of all its runs, at the last one's epsilon.
     events : tuple of (int, Event, dict)
         Round, event and the line it stands in; none where they were not to be kept.
     count, last : int
@@ -48,10 +52,11 @@ class VerifiedLedger:
     resumed : tuple of int
         Rounds from which a private run went on after an interruption.
     account : str or None
-        Digest of the account's last line when the run ended; None without account, or in older ledgers.
+        Digest of the account's last line when the run ended; None without account.
     """
 
     header: dict[str, Any]
+    contract: Contract
     events: tuple[tuple[int, Event, dict[str, Any]], ...]
     count: int
     last: int
@@ -136,11 +141,12 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
     (number, raw), *lines = strand.lines
     whose = ""
     try:
-        header = checks.header_of(checks.parse(raw))
+        header, contract = checks.header_of(checks.parse(raw), account=account)
         whose = f"agent {header['agent']}: " if strand.shared else ""
-        delta, totals = header["budget"]["delta"], empty(header["method"])
+        reading = contract.over_account() if account else contract
+        totals, left = empty(reading.form), _whole(reading)
         events: list[tuple[int, Event, dict[str, Any]]] = []
-        total, payer, facts = total_line(totals, delta), header, checks.facts_of(header)
+        total, payer, facts = total_line(totals, reading), reading, checks.facts_of(header)
         before = digest(raw)
         starts, resumed, head, finished, count, last_round, last = [Start()], [], None, False, 0, 0, 0
         for number, data in lines:
@@ -156,7 +162,8 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                 raise CheckFailed("does not follow from the line before (changed, removed or swapped lines)")
             if account and kind == "run":
                 checks.hold_budget(payer, totals)
-                header = checks.run_header(line, header)
+                header, contract = checks.run_header(line, header)
+                reading = contract.over_account()
                 facts = checks.facts_of(header)
                 starts.append(Start(before, number, count))
                 last_round = 0
@@ -166,16 +173,17 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
                 finished = False
             elif kind == "end":
                 end = {"kind": "end", "events": count, "total": total}
-                if "account" in header and checks.is_digest(line.get("account")):  # older ones have none
+                if "account" in header and checks.is_digest(line.get("account")):
                     end["account"] = line["account"]
                 if data != encode({**end, "previous": before}):
                     raise CheckFailed(f"is not the end of the {count} events before it")
                 finished, head = True, line.get("account")
             else:
-                round_, event, line, totals = checks.charged(blank, totals, facts)
+                round_, event, line, totals = checks.charged(blank, totals, reading, facts)
+                left = checks.taken(reading, left, event)
                 if round_ < last_round:
                     raise CheckFailed(f"round {round_} stands behind round {last_round}")
-                total, payer, count = line["total"], header, count + 1
+                total, payer, count = line["total"], reading, count + 1
                 last_round, last = round_, max(last, round_)
                 if keep:
                     events.append((round_, event, {**line, "previous": before}))
@@ -184,6 +192,12 @@ def check(strand: Strand, *, account: bool = False, keep: bool = True) -> Verifi
             raise CheckFailed("the beginning of a line stands behind the end line")
         checks.hold_budget(payer, totals)
         finished, kept = finished and not strand.torn, (tuple(starts), tuple(resumed), head)
-        return VerifiedLedger(header, tuple(events), count, last, totals, finished, strand.torn, *kept)
+        return VerifiedLedger(
+            header, reading, tuple(events), count, last, totals, finished, strand.torn, *kept
+        )
     except CheckFailed as error:
         raise CheckFailed(f"{strand.path}: line {number}: {whose}{error}") from None
+
+
+def _whole(contract: Contract) -> tuple[int, ...]:
+    return contract.filter.whole if isinstance(contract.filter, Count) else ()

@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from admmnet.errors import AdmmnetError, CheckFailed
-from admmnet.privacy import moments
-from admmnet.privacy.budget import SHARED, SLACK, Totals, grown
-from admmnet.privacy.conversion import loose_rho
+from admmnet.privacy.budget import SHARED, Totals, grown
+from admmnet.privacy.contract import Contract, Promise
 from admmnet.privacy.events import (
     DiscreteGaussian,
     Event,
@@ -26,7 +25,8 @@ from admmnet.privacy.events import (
     relation_of,
     shown,
 )
-from admmnet.privacy.ledger.form import SCHEMA, Header, encode, event_bytes, event_line
+from admmnet.privacy.filters import Count
+from admmnet.privacy.ledger.form import SCHEMA, Header, encode, event_bytes, event_line, filter_of
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a recorded cost and its recomputation on another machine."""
@@ -57,56 +57,90 @@ def _is_budget(value: object) -> bool:
     return epsilon is delta is None or (is_positive(epsilon) and is_positive(delta) and delta < 1)
 
 
-_HEADER: dict[str, Callable[[Any], bool]] = {  # of what may be None, `Header` leaves most out then
+_HEADER: dict[str, Callable[[Any], bool]] = {
     "agent": lambda value: is_count(value, 0),
     "neighbours": lambda value: isinstance(value, list) and all(is_count(j, 0) for j in value),
     "records": is_count,
     "adjacency": lambda value: value in ("replace-one", "zero-out"),
     "budget": _is_budget,
     "accountant": lambda value: value in ("proven", "published"),
-    "order": lambda value: value is None or (is_positive(value) and value > 1),
+    "method": lambda value: value in ("proven", "published"),
     "account": lambda value: value is None or is_digest(value),
     "noise": lambda value: value in ("private", "seeded"),
-    "mode": lambda value: value in (None, "simulation", "private"),
+    "mode": lambda value: value in ("simulation", "private"),
     "loss": lambda value: value is None or isinstance(value, str),
     "weight": lambda value: value is None or is_positive(value),
-    "trust": lambda value: value in (None, "masked"),
+    "covered": lambda value: value in (None, False),
     "colluders": lambda value: value is None or is_count(value, 0),
-    "accounting": lambda value: value in (None, "moments"),
+    "group_size": lambda value: value is None or is_count(value, 2),
     "delta_clipping": lambda value: value is None or (is_positive(value) and value <= 1),
-    **dict.fromkeys(
-        ("method", "algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)
-    ),
+    **dict.fromkeys(("algorithm", "preprocessing", "admmnet"), lambda value: isinstance(value, str)),
 }
 
 
-def header_of(line: dict[str, Any]) -> dict[str, Any]:
-    """Return the line, which is a header."""
+def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str, Any], Contract]:
+    """Return the line, which is a header, and its contract; that of an ``account`` has a filter over all runs."""
     if line.get("kind") != "header":
         raise CheckFailed("is not a header")
-    if line.get("schema") not in (1, SCHEMA):
-        raise CheckFailed(f"schema {shown(line.get('schema'))} is not one this version reads (1, {SCHEMA})")
+    if line.get("schema") != SCHEMA:
+        raise CheckFailed(
+            f"schema {shown(line.get('schema'))} is not the one this version reads, {SCHEMA}: read it with the version "
+            "of admmnet that made it"
+        )
     for name, good in _HEADER.items():
         if not good(line.get(name)):
             raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
-    if (line.get("trust") is None) != (line.get("colluders") is None):
-        raise CheckFailed("trust and colluders stand together, or neither does")
-    values: dict[str, Any] = {name: line.get(name) for name in _HEADER if name not in ("budget", "admmnet")}
-    header = Header(version=line["admmnet"], **line["budget"], **values).line()
+    contract = _contract(line)
+    names = "agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "weight"
+    given: dict[str, Any] = {name: line.get(name) for name in names}
+    header = Header(neighbours=line["neighbours"], contract=contract, version=line["admmnet"], **given).line()
     # agents of a network have neighbours, and replace-one
     if encode(header) != encode(line) or (line["adjacency"] == "zero-out" and line["neighbours"]):
         raise CheckFailed(f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
-    return line
+    if (contract.promise is None) != (contract.filter is None) or (account and contract.account is None):
+        raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
+    if not contract.sound():
+        raise CheckFailed(f"its plan comes to more than the budget's epsilon, {line['budget']['epsilon']!r}")
+    return line, contract
 
 
-def run_header(line: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Header of another run of an account; records, delta, order and relation are those of the run before."""
-    header = header_of({key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"})
+def _contract(line: dict[str, Any]) -> Contract:
+    """Contract of a header whose values are in range."""
+    epsilon, delta = line["budget"]["epsilon"], line["budget"]["delta"]
+    form, covered = line["method"], line.get("covered") is None
+    if epsilon is None:
+        return Contract(form=form, covered=covered)
+    promise = Promise(
+        float(epsilon),
+        float(delta),
+        line["accountant"],
+        line["adjacency"],
+        line.get("delta_clipping"),
+        line.get("group_size") or 1,
+        line.get("colluders"),
+    )
+    try:
+        filters = (
+            filter_of(line.get(name), promise.epsilon, promise.delta) for name in ("filter", "account_filter")
+        )
+        run, account = filters
+    except AdmmnetError as error:
+        raise CheckFailed(f"filter: {error}") from None
+    if isinstance(account, Count):
+        raise CheckFailed("account_filter: an account adds up what its runs spend, and has no plan")
+    return Contract(promise, run, account, form, covered)
+
+
+def run_header(line: dict[str, Any], before: dict[str, Any]) -> tuple[dict[str, Any], Contract]:
+    """Header of another run of an account; records, delta, filter and relation are those of the run before."""
+    header, contract = header_of(
+        {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}, account=True
+    )
     own, asked = ({**one, **one["budget"]} for one in (before, header))
-    for name in ("agent", "records", "order", "adjacency", "delta"):
+    for name in ("agent", "records", "account_filter", "adjacency", "delta"):
         if own[name] != asked[name]:
             raise CheckFailed(f"{name} is {shown(asked[name])}, the account's is {shown(own[name])}")
-    return header
+    return header, contract
 
 
 def resumed_at(line: dict[str, Any], header: dict[str, Any]) -> int:
@@ -119,29 +153,41 @@ def resumed_at(line: dict[str, Any], header: dict[str, Any]) -> int:
 
 def facts_of(header: dict[str, Any]) -> tuple[Any, ...]:
     """What a header says that its events are held against."""
-    names = ("records", "adjacency", "trust", "colluders", "accounting")
-    return header["budget"]["delta"], *map(header.get, names)
+    return tuple(map(header.get, ("records", "adjacency", "colluders")))
+
+
+def taken(contract: Contract, left: tuple[int, ...], event: Event) -> tuple[int, ...]:
+    """What a plan leaves after an event, which it has planned."""
+    if not isinstance(contract.filter, Count):
+        return left
+    try:
+        found = contract.filter.take(left, (event,))
+    except AdmmnetError as error:
+        raise CheckFailed(str(error)) from None
+    if found is None:
+        raise CheckFailed(f"{event.mechanism}: more of it is charged than its header plans")
+    return found
 
 
 @lru_cache(maxsize=4 * SHARED)  # most agents of a run have the same lines, but for their chains
-def charged(data: bytes, totals: Totals, facts: tuple[Any, ...]) -> tuple[int, Event, dict[str, Any], Totals]:
+def charged(
+    data: bytes, totals: Totals, contract: Contract, facts: tuple[Any, ...]
+) -> tuple[int, Event, dict[str, Any], Totals]:
     """Round, event and line of a checked event, whose ``previous`` is empty, and the totals with it; all shared."""
     line = parse(data)
-    delta, records, adjacency, trust, colluders, accounting = facts
+    records, adjacency, colluders = facts
     round_, event = _event(line, records)
     if (relation := relation_of(event)) not in ("replace-one", adjacency):
         raise CheckFailed(f"holds for {relation}, the header is of {adjacency}")
     if isinstance(event, DiscreteGaussian):
-        if (event.parts > 1) != (trust == "masked"):  # masked where the header says so, and nowhere else
+        if (event.parts > 1) != (colluders is not None):  # masked where the header says so, and nowhere else
             raise CheckFailed(f"has noise of {event.agents} agents, which its header does not say")
         if event.colluders != (colluders or 0):
             raise CheckFailed(f"colluders is {event.colluders}, the header's is {colluders or 0}")
     try:
         totals = grown(totals, event)
-        if event_bytes(round_, event, totals, delta, "") != data:
-            if accounting is None:
-                totals = moments.as_booked(totals, line, delta)
-            _compare(line, event_line(round_, event, totals, delta, ""))
+        if event_bytes(round_, event, totals, contract, "") != data:
+            _compare(line, event_line(round_, event, totals, contract, ""))
     except ArithmeticError:
         raise CheckFailed(f"{event.mechanism}: its cost exceeds every number") from None
     return round_, event, line, totals
@@ -194,17 +240,8 @@ def _close(wrong: float, right: float) -> bool:
     return same_sign and abs(wrong - right) <= TOLERANCE * min(abs(wrong), abs(right))
 
 
-def hold_budget(header: dict[str, Any], totals: Totals) -> None:
-    """Hold the totals against the budget by which the run was guarded."""
-    if header["budget"]["delta"] is None:
-        return
-    epsilon, delta = float(header["budget"]["epsilon"]), float(header["budget"]["delta"])
-    spent: float | None
-    if header["accountant"] == "proven":
-        spent, limit, what = totals.epsilon_proven(delta), epsilon, "epsilon_spent"
-    elif totals.alone is not None:
-        spent, limit, what = totals.epsilon_published(delta), epsilon, "the published epsilon"
-    else:
-        spent, limit, what = totals.rho_published, loose_rho(epsilon, delta), "the published rho"
-    if spent is None or not spent <= limit * (1.0 + TOLERANCE + SLACK):
-        raise CheckFailed(f"{what} comes to {spent!r}, above the budget's {limit!r}")
+def hold_budget(contract: Contract, totals: Totals) -> None:
+    """Hold totals against the filter by which they were guarded."""
+    if not contract.keeps(totals):
+        spent = totals.epsilon_proven(contract.delta or 1.0)
+        raise CheckFailed(f"epsilon_spent comes to {spent!r}, above what the header's filter lets through")

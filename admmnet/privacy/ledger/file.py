@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from admmnet.errors import RequestError
-from admmnet.privacy.budget import Budget, MemoryLedger, Totals, grown
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import MemoryLedger
 from admmnet.privacy.events import Event
 from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.account import AccountFile
@@ -68,16 +69,14 @@ class LedgerFile:
 
 
 class Ledger(MemoryLedger):
-    """Append-only ledger of one agent and the guard of its budget.
+    """Append-only ledger of one agent and the guard of its contract.
 
     Parameters
     ----------
     path : Path or LedgerFile
         File to create, which must not exist, or one that ledgers share.
     header : Header
-        First line.
-    budget : Budget or None
-        What may be spent; None for methods without privacy.
+        First line; its contract guards.
     durable : bool
         Whether ``commit`` waits for the disk (private runs).
     account : AccountFile, optional
@@ -101,16 +100,15 @@ class Ledger(MemoryLedger):
         self,
         path: Path | LedgerFile,
         header: Header,
-        budget: Budget | None,
         *,
         durable: bool,
         account: AccountFile | None = None,
         since: Place | None = None,
         kept: bool = True,
     ) -> None:
-        super().__init__(budget, header.method, header.adjacency)
+        super().__init__(header.contract)
         self._place = path if isinstance(path, LedgerFile) else LedgerFile(path, durable=durable, kept=kept)
-        self.path, self._delta, self._account, self._closed = self._place.path, header.delta, account, False
+        self.path, self._account, self._closed = self._place.path, account, False
         header = header if account is None else replace(header, account=account.place)
         if since is None:
             self.chain, self._lines = self._place.begin(encode(header.line())), 1
@@ -123,7 +121,7 @@ class Ledger(MemoryLedger):
     def _resume(self, header: Header, since: Place) -> Chain:
         own = self._place.found(first := encode(header.line()))
         book, lines = audit.check(own), [line for _, line in own.lines]
-        if lines[0] not in (first, encode(replace(header, accounting=None).line())):  # begun before that key
+        if lines[0] != first:
             raise RequestError(
                 f"the ledger {self.path} begins with another header than this run's: "
                 "resume with the records, settings and version of admmnet that the run had, or run anew"
@@ -136,12 +134,14 @@ class Ledger(MemoryLedger):
         self.refused_at = since.refused_at
         if header.noise == "seeded":
             for _, event, _ in book.events[: since.events]:
-                self.totals = grown(self.totals, event)
-            self.events, self._lines = since.events, since.lines
+                self._count(event)
+            self._lines = since.lines
             if self._account is not None:
                 self._account.rewind(since.events)
             return self._place.resume(lines[: since.lines], lines[since.lines :])
-        self.totals, self.events, self._lines = book.totals, len(book.events), len(lines) + 1
+        for _, event, _ in book.events:
+            self._count(event)
+        self._lines = len(lines) + 1
         if self._account is not None:
             self._account.resume(header, since.round, len(book.events))
         chain = self._place.resume(lines, [])
@@ -175,7 +175,7 @@ class Ledger(MemoryLedger):
         if self._account is not None:
             self._account.charge(round, event)
         super()._book(round, event)
-        self._append(event_bytes(round, event, self.totals, self._delta, self.chain.previous))
+        self._append(event_bytes(round, event, self.totals, self.contract, self.chain.previous))
 
     @property
     def account(self) -> Totals | None:
@@ -196,7 +196,7 @@ class Ledger(MemoryLedger):
 
     def end(self) -> None:
         """Write the end line."""
-        total = total_line(self.totals, self._delta)
+        total = total_line(self.totals, self.contract)
         account = {} if self._account is None else {"account": self._account.head}
         end = {"kind": "end", "events": self.events, "total": total, **account}
         self._append(encode({**end, "previous": self.chain.previous}))

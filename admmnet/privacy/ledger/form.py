@@ -8,78 +8,111 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from admmnet.errors import RequestError
 from admmnet.privacy import proven
 from admmnet.privacy.budget import SHARED, Totals
-from admmnet.privacy.events import Event, parameters
+from admmnet.privacy.contract import Contract
+from admmnet.privacy.conversion import ORDERS
+from admmnet.privacy.events import Event, from_parameters, is_count, is_positive, parameters
+from admmnet.privacy.filters import Count, Spend
 
-SCHEMA = 2
-"""Version of the form; headers of the first one say no mode, and are read."""
+SCHEMA = 3
+"""Version of the form; others are refused."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """First line of a ledger: who, under which promise and which relation."""
+    """First line of a ledger: who, and the contract under which it charges."""
 
     agent: int
     neighbours: tuple[int, ...]
     records: int
-    epsilon: float | None
-    delta: float | None
-    accountant: str
-    method: str
+    contract: Contract
     algorithm: str
     noise: str
     preprocessing: str
     version: str
-    order: float | None = None
-    adjacency: str = "replace-one"
-    mode: str | None = None
-    """``simulation`` or ``private``; None in a ledger of schema 1."""
-    delta_clipping: float | None = None
-    """Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped."""
+    mode: str
+    """``simulation`` or ``private``."""
     account: str | None = None
     """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
-
     loss: str | None = None
     """Loss of an outside package, whose constants the costs rest on; None for ours."""
     weight: float | None = None
     """w_i of the agent's mean loss in the network's problem, where the method has one that is not 1."""
-    trust: str | None = None
-    """``masked`` where sums are masked; None where every agent's noise stands for itself."""
-    colluders: int | None = None
-    """K of masked sums: the totals hold as long as no more than K other agents work together."""
-    accounting: str | None = None
-    """``moments`` where the published epsilon of sampled batches is that of `moments`; None where there is none, and in
-    ledgers of before, which may have another."""
 
     def line(self) -> dict[str, Any]:
-        """Return the header as the ledger keeps it."""
+        """Return the header as the ledger keeps it; what is None or the rule is left out."""
+        contract, promise = self.contract, self.contract.promise
+        colluders = None if promise is None else promise.colluders
         line = {
             "kind": "header",
-            "schema": SCHEMA if self.mode else 1,
+            "schema": SCHEMA,
             "agent": self.agent,
             "neighbours": list(self.neighbours),
             "records": self.records,
-            "adjacency": self.adjacency,
+            "adjacency": contract.adjacency,
             "unit": "record",
-            "budget": {"epsilon": self.epsilon, "delta": self.delta},
-            **({} if self.delta_clipping is None else {"delta_clipping": self.delta_clipping}),
-            "accountant": self.accountant,
-            "order": self.order,
-            "method": self.method,
+            "budget": {"epsilon": promise and promise.epsilon, "delta": promise and promise.delta},
+            "delta_clipping": promise and promise.delta_clipping,
+            "accountant": contract.form if promise is None else promise.accountant,
+            "filter": _filter_line(contract.filter),
+            "account_filter": _filter_line(contract.account),
+            "group_size": promise.group if promise is not None and promise.group > 1 else None,
+            "method": contract.form,
+            "covered": None if contract.covered else False,
             "algorithm": self.algorithm,
-            **({} if self.loss is None else {"loss": self.loss}),
-            **({} if self.weight is None else {"weight": self.weight}),
-            **({} if self.trust is None else {"trust": self.trust}),
-            **({} if self.colluders is None else {"colluders": self.colluders}),
-            **({} if self.accounting is None else {"accounting": self.accounting}),
-            **({"mode": self.mode} if self.mode else {}),
+            "loss": self.loss,
+            "weight": self.weight,
+            "trust": None if colluders is None else "masked",
+            "colluders": colluders,
+            "mode": self.mode,
             "noise": self.noise,
             "preprocessing": self.preprocessing,
             "shards": "fixed",
             "admmnet": self.version,
+            "account": self.account,
         }
-        return line if self.account is None else {**line, "account": self.account}
+        return {name: value for name, value in line.items() if value is not None}
+
+
+@lru_cache(maxsize=SHARED)
+def _filter_line(filter: Count | Spend | None) -> dict[str, Any] | None:
+    """What a filter lets through, shared: never to be changed."""
+    if filter is None:
+        return None
+    if isinstance(filter, Count):
+        rows = [[event.mechanism, parameters(event), count] for event, count in filter.planned]
+        return {"planned": rows}
+    return {"order": filter.alpha, "kappa": filter.kappa, "parts": filter.parts}
+
+
+def filter_of(line: dict[str, Any] | None, epsilon: float, delta: float) -> Count | Spend | None:
+    """Filter of a header's ``filter`` or ``account_filter``.
+
+    Raises
+    ------
+    RequestError
+        If it is none.
+    """
+    if line is None:
+        return None
+    if not isinstance(line, dict) or list(line) not in (["planned"], ["order", "kappa", "parts"]):
+        raise RequestError("a filter has the key planned, or order, kappa and parts")
+    if "planned" in line:
+        rows = line["planned"]
+        whole = isinstance(rows, list) and all(
+            isinstance(row, list) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], dict)
+            for row in rows
+        )
+        if not whole or not all(is_count(row[2]) for row in rows):
+            raise RequestError("planned is no list of mechanism, parameters and count")
+        return Count.of(tuple((from_parameters(*row[:2]), row[2]) for row in rows), epsilon, delta)
+    order, kappa, parts = line["order"], line["kappa"], line["parts"]
+    place = None if order is None else int(abs(ORDERS - order).argmin()) if is_positive(order) else -1
+    if place == -1 or not (kappa == 0.0 or is_positive(kappa)) or not is_count(parts):
+        raise RequestError("order, kappa or parts of a filter is out of range")
+    return Spend(epsilon, delta, place, float(kappa), parts)
 
 
 def encode(line: dict[str, Any]) -> bytes:
@@ -92,29 +125,30 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def total_line(totals: Totals, delta: float | None) -> dict[str, float | None]:
+def total_line(totals: Totals, contract: Contract) -> dict[str, float | None]:
     """Totals as every ledger line states them."""
-    unmasked = None if delta is None else totals.epsilon_unmasked(delta)
+    delta, spent = contract.delta, contract.spent(totals)
+    unmasked = contract.spent(totals, alone=True)
     return {
         "rho": finite(totals.rho),
         "xi": finite(totals.xi),
-        "epsilon_spent": None if delta is None else finite(totals.epsilon_proven(delta)),
+        "epsilon_spent": finite(spent),
         "epsilon_published": None if delta is None else finite(totals.epsilon_published(delta)),
         **({} if unmasked is None else {"epsilon_if_all_collude": finite(unmasked)}),
     }
 
 
 @lru_cache(maxsize=SHARED)
-def shared_total(totals: Totals, delta: float | None) -> dict[str, float | None]:
+def shared_total(totals: Totals, contract: Contract) -> dict[str, float | None]:
     """``total_line`` of shared totals, itself shared: never to be changed."""
-    return total_line(totals, delta)
+    return total_line(totals, contract)
 
 
 def event_line(
     round: int,
     event: Event,
     totals: Totals,
-    delta: float | None,
+    contract: Contract,
     previous: str,
     total: dict[str, float | None] | None = None,
 ) -> dict[str, Any]:
@@ -128,17 +162,17 @@ def event_line(
         "rho": finite(cost.rho),
         "xi": finite(cost.xi),
         "rho_published": finite(totals.claim(event)),
-        "total": total_line(totals, delta) if total is None else total,
+        "total": total_line(totals, contract) if total is None else total,
         "previous": previous,
     }
 
 
 @lru_cache(maxsize=SHARED)
-def event_start(round: int, event: Event, totals: Totals, delta: float | None) -> bytes:
+def event_start(round: int, event: Event, totals: Totals, contract: Contract) -> bytes:
     """Bytes of an event's line up to the digest in it."""
-    return encode(event_line(round, event, totals, delta, "", shared_total(totals, delta)))[:-2]
+    return encode(event_line(round, event, totals, contract, "", shared_total(totals, contract)))[:-2]
 
 
-def event_bytes(round: int, event: Event, totals: Totals, delta: float | None, previous: str) -> bytes:
+def event_bytes(round: int, event: Event, totals: Totals, contract: Contract, previous: str) -> bytes:
     """Bytes of ``event_line``; ``totals`` are shared ones."""
-    return b'%b%b"}' % (event_start(round, event, totals, delta), previous.encode())
+    return b'%b%b"}' % (event_start(round, event, totals, contract), previous.encode())

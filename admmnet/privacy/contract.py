@@ -1,0 +1,269 @@
+"""What an agent's run is promised, and the ledger that keeps it (docs/privacy.md, sec. 6).
+
+A contract is made before the first round from settings, public facts and the method's plan. The door charges under it,
+the ledger's header states it, and every figure of a promise comes from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from admmnet.errors import RunError
+from admmnet.privacy.budget import SHARED, Charges, Totals, empty, grown
+from admmnet.privacy.conversion import group_epsilon, loose_rho
+from admmnet.privacy.events import DiscreteGaussian, Event
+from admmnet.privacy.filters import Count, Reading, Spend, alone_of
+
+ROUNDING = 1e-9
+"""Relative slack between what was spent and what is proven: both are sums, in different orders."""
+MOST_DRAWS = 2**40
+"""Events after which a filter without counts refuses: Theorem 5 and (V10) ask for a number that is never exceeded."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What was asked for by the run's settings; no method has a say in it.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+    accountant : str
+        ``proven`` or ``published``: which arithmetic calibrated the plan.
+    adjacency : str
+        ``replace-one``, or ``zero-out`` where a planned event is proven for that alone.
+    delta_clipping : float or None
+        Most that clipped noise adds to delta, docs/privacy.md (V10); None where no noise is clipped.
+    group : int
+        Records of one person, for ``Contract.group``.
+    colluders : int or None
+        K, against which sums are masked; None where every agent's noise stands for itself.
+    """
+
+    epsilon: float
+    delta: float
+    accountant: str = "proven"
+    adjacency: str = "replace-one"
+    delta_clipping: float | None = None
+    group: int = 1
+    colluders: int | None = None
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What an agent's run may charge, and what is promised of it.
+
+    Attributes
+    ----------
+    promise : Promise or None
+        None of methods without privacy, whose charges nothing limits.
+    filter : Count, Spend or None
+        Of this run; None without a promise.
+    account : Spend or None
+        Of all runs of the account that this one continues.
+    form : str
+        Form of the method; only ``published`` ones have published costs.
+    covered : bool
+        Whether a proof covers all that the method computes from records; else nothing is proven of it.
+    """
+
+    promise: Promise | None = None
+    filter: Count | Spend | None = None
+    account: Spend | None = None
+    form: str = "proven"
+    covered: bool = True
+
+    @classmethod
+    def planned(
+        cls,
+        epsilon: float,
+        delta: float,
+        charges: Charges,
+        form: str = "proven",
+        colluders: int | None = None,
+    ) -> Contract:
+        """Contract of a plan by itself."""
+        promise = Promise(epsilon, delta, colluders=colluders)
+        return cls(promise, Count.of(charges, epsilon, delta), form=form)
+
+    def __hash__(self) -> int:
+        """Of what differs between agents; equal contracts are mostly one object."""
+        return hash((self.form, self.filter, self.account))
+
+    @property
+    def adjacency(self) -> str:
+        """Relation of the promise."""
+        return "replace-one" if self.promise is None else self.promise.adjacency
+
+    @property
+    def delta(self) -> float | None:
+        """Delta of the promise."""
+        return None if self.promise is None else self.promise.delta
+
+    @property
+    def parts(self) -> int:
+        """Largest N - K of a planned masked sum, 1 where nothing is masked."""
+        planned = self.filter.planned if isinstance(self.filter, Count) else ()
+        return max((event.parts for event, _ in planned if isinstance(event, DiscreteGaussian)), default=1)
+
+    @property
+    def worst(self) -> Totals | None:
+        """Sum of all planned events; None without a plan."""
+        return _sum(self.filter, self.form, False) if isinstance(self.filter, Count) else None
+
+    def over_account(self) -> Contract:
+        """Return the contract of all runs of the account: its filter in place of this run's own."""
+        return Contract(self.promise, self.account, self.account)
+
+    def most(self, *, alone: bool = False) -> Reading | None:
+        """All that the filter lets through; ``alone`` to those who know all masks: Theorem 23 (B)."""
+        return _most(self, alone)
+
+    def group(self) -> float | None:
+        """Epsilon of a person with ``promise.group`` records, Theorem 17; None where no rho is fixed beforehand."""
+        most = self.most()
+        if self.promise is None or most is None or most.rho is None or not self.covered:
+            return None
+        return group_epsilon(most.rho, self.promise.delta, self.promise.group)
+
+    def spent(self, totals: Totals, *, alone: bool = False) -> float | None:
+        """Epsilon of charges so far: by their sum, or by all that the filter lets through, whichever is less."""
+        own, most = totals.unmasked if alone else totals, self.most(alone=alone)
+        if self.promise is None or own is None:
+            return None
+        found = own.epsilon_proven(self.promise.delta, coarse=True)
+        return found if most is None else min(found, most.epsilon)
+
+    def sound(self) -> bool:
+        """Whether a plan comes to no more than was promised, by the arithmetic that calibrated it."""
+        promise = self.promise
+        if promise is None or not isinstance(self.filter, Count) or not self.covered:
+            return True
+        worst, most = _sum(self.filter, self.form, False), promise.epsilon * (1.0 + ROUNDING)
+        if promise.accountant == "proven":
+            return worst.epsilon_proven(promise.delta) <= most
+        if worst.alone is not None:
+            return (worst.epsilon_published(promise.delta) or math.inf) <= most
+        limit = loose_rho(promise.epsilon, promise.delta) * (1.0 + ROUNDING)
+        return worst.rho_published is not None and worst.rho_published <= limit
+
+    def keeps(self, totals: Totals) -> bool:
+        """Whether charges are at most what the filter lets through, alone too: the writer and verify ask this."""
+        return self.filter is None or _keeps(self.filter, self.form, totals)
+
+
+@lru_cache(maxsize=SHARED)
+def _most(contract: Contract, alone: bool) -> Reading | None:
+    if contract.promise is None or contract.filter is None:
+        return None
+    if isinstance(contract.filter, Spend):
+        return contract.filter.most(alone=alone)
+    worst = _sum(contract.filter, contract.form, alone)
+    return Reading(worst.epsilon_proven(contract.promise.delta), worst.rho)
+
+
+@lru_cache(maxsize=SHARED)
+def _sum(filter: Count, form: str, alone: bool) -> Totals:
+    """Sum of all planned events, its kappa at the limit."""
+    planned = [(alone_of(event) if alone else event, count) for event, count in filter.planned]
+    worst = Totals.of(planned, form)
+    if worst.kappa:
+        if math.isfinite(filter.kappa):
+            worst.kappa = filter.kappa
+        else:
+            worst.mu_squared = math.inf
+    return worst
+
+
+@lru_cache(maxsize=SHARED)
+def _keeps(filter: Count | Spend, form: str, totals: Totals) -> bool:
+    if isinstance(filter, Spend):
+        return filter.affords(totals, ())
+    pairs = [(totals, _sum(filter, form, False)), (totals.unmasked, _sum(filter, form, True))]
+    return all(
+        spent.rho <= worst.rho * (1.0 + ROUNDING)
+        and bool(np.all(spent.curve <= worst.curve * (1.0 + ROUNDING)))
+        for spent, worst in pairs
+        if spent is not None
+    )
+
+
+class MemoryLedger:
+    """Guard of a contract whose charges are written nowhere; ``ledger.file.Ledger`` writes them, too.
+
+    Attributes
+    ----------
+    contract : Contract
+    totals : Totals
+        Of what was charged, shared: never to be added to.
+    events : int
+        How many were charged.
+    refused_at : int or None
+        Round of the first refusal, after which nothing is afforded.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        self.contract, self.totals, self.events = contract, empty(contract.form), 0
+        self.refused_at: int | None = None
+        self._left = contract.filter.whole if isinstance(contract.filter, Count) else ()
+
+    @property
+    def spent(self) -> Totals:
+        """What the account's filter spans; of a run without one its own totals."""
+        return self.totals
+
+    def affords(self, events: Iterable[Event]) -> bool:
+        """Whether these events still fit the contract; once something was refused, nothing does.
+
+        Raises
+        ------
+        Uncovered
+            If the plan covers one of them at no count: a fault of the method, told by public values alone.
+        """
+        contract, wanted = self.contract, tuple(events)
+        fits = self._fits(contract.filter, wanted)
+        if self.refused_at is not None or not fits:
+            return False
+        return contract.account is None or contract.account.affords(self.spent, wanted)
+
+    def _fits(self, filter: Count | Spend | None, events: tuple[Event, ...]) -> bool:
+        if isinstance(filter, Count):
+            return filter.affords(self._left, self.totals, events)
+        if filter is None:
+            return True
+        return self.events + len(events) <= MOST_DRAWS and filter.affords(self.totals, events)
+
+    def refuse(self, round: int) -> None:
+        """Refuse every further charge, for good (docs/privacy.md, Theorem 5)."""
+        if self.refused_at is None:
+            self.refused_at = round
+
+    def charge(self, round: int, *events: Event) -> None:
+        """Book events that are about to be drawn.
+
+        Raises
+        ------
+        RunError
+            If the contract does not afford them (callers ask ``affords`` first).
+        """
+        if not self.affords(events):
+            raise RunError(f"a charge in round {round} exceeds the budget")
+        for event in events:
+            self._book(round, event)
+
+    def _book(self, round: int, event: Event) -> None:
+        self._count(event)
+
+    def _count(self, event: Event) -> None:
+        """Take an event from what is left, and add it to the totals."""
+        if isinstance(self.contract.filter, Count):
+            left = self.contract.filter.take(self._left, (event,))
+            if left is None:
+                raise RunError("more was charged than the plan has")
+            self._left = left
+        self.totals = grown(self.totals, event)
+        self.events += 1

@@ -1,0 +1,197 @@
+"""A method's rounds before a run connects: its true facts, contracts and graph, and records that are all zero.
+
+What a method of another package gets wrong is told then, with its author's file and line, and not after hours, or by
+one host alone. Its questions go through doors of their own, which bound, count and refuse as those of the run do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from admmnet.errors import RequestError
+from admmnet.holder import Ask, Door
+from admmnet.holder.answers import NO, REFUSED, Answer
+from admmnet.holder.measurements import GradientNorm, HeldFall, NoisyFall, PublishedComparison
+from admmnet.masking import MaskKey, Masks, start_of
+from admmnet.methods import METHODS
+from admmnet.methods.base import AgentPlan, Method
+from admmnet.methods.blame import asking, blaming, defined
+from admmnet.privacy.contract import Contract, MemoryLedger
+from admmnet.rng import AgentStreams
+from admmnet.running.checkpoint.state import kept_state
+from admmnet.running.loading import Holders
+from admmnet.running.node import proposal
+from admmnet.solvers.batch import Steps, run_single
+from admmnet.solvers.losses import Loss
+from admmnet.types import Total
+
+MOST_AGENTS = 50
+MOST_DENSE = 2**23
+"""Numbers from which on rows of zeros are sparse ones."""
+GATES = (GradientNorm, HeldFall, NoisyFall, PublishedComparison)
+
+
+def rehearse(
+    method: Method,
+    agents: Mapping[int, AgentPlan],
+    contracts: Mapping[int, Contract],
+    holders: Holders,
+    loss: Loss,
+    *,
+    checkpoints: bool = False,
+    whole: bool | None = None,
+) -> None:
+    """Ask every own agent's method what it would ask first and last; of another package's let it go through rounds.
+
+    With ``checkpoints`` its state must be such as a checkpoint can hold. ``whole`` rehearses rounds of our own methods,
+    too.
+
+    Raises
+    ------
+    RequestError
+        If ``beta`` is below four worst-case margins (docs/privacy.md, "The public radius"), a state cannot be kept, or
+        the method fails, naming its author's file and line.
+    """
+    with blaming(type(method)):
+        _bounds(method, agents, holders, checkpoints=checkpoints)
+        outside = method.settings.algorithm not in METHODS.own
+        if (outside if whole is None else whole) and method.verb != "none":
+            for trouble in (False, True):
+                _rounds(method, agents, contracts, holders, loss, trouble=trouble)
+
+
+def _bounds(method: Method, agents: Mapping[int, AgentPlan], holders: Holders, *, checkpoints: bool) -> None:
+    rounds, seen = method.rounds, set()
+    for i, plan in agents.items():
+        holder, member = holders[i]
+        for round in {0, max(rounds - 1, 0), max(rounds - 2, 0)}:
+            agent = method.agent(i, plan)
+            if checkpoints:
+                kept_state(agent.state)
+            kind = holder.counts[member], agent.degree, id(plan.noise), round
+            if kind in seen:
+                continue
+            seen.add(kind)
+            steps = method.propose(agent, round)
+            if not isinstance(steps, Iterator) or not hasattr(steps, "send"):
+                raise RequestError(
+                    f"{defined(type(method), 'propose')}: returns {type(steps).__name__}: it must be a generator, "
+                    "which asks with `answer = yield Ask(measurement)` and then returns a vector or None"
+                )
+            try:
+                ask = next(steps)
+                if not isinstance(ask, Ask):
+                    raise RequestError(f"yields {type(ask).__name__}: it must be Ask(measurement)")
+                for measurement in (ask.measurement, *ask.reserve):
+                    measurement.within(method.known(holder.counts[member]))
+            except StopIteration:
+                continue
+            except RequestError as error:
+                place = asking(steps)
+                raise RequestError(f"{place}: {error}" if place else str(error)) from None
+
+
+class RehearsalDoor:
+    """A door whose records are all zero; in ``trouble`` gates say no, and from the second round on all is refused."""
+
+    def __init__(self, door: Door, *, trouble: bool) -> None:
+        self._door, self._trouble = door, trouble
+
+    def answer(self, ask: Ask, round: int) -> Steps[Answer]:
+        """As the door answers, or as trouble has it."""
+        answer = yield from self._door.answer(ask, round)
+        if self._trouble and round:
+            return REFUSED
+        return NO if self._trouble and isinstance(ask.measurement, GATES) else answer
+
+    def nothing(self, round: int) -> None:
+        """As the door notes it."""
+        self._door.nothing(round)
+
+    def attempt(self, number: int, participants: tuple[int, ...]) -> None:
+        """As the door is told."""
+        self._door.attempt(number, participants)
+
+
+def _rounds(
+    method: Method,
+    agents: Mapping[int, AgentPlan],
+    contracts: Mapping[int, Contract],
+    holders: Holders,
+    loss: Loss,
+    *,
+    trouble: bool,
+) -> None:
+    everybody, last = tuple(sorted(method.facts.graph)), method.rounds
+    masks = _masks(everybody, contracts)
+    for i, plan in islice(agents.items(), MOST_AGENTS):
+        agent = method.ready(i, plan, losses=trouble and method.verb == "exchange")
+        door = RehearsalDoor(_door(method, holders, contracts[i], loss, i, masks), trouble=trouble)
+        for number, round in enumerate(sorted({0, 1, 2, last - 2, last - 1} & set(range(last))), start=1):
+            door.attempt(number, everybody)
+            if trouble and round == 2 and agent.neighbours and method.verb == "exchange":
+                method.meet(agent, None, {agent.neighbours[0]})
+            door_: Any = door
+            said = run_single(proposal(method, agent, door_, round))
+            _check(method, "propose", said)
+            if said is not None:
+                agent.releases += method.released_in(round)
+            if method.verb == "reduce":
+                void = trouble and round == 1
+                method.receive(agent, said, None if void or said is None else Total(said, everybody))
+            else:
+                heard = {j: np.full(method.size, 1e-3) for j in agent.neighbours}
+                method.absorb(agent, said, heard)
+            _check(method, "model", method.model(agent))
+
+
+def _check(method: Method, name: str, vector: NDArray[Any] | None) -> None:
+    """Refuse what no message, sum or model can be."""
+    summed = name == "propose" and method.verb == "reduce"
+    kind, size = ("int64", method.sum_size) if summed else ("float64", method.size)
+    if vector is None and name == "propose":
+        return
+    right = isinstance(vector, np.ndarray) and vector.shape == (size,) and vector.dtype == kind
+    if not right or vector is None or not np.isfinite(vector).all():
+        found = (
+            f"{vector.dtype} of shape {vector.shape}"
+            if isinstance(vector, np.ndarray)
+            else type(vector).__name__
+        )
+        raise RequestError(
+            f"{defined(type(method), name)}: returns {found}: it must be {'None, or ' if name == 'propose' else ''}"
+            f"finite {kind} of shape ({size},)"
+        )
+
+
+def _door(
+    method: Method, holders: Holders, contract: Contract, loss: Loss, agent: int, masks: Mapping[int, Masks]
+) -> Door:
+    """Door of as many records as the agent has, all of them zero."""
+    holder, member = holders[agent]
+    records = holder.counts[member]
+    width = method.facts.width
+    rows: Any = (
+        np.zeros((records, width)) if records * width < MOST_DENSE else sparse.csr_array((records, width))
+    )
+    labels = np.zeros(records) if holder.task != "binary" else np.ones(records)
+    facts: dict[str, Any] = {"task": holder.task, "classes": holder.classes, "bounded": holder.bounded}
+    behind = type(holder).of([(rows, labels)], dependent=holder.dependent, copy=False, **facts)
+    return Door(behind, 0, loss, MemoryLedger(contract), AgentStreams(agent, 0), masks.get(agent))
+
+
+def _masks(everybody: tuple[int, ...], contracts: Mapping[int, Contract]) -> dict[int, Masks]:
+    """Masks of a start that never is; all agents have one key."""
+    promise = next((contract.promise for contract in contracts.values()), None)
+    if promise is None or promise.colluders is None:
+        return {}
+    key = MaskKey()
+    publics = dict.fromkeys(everybody, key.public)
+    start = start_of("rehearsal", "", publics)
+    return {i: Masks(i, key, publics, start, promise.colluders) for i in contracts}

@@ -1,0 +1,107 @@
+"""Methods of a stranger's package that promise less than they ask: named as ``tests.attacks.overspenders:Rogue``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from admmnet.holder.answers import Ask, Released
+from admmnet.holder.measurements import NoisyGradient
+from admmnet.methods.base import Agent, AgentPlan
+from admmnet.methods.dp_dsgd import DPDSGD
+from admmnet.methods.noisy_gd import NoisyGD
+from admmnet.privacy.calibrate import Target
+from admmnet.privacy.events import Gaussian, NoRecords
+from admmnet.types import Vector
+
+
+class Rogue(DPDSGD):
+    """It plans sampled steps, which loss distributions read cheaply, and asks for all records until it is refused."""
+
+    name = "rogue"
+
+    def propose(self, agent: Agent, round: int) -> Any:
+        plan, state = agent.plan, agent.state
+        for sigma in (plan.noise, 2.0 * plan.noise, 8.0 * plan.noise):  # the smallest leak fits last
+            while isinstance((yield Ask(NoisyGradient(state.theta, sigma, None, 1.0))), Released):
+                pass
+        return None
+
+
+class Understated(NoisyGD):
+    """It plans for one of its rounds."""
+
+    name = "understated"
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        own = super().plan(agent, target)
+        ((event, _),) = own.charges
+        return replace(own, charges=((event, 1),))
+
+
+class Replaced(NoisyGD):
+    """It asks something else than it has planned: few rounds of less noise."""
+
+    name = "replaced"
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        own = super().plan(agent, target)
+        return replace(own, noise=2.0 * float(own.noise))
+
+
+class Forgetful(NoisyGD):
+    """It puts another plan in its agent's place once the run has begun."""
+
+    name = "forgetful"
+
+    def propose(self, agent: Agent, round: int) -> Any:
+        agent.plan = replace(agent.plan, charges=((NoRecords(), 1),))
+        return (yield from super().propose(agent, round))
+
+
+class Alone(NoisyGD):
+    """It says that nobody colludes, and that nothing is masked."""
+
+    name = "alone"
+    colluders = 0
+
+
+class Unmasked(NoisyGD):
+    """It says that its sums are not masked."""
+
+    name = "unmasked"
+    masked = False
+
+
+class Adaptive(NoisyGD):
+    """It lists nothing and asks for gradients whose noise follows from what was seen."""
+
+    name = "adaptive"
+    adaptive = True
+
+    def propose(self, agent: Agent, round: int) -> Any:
+        known = self.known(self.facts.counts[agent.id])
+        ratio = float(agent.plan.noise) * (2.0 if round % 2 else 0.25)
+        answer = yield Ask(self.costing(known, agent.state.point, ratio))
+        return answer.value if isinstance(answer, Released) else None
+
+
+class Plain(DPDSGD):
+    """Descent on full gradients, whose charges a test replaces."""
+
+    name = "plain"
+    charges: Mapping[str, Any] = {}
+
+    def plan(self, agent: int, target: Target) -> AgentPlan:
+        own = super().plan(agent, target)
+        (event, count), sigma = own.charges[0], float(own.noise)
+        assert isinstance(event, Gaussian)
+        return replace(own, charges=((replace(event, sigma=sigma), count),))
+
+    def propose(self, agent: Agent, round: int) -> Any:
+        here: Vector = np.zeros_like(agent.state.theta)
+        answer = yield Ask(NoisyGradient(here, agent.plan.noise / 1.5))
+        return answer.value if isinstance(answer, Released) else None

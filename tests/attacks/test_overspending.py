@@ -1,0 +1,234 @@
+"""Whatever a stranger's method plans and asks, a run spends no more than it promises, and no screen promises less."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RequestError, run
+from admmnet.cli import run_command_line
+from admmnet.methods import METHODS
+from admmnet.methods.base import AgentPlan, Method
+from admmnet.privacy import contract as contracts
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.contract import Contract, MemoryLedger
+from admmnet.privacy.conversion import ORDERS, allowance, best_order
+from admmnet.privacy.filters import Count, Uncovered
+from tests.people_runs import write_people
+
+EPSILON, DELTA = 1.0, 1e-5
+HERE = "tests.attacks.overspenders:"
+
+
+def private(folder: Path, name: str, **settings: Any) -> dict[str, Any]:
+    write_people(folder / "people.npz", 2000, 1, width=5)
+    given: dict[str, Any] = {"data": str(folder / "people.npz"), "private": True, "no_test": True}
+    given |= {"no_account": True, "delta": DELTA, "epsilon": EPSILON, "topology": "complete:5"}
+    return given | {"algorithm": HERE + name, "out": str(folder / "run")} | settings
+
+
+def spent(result: Any) -> float:
+    """Largest proven epsilon of any agent's ledger, read anew from its events."""
+    return max(
+        Totals.of([(event, 1) for _, event, _ in ledger.events], "proven").epsilon_proven(DELTA)
+        for ledger in result.ledgers
+    )
+
+
+def before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guard as it was: any charge, up to what the plan needs of the one order that is best for it."""
+
+    def affords(self: MemoryLedger, events: Any) -> bool:
+        filter, promise = self.contract.filter, self.contract.promise
+        assert isinstance(filter, Count)
+        assert promise is not None
+        worst = Totals.of(filter.planned, "proven")
+        order = best_order(worst.curve, promise.delta)
+        limit = max(allowance(order, promise.epsilon, promise.delta), float(worst.curve[order]))
+        fits = float(self.totals.plus(tuple(events)).curve[order]) <= limit * (1.0 + 1e-12)
+        return self.refused_at is None and fits
+
+    monkeypatch.setattr(MemoryLedger, "affords", affords)
+    monkeypatch.setattr(Count, "take", lambda self, left, events: left)
+    monkeypatch.setattr(Contract, "keeps", lambda self, totals, account=False: True)
+
+
+ROGUE = {"sample_rate": 0.1, "rounds": 100, "loss": "smoothed-hinge"}
+
+
+def test_full_gradients_do_not_fit_a_plan_of_sampled_steps(tmp_path: Path) -> None:
+    with pytest.raises(RequestError) as caught:
+        run(**private(tmp_path, "Rogue", **ROGUE))
+    said = str(caught.value)
+    assert "overspenders.py:" in said
+    assert "propose" in said
+    assert "subsampled-gaussian" in said
+    assert "adaptive = True" in said
+
+
+def test_without_the_theorem_they_overspend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before(monkeypatch)
+    result = run(**private(tmp_path, "Rogue", **ROGUE))
+    assert spent(result) > 1.25 * EPSILON
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
+def test_a_plan_of_one_round_lets_one_round_through(epsilon: float, tmp_path: Path) -> None:
+    """The promise is what the filter lets through, and the ledger holds no more."""
+    result = run(**private(tmp_path, "Understated", epsilon=epsilon, rounds=20))
+    privacy = result.summary["privacy"]
+    assert {len(ledger.events) for ledger in result.ledgers} == {1}
+    assert spent(result) <= privacy["epsilon_proven"] * (1.0 + 1e-9) <= epsilon
+    assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
+
+
+def test_another_method_than_planned_ends_with_its_file_and_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        RequestError, match=r"overspenders\.py:\d+, plan: asks discrete-gaussian.*no planned event covers"
+    ):
+        run(**private(tmp_path, "Replaced", rounds=20))
+
+
+def test_a_plan_that_is_replaced_in_the_run_changes_no_promise(tmp_path: Path) -> None:
+    result = run(**private(tmp_path, "Forgetful", rounds=20, group_size=4))
+    own = run(
+        **private(tmp_path, "Forgetful", rounds=20, group_size=4)
+        | {"algorithm": "noisy-gd", "out": str(tmp_path / "own")}
+    )
+    for name in ("epsilon_target", "delta", "epsilon_proven", "rho_proven", "epsilon_group"):
+        assert result.summary["privacy"][name] == own.summary["privacy"][name], name
+    assert spent(result) <= result.summary["privacy"]["epsilon_proven"] * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["Alone", "Unmasked"])
+def test_k_is_the_contracts(name: str, tmp_path: Path) -> None:
+    """The method's word for K, or for masks, reaches its own plan at most: then what it asks is covered by nothing."""
+    try:
+        result = run(**private(tmp_path, name, trust="masked", colluders=3, rounds=10))
+    except RequestError as error:
+        assert "no planned event covers" in str(error)  # noqa: PT017  # either end is right
+        return
+    for ledger in result.ledgers:
+        assert ledger.header["colluders"] == 3
+        assert {event.colluders for _, event, _ in ledger.events} == {3}  # type: ignore[union-attr]
+    assert spent(result) <= EPSILON * (1.0 + 1e-9)
+
+
+def test_what_no_plan_lists_is_filtered_at_a_limit_fixed_before(tmp_path: Path) -> None:
+    result = run(**private(tmp_path, "Adaptive", rounds=40))
+    privacy = result.summary["privacy"]
+    assert privacy["epsilon_proven"] == EPSILON
+    assert spent(result) <= EPSILON * (1.0 + 1e-9)
+    assert any(entry["refused_at"] is not None for entry in result.summary["per_agent"])
+    assert list(result.ledgers[0].header["filter"]) == ["order", "kappa", "parts"]
+    assert run_command_line(["ledger", "verify", str(result.folder)]) == 0
+
+
+def test_every_word_of_a_method_leaves_the_promise_alone(tmp_path: Path) -> None:
+    """Each attribute that the package reads, overridden: masks, header, noise and screen stay, or the run ends."""
+    settings = private(tmp_path, "", algorithm="noisy-gd", trust="masked", colluders=1, rounds=4, seed=None)
+    right = run(**settings | {"out": str(tmp_path / "right")})
+    promise = {key: right.summary["privacy"][key] for key in PROMISED}
+    tried = 0
+    for name, value in LIES.items():
+        kind = type("Lying", (METHODS["noisy-gd"],), {"name": "lying", name: value})
+        METHODS["lying"] = kind
+        try:
+            found = run(**settings | {"algorithm": "lying", "out": str(tmp_path / name)})
+        except Exception:  # whatever a method's mistake comes to: no promise was made
+            continue
+        finally:
+            del METHODS["lying"]
+        tried += 1
+        privacy = found.summary["privacy"]
+        for ledger in found.ledgers:
+            assert ledger.header["trust"] == "masked", name
+            assert ledger.header["colluders"] == 1, name
+        assert spent(found) <= privacy["epsilon_proven"] * (1.0 + 1e-9), name
+        assert {key: privacy[key] for key in ASKED} == {key: promise[key] for key in ASKED}, name
+        assert privacy["epsilon_proven"] <= EPSILON, name
+    assert tried >= 5
+
+
+ASKED = ("epsilon_target", "delta", "accountant", "adjacency", "trust", "colluders", "group_size")
+PROMISED = (*ASKED, "epsilon_proven")
+LIES: dict[str, Any] = {
+    **dict.fromkeys(("masked", "private", "covered", "maskable", "adaptive"), False),
+    "adaptive_": True,
+    "colluders": 0,
+    "attempts": 400,
+    "spare": 50,
+    "forms": ("proven", "published"),
+    "published": True,
+    "largest": math.inf,
+    "records": 1,
+    "rounds": 9,
+    "sum_size": 6,
+    "grid": 2.0**-40,
+    "inverse_budgets": 1e-9,
+    "goes_on": False,
+    "open_ended": True,
+    "verb": "exchange",
+    "tasks": frozenset({"binary"}),
+    "lacks": frozenset({"trust", "colluders", "epsilon"}),
+    "unit_rows": classmethod(lambda cls, settings: True),
+    "require_covered": classmethod(lambda cls, *, accepted: None),
+    "known": lambda self, records: Method.known(self, 10**9),
+    "agent": lambda self, id, plan: Method.agent(self, id, AgentPlan(noise=9.0)),
+    "noise_of": lambda self, agents: 1e-9,
+    "entry": lambda self, agent: {"epsilon_proven": 1e-3, "epsilon_spent": 1e-3},
+    "first": None,
+}
+
+
+def test_the_attributes_are_those_that_the_package_reads() -> None:
+    """A new attribute of `Method` or of its sums asks to be tried here, or is known to be harmless."""
+    from admmnet.methods.sums import SumMethod
+
+    harmless = {
+        *(
+            "name",
+            "Settings",
+            "settings",
+            "facts",
+            "loss",
+            "losses",
+            "beta",
+            "size",
+            "aggregate",
+            "notes",
+            "drowned",
+        ),
+        *(
+            "check_problem",
+            "with_loss",
+            "fixed",
+            "plan",
+            "start",
+            "propose",
+            "absorb",
+            "receive",
+            "model",
+            "ready",
+        ),
+        *(
+            "expect_losses",
+            "meet",
+            "lose",
+            "deviation",
+            "in_average",
+            "closing",
+            "memory",
+            "measured",
+            "released_in",
+        ),
+        *("unit", "costing", "summand", "_common", "_asked"),
+    }
+    public = {name for kind in (Method, SumMethod) for name in vars(kind) if not name.startswith("__")}
+    assert public - harmless <= {name.rstrip("_") for name in LIES}
+    assert contracts.ROUNDING == 1e-9
+    assert len(ORDERS) == 601
+    assert issubclass(Uncovered, RequestError)

@@ -1,0 +1,87 @@
+"""Masked sums behind the door: it masks by the contract, and by the attempt that the loop has begun."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from admmnet.errors import RequestError
+from admmnet.holder import REFUSED, Ask, Door, Holder, Released
+from admmnet.holder.measurements import GradientSum
+from admmnet.privacy.contract import Contract, MemoryLedger, Promise
+from admmnet.privacy.events import DiscreteGaussian
+from admmnet.privacy.filters import Uncovered
+from admmnet.rng import AgentStreams
+from admmnet.solvers.batch import run_single
+from admmnet.solvers.losses import Logistic
+
+from .crew import crew
+
+U, SUM = (0, 1, 2, 3, 4), GradientSum(np.zeros(3), 64.0, 2.0**-28)
+
+
+def door(contract: Contract, colluders: int | None = 2) -> tuple[Door, MemoryLedger]:
+    ledger = MemoryLedger(contract)
+    masks = None if colluders is None else crew(5, colluders=colluders)[0]
+    return Door(Holder(np.eye(3), np.ones(3)), 0, Logistic(), ledger, AgentStreams(0, 1), masks), ledger
+
+
+def asked(at: Door) -> Any:
+    return run_single(at.answer(Ask(SUM), 0))
+
+
+def planned(agents: int = 5, colluders: int = 2, times: int = 2) -> Contract:
+    event = DiscreteGaussian(1.001, SUM.sigma, SUM.grid, 3, agents, colluders)
+    return Contract.planned(10.0, 1e-4, ((event, times),), colluders=colluders)
+
+
+@pytest.mark.parametrize(("promised", "masks"), [(None, 2), (2, None), (2, 1), (0, None)])
+def test_masks_are_those_of_the_contract(promised: int | None, masks: int | None) -> None:
+    with pytest.raises(RequestError, match=rf"colluders = {promised}, and the agent's masks are for {masks}"):
+        door(Contract(Promise(1.0, 1e-4, colluders=promised)), masks)
+
+
+def test_no_sum_is_answered_before_an_attempt_nor_twice_in_one() -> None:
+    at, ledger = door(planned())
+    with pytest.raises(RequestError, match="before an attempt has begun"):
+        asked(at)
+    at.attempt(1, U)
+    assert isinstance(asked(at), Released)
+    with pytest.raises(RequestError, match="no attempt is answered twice"):
+        asked(at)
+    assert ledger.events == 1  # refused before anything is charged
+
+
+def test_what_is_charged_says_who_takes_part_and_k_of_the_contract() -> None:
+    at, ledger = door(planned())
+    for number, participants in ((1, U), (2, (0, 1, 2, 4))):
+        at.attempt(number, participants)
+        before = ledger.totals
+        assert isinstance(asked(at), Released)
+        event = DiscreteGaussian(SUM.sensitivity(at._known), SUM.sigma, SUM.grid, 3, len(participants), 2)
+        assert ledger.totals.mu_squared == before.plus([event]).mu_squared
+        assert ledger.totals.colluders == 2
+    at.attempt(3, U)
+    assert asked(at) is REFUSED
+
+
+@pytest.mark.parametrize(
+    "contract", [planned(agents=4), planned(agents=1, colluders=0)], ids=["more", "bare"]
+)
+def test_more_participants_or_colluders_than_were_planned_are_not_covered(contract: Contract) -> None:
+    at, ledger = door(contract, contract.promise.colluders if contract.promise else None)
+    at.attempt(1, U)
+    with pytest.raises(Uncovered, match="which no planned event covers"):
+        asked(at)
+    assert ledger.events == 0
+
+
+@pytest.mark.parametrize("participants", [(0, 1, 2), (1, 2, 3, 4), (0, 1, 2, 9)])
+def test_an_attempt_that_hides_nobody_is_not_answered(participants: tuple[int, ...]) -> None:
+    at, ledger = door(planned())
+    at.attempt(1, participants)
+    with pytest.raises(RequestError):
+        asked(at)
+    assert ledger.events == 0

@@ -1,0 +1,173 @@
+"""Usual mistakes of a method's author: each is told before the run, with file, line and function."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RequestError, RunError, run
+from admmnet.cli import run_command_line
+from admmnet.running import rehearsal
+
+SOURCE = '''\
+"""A method of an author."""
+
+import numpy as np
+
+from admmnet.holder.answers import Ask, Released
+from admmnet.holder.measurements import NoisyGradient
+from admmnet.methods.dp_dsgd import DPDSGD
+
+
+class Mine(DPDSGD):
+    name = "mine"
+
+    def propose(self, agent, round):
+        answer = yield Ask(self.question(agent.id, agent.state.theta, agent.plan.noise))
+        if not isinstance(answer, Released):
+            return None
+        return self.moved(agent, answer.value)
+
+    def moved(self, agent, gradient):
+        return agent.state.theta - 0.5 * gradient
+'''
+STEP = "        return agent.state.theta - 0.5 * gradient\n"
+ASKED = "        answer = yield Ask(self.question(agent.id, agent.state.theta, agent.plan.noise))\n"
+MISTAKES: dict[str, tuple[str, str, str]] = {  # what is replaced, by what, and what is said
+    "no generator": (
+        SOURCE[SOURCE.index("    def propose") :],
+        "    def propose(self, agent, round):\n        return agent.state.theta\n",
+        r"m5\.py:\d+, propose: returns ndarray: it must be a generator",
+    ),
+    "a typing error": (
+        STEP,
+        "        return agent.state.theata - gradient\n",
+        r"m5\.py:20, moved: AttributeError: .*theata",
+    ),
+    "another shape": (
+        STEP,
+        "        return (agent.state.theta - gradient)[:-1]\n",
+        r"m5\.py:\d+, propose: returns float64 of shape \(\d+,\): it must be None, or finite float64",
+    ),
+    "no number": (
+        STEP,
+        "        return agent.state.theta * np.log(-1.0 - gradient * gradient)\n",
+        r"m5\.py:\d+, propose: (returns|RuntimeWarning)",
+    ),
+    "a refusal is not expected": (
+        "        if not isinstance(answer, Released):\n            return None\n",
+        "",
+        r"m5\.py:16, propose: AttributeError: .*value",
+    ),
+    "noise of another plan": (
+        ASKED,
+        ASKED.replace("agent.plan.noise", "0.5 * agent.plan.noise"),
+        r"m5\.py:14, propose: asks gaussian .*which no planned event covers",
+    ),
+    "a question of another width": (
+        ASKED,
+        ASKED.replace("agent.state.theta,", "agent.state.theta[:-1],"),
+        r"m5\.py:14, propose: .*point",
+    ),
+    "no measurement": (
+        ASKED,
+        "        answer = yield self.question(agent.id, agent.state.theta, agent.plan.noise)\n",
+        r"m5\.py.*propose",
+    ),
+    "a plan of nothing": (
+        STEP,
+        STEP + "\n    def plan(self, agent, target):\n        return None\n",
+        r"m5\.py:\d+, plan: returns NoneType: it must be an AgentPlan",
+    ),
+    "a neighbour that was lost": (
+        STEP,
+        STEP
+        + "\n    def absorb(self, agent, own, inbox):\n"
+        + "        agent.state.theta = own + sum(inbox[j] for j in agent.neighbours)\n",
+        r"m5\.py:\d+, absorb: TypeError",
+    ),
+    "a model of nothing": (
+        STEP,
+        STEP + "\n    def model(self, agent):\n        pass\n",
+        r"m5\.py:\d+, model: returns NoneType: it must be finite float64",
+    ),
+}
+
+
+def write(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "m5.py").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(folder)
+
+
+def settings(**others: Any) -> dict[str, Any]:
+    given = {"algorithm": "m5.py:Mine", "data": "census", "seed": 0, "rounds": 8, "topology": "ring:4"}
+    return given | {"out": "run"} | others
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_told_with_its_line(
+    mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong, right, said = MISTAKES[mistake]
+    assert wrong in SOURCE
+    write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
+    with pytest.raises(RequestError, match=said) as caught:
+        run(**settings())
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "run" / "ledger").exists()  # nothing has begun
+
+
+def test_what_is_right_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, SOURCE, monkeypatch)
+    assert run_command_line(["rehearse", "m5.py:Mine", "--data", "census", "--rounds", "8"]) == 0
+    assert "nothing wrong in the first and last of 8 rounds of 5 agents" in capsys.readouterr().out
+    assert run(**settings()).summary["rounds"] == 8
+
+
+def test_the_command_says_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong, right, said = MISTAKES["a typing error"]
+    write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
+    assert run_command_line(["rehearse", "m5.py:Mine"]) == 2
+    assert re.search(said, capsys.readouterr().err)
+
+
+def test_without_a_rehearsal_it_ends_the_run_with_the_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the first and last rounds do not show ends a later one, and is told as the author's, too."""
+    late = STEP.replace(
+        "        return",
+        "        if agent.releases == 4:\n            raise ValueError('late')\n        return",
+    )
+    write(tmp_path, SOURCE.replace(STEP, late), monkeypatch)
+    with pytest.raises(RunError, match=r"m5\.py:21, moved: ValueError: late"):
+        run(**settings())
+
+
+def test_the_rehearsal_is_what_tells_it_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong, right, _ = MISTAKES["a typing error"]
+    write(tmp_path, SOURCE.replace(wrong, right), monkeypatch)
+    monkeypatch.setattr(rehearsal, "_rounds", lambda *given, **others: None)
+    with pytest.raises(RunError, match=r"m5\.py:20, moved: AttributeError"):
+        run(**settings())
+    assert (tmp_path / "run" / "ledger").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["pp-admm", "ipp-admm", "noisy-gd", "ssp", "dp-dsgd", "r-admm", "dvp", "admm"]
+)
+@pytest.mark.parametrize("private", [False, True])
+def test_our_own_methods_pass(name: str, private: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    mode = ["--private", "--no-test"] if private else ["--seed", "0"]
+    if private and name == "admm":
+        return
+    assert run_command_line(["rehearse", name, "--data", "census", *mode, "--agents", "7"]) == 0, (
+        capsys.readouterr()
+    )

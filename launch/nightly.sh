@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What is too long for every change: the figures of all papers with --quick, timed, attacks and audits of privacy with
 # many trials, the commands of all pages, strangers, agents that are disturbed for long, and killed runs by the hundred.
-# launch/nightly.sh [options of `admmnet reproduce`, such as --data-dir DIR]
+# ADMMNET_DATA=DIR launch/nightly.sh [options of `admmnet reproduce`]; the real data sets are in DIR
 # OUT=FOLDER for the figures (default runs/nightly-DATE); KILLS=N for the killed runs a transport (default 200, 0 for
 # none), AUDITS=N for N times the trials of every change, and 20 N whole runs a world (default 10, 0 for none),
 # STRANGERS=N for garbage connections to an agent (default 10000), SOAK=MINUTES for five agents that are stopped and cut

@@ -166,14 +166,14 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
     )
     os.environ["OUT"] = str(out)
     try:
-        ended = site.run("launch/nightly.sh", "--data-dir", "there")
+        ended = site.run("launch/nightly.sh", "--jobs", "1")
         again = site.run("launch/nightly.sh")
     finally:
         del os.environ["OUT"]
     assert ended.code == 0, ended.err
     papers = ["ding2020", "damaskinos2021", "song2013", "banco"]
     for paper in papers:
-        words = f"reproduce {paper} --quick --data-dir there -o {out / paper}"
+        words = f"reproduce {paper} --quick --jobs 1 -o {out / paper}"
         assert (out / paper / "words").read_text().strip() == words
     *times, audited, tables, large, shown, attacked, edited, disturbed, killed = ended.out.splitlines()
     assert times == (out / "times.txt").read_text().splitlines()
@@ -195,6 +195,40 @@ def test_nightly_makes_all_papers_audits_and_kills_runs(site: Site, tmp_path: Pa
 def test_nightly_fails_with_a_paper(site: Site, tmp_path: Path) -> None:
     program(site.bin / "admmnet", "exit 3")
     assert site.run("launch/nightly.sh", "-o", str(tmp_path)).code == 3
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+@pytest.mark.parametrize(("first", "second"), [(0, 0), (3, 0), (0, 4)])
+def test_continuous_integration_ends_with_a_clone_without_real_sets(
+    first: int, second: int, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    for folder in (".ci", "launch", ".venv/bin"):
+        (project / folder).mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "run", project / ".ci")
+    (project / ".gitignore").write_text(".venv\n")
+    program(project / "launch/test.sh", f"echo $ADMMNET_DATA; exit {first}")
+    told = 'echo "$PWD $PYTHONPATH ${ADMMNET_DATA-none} $@"; ls'
+    program(project / ".venv/bin/python", f"{told}; exit {second}")
+    (beside,) = re.findall(r"-d (\.\./\S+)", (ROOT / ".ci" / "run").read_text())
+    (project / beside).mkdir(parents=True)
+    git = ("git", "-C", str(project), "-c", "user.name=a", "-c", "user.email=a@b.example")
+    for words in ("init -q", "add .", "commit -qm all"):
+        assert start(*git, *words.split()).code == 0
+    (project / "new").write_text("not committed")
+    ended = start("bash", str(project / ".ci/run"))
+    assert ended.code == (first or second), ended.err
+    named, *later = ended.out.splitlines()
+    assert named == str((project / beside).resolve())
+    assert bool(later) == (first == 0)
+    if later:
+        place, package, data, *command = later[0].split()
+        assert place == package != str(project)
+        assert data == "none"
+        assert command[:2] == ["-m", "pytest"]
+        assert all((ROOT / word).exists() for word in command if word.startswith("tests/"))
+        assert later[1:] == ["launch"]  # what is committed
+        assert not Path(place).parent.exists()
 
 
 def blocks(language: str) -> list[str]:

@@ -19,12 +19,6 @@ WARD: dict[str, Any] = {"kind": "categorical", "categories": ["A", "B"]}
 """Columns of small tables."""
 
 
-@pytest.fixture(scope="session")
-def data_dir() -> str:
-    """Folder with the original files, a sibling of the project."""
-    return str(Path(__file__).resolve().parents[3] / "shared" / "data")
-
-
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
     """Write a text file (packed if its name ends with .gz) and return its path."""
@@ -37,12 +31,6 @@ def write(tmp_path: Path) -> Write:
         return str(path)
 
     return put
-
-
-def need(data_dir: str, *files: str) -> None:
-    """Skip a test whose original files are not there."""
-    if not all((Path(data_dir) / file).is_file() for file in files):
-        pytest.skip(f"no {files[0]} beside the project")
 
 
 def every(data: str, agents: int = 1, **others: Any) -> Records:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from admmnet.data import DataSettings, Records, headline, load, validate
+from admmnet.data import DataSettings, Records, headline, load, sets, validate
+from admmnet.data.files import content_digest
 from admmnet.data.rows import INTERCEPT
 from admmnet.data.sources import read_source
 from admmnet.errors import MissingDataError, RequestError
 from admmnet.types import Matrix, Vector
 from tests.data.conftest import Write, every
+from tests.real_sets import folder_of, need
 
 
 def logistic(X: Matrix, y: Vector, regularisation: float) -> Vector:
@@ -37,8 +39,8 @@ def error(records: Records, theta: Vector) -> float:
 
 
 @pytest.mark.parametrize(("name", "width"), [("adult", 82), ("census", 109)])
-def test_shape_of_the_two_census_sets(name: str, width: int, data_dir: str) -> None:
-    records = load(DataSettings(data=name, data_dir=data_dir), 5, [1, 3])
+def test_shape_of_the_two_census_sets(name: str, width: int) -> None:
+    records = load(DataSettings(data=name, data_dir=folder_of(name)), 5, [1, 3])
     assert records.name == name
     assert list(records.shards) == [1, 3]
     assert records.counts == dict.fromkeys(range(5), 7000)
@@ -57,16 +59,16 @@ def test_shape_of_the_two_census_sets(name: str, width: int, data_dir: str) -> N
 
 
 @pytest.mark.parametrize(("name", "expected"), [("census", 0.147), ("adult", 0.150)])
-def test_pooled_error_without_privacy(name: str, expected: float, data_dir: str) -> None:
-    records = every(name, data_dir=data_dir)
+def test_pooled_error_without_privacy(name: str, expected: float) -> None:
+    records = every(name, data_dir=folder_of(name))
     X, y = records.shards[0]
     assert np.mean(y > 0) == pytest.approx(0.24, abs=0.005)
     assert error(records, logistic(X, y, 1e-4)) == pytest.approx(expected, abs=0.006)
     assert any("synthetic" in note for note in records.notes) is (name == "census")
 
 
-def test_adult_official_split(data_dir: str) -> None:
-    records = every("adult", 2, data_dir=data_dir, test="official")
+def test_adult_official_split() -> None:
+    records = every("adult", 2, data_dir=need("adult"), test="official")
     assert records.counts == {0: 16_281, 1: 16_280}
     assert len(records.y_test) == 16_281
     assert np.sum(records.y_test > 0) == 3846
@@ -82,25 +84,27 @@ def test_census_is_the_same_everywhere() -> None:
     assert digest.hexdigest()[:16] == "a38e5dae930fcc5e"
 
 
-def test_phishing(data_dir: str) -> None:
-    records = load(DataSettings(data="phishing", data_dir=data_dir), 3, [2])
+def test_phishing() -> None:
+    folder = need("phishing")
+    records = load(DataSettings(data="phishing", data_dir=folder), 3, [2])
     assert records.X_test.shape == (2764, 69)
     assert sum(records.counts.values()) == 8291
     assert records.preprocessing == "public-bounds"
     assert any("5,849" in note for note in records.notes)
-    everyone = every("phishing", 1, data_dir=data_dir)
+    everyone = every("phishing", 1, data_dir=folder)
     positive = np.sum(everyone.shards[0][1] > 0) + np.sum(everyone.y_test > 0)
     assert positive == 6157
 
 
 @pytest.mark.parametrize("name", ["census", "phishing"])
-def test_a_rank_alone_gets_what_it_gets_among_others(name: str, data_dir: str) -> None:
-    everyone = every(name, 4, data_dir=data_dir, data_seed=4)
-    alone = load(DataSettings(data=name, data_dir=data_dir, data_seed=4), 4, [2])
+def test_a_rank_alone_gets_what_it_gets_among_others(name: str) -> None:
+    folder = folder_of(name)
+    everyone = every(name, 4, data_dir=folder, data_seed=4)
+    alone = load(DataSettings(data=name, data_dir=folder, data_seed=4), 4, [2])
     np.testing.assert_array_equal(alone.shards[2][0], everyone.shards[2][0])
     np.testing.assert_array_equal(alone.shards[2][1], everyone.shards[2][1])
     np.testing.assert_array_equal(alone.X_test, everyone.X_test)
-    other = load(DataSettings(data=name, data_dir=data_dir, data_seed=5), 4, [2])
+    other = load(DataSettings(data=name, data_dir=folder, data_seed=5), 4, [2])
     assert not np.array_equal(alone.y_test, other.y_test)
 
 
@@ -159,19 +163,21 @@ def test_adult_rows_outside_the_code_book(old: str, new: str, words: str, write:
     "name", ["adult", "phishing", "kddcup99", "mnist:0", "skin", "year-prediction-msd", "ipums:a.csv"]
 )
 def test_a_set_that_is_not_there_says_what_to_do(
-    name: str, data_dir: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for folder in (str(tmp_path / "data"), None):
-        monkeypatch.delenv("ADMMNET_DATA", raising=False)
         if folder is None and name == "adult":
             monkeypatch.setenv("ADMMNET_DATA", str(tmp_path))
         settings = DataSettings(data=name, data_dir=folder)
         for check in (validate, headline, lambda s: load(s, 2, [0])):
             with pytest.raises(MissingDataError, match=r"there is n.* get it from .*pass --data-dir DIR"):
                 check(settings)
-    monkeypatch.setenv("ADMMNET_DATA", data_dir)
-    assert load(DataSettings(data="phishing"), 2, [0]).counts == {0: 4146, 1: 4145}
+
+
+def test_a_set_in_the_folder_of_the_variable(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADMMNET_DATA", small_adult(write, ROWS, ROWS))
+    assert load(DataSettings(data="adult", test="official"), 2, [0]).counts == {0: 2, 1: 2}
 
 
 class Net:
@@ -190,20 +196,27 @@ class Net:
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("ADMMNET_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
-def test_one_download_to_the_cache(empty_cache: Path, data_dir: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloads_of_adult_are_checked_against_the_real_files() -> None:
+    folder = Path(need("adult/adult.data.gz", "adult/adult.test.gz"))
+    expected = sets.KNOWN["adult"].sha256
+    assert {name: content_digest(folder / f"{name}.gz") for name in expected} == expected
+
+
+def test_one_download_to_the_cache(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("adult.data", "adult.test")
-    originals = {n: gzip.decompress((Path(data_dir) / "adult" / f"{n}.gz").read_bytes()) for n in names}
-    net = Net(originals)
+    content = "\n".join(ROWS).encode()
+    digests = {f"adult/{name}": hashlib.sha256(content).hexdigest() for name in names}
+    monkeypatch.setitem(sets.KNOWN, "adult", replace(sets.KNOWN["adult"], sha256=digests))
+    net = Net(dict.fromkeys(names, content))
     monkeypatch.setattr("urllib.request.urlopen", net)
     validate(DataSettings(data="adult"))
     assert net.calls == []
     for _ in range(2):
-        load(DataSettings(data="adult"), 5, [0])
+        load(DataSettings(data="adult"), 2, [0])
     assert [url.rsplit("/", 1)[1] for url in net.calls] == list(names)
     assert sorted(path.name for path in (empty_cache / "admmnet" / "adult").iterdir()) == list(names)
 

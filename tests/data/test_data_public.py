@@ -16,7 +16,8 @@ from scipy.sparse import issparse
 from admmnet.cli import run_command_line
 from admmnet.data import DataSettings, load, load_new, sets
 from admmnet.data.rows import INTERCEPT
-from tests.data.conftest import Write, every, need, refusal
+from tests.data.conftest import Write, every, refusal
+from tests.real_sets import need
 
 # LIBSVM
 
@@ -76,7 +77,6 @@ def test_private_runs_tell_nothing_of_what_a_file_holds(
 
 def test_one_download_of_what_has_a_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("ADMMNET_DATA", raising=False)
     asked: list[str] = []
 
     class Answer:
@@ -107,9 +107,8 @@ def test_one_download_of_what_has_a_checksum(tmp_path: Path, monkeypatch: pytest
     assert "get it from https://" in refusal("covtype")  # nothing would verify a download of it
 
 
-def test_a9a_itself(data_dir: str) -> None:
-    need(data_dir, "adult/a9a.gz", "adult/a9a.t.gz")
-    records = every("a9a", data_dir=data_dir, test="official")
+def test_a9a_itself() -> None:
+    records = every("a9a", data_dir=need("adult/a9a.gz", "adult/a9a.t.gz"), test="official")
     assert (len(records.shards[0][1]), len(records.y_test)) == (32_561, 16_281)
     assert int(np.sum(records.shards[0][1] > 0)) == 7_841
     assert not any("checksum" in note for note in records.notes)

@@ -18,7 +18,8 @@ from admmnet.data.rows import INTERCEPT
 from admmnet.data.schema import parse_schema
 from admmnet.data.sets.kddcup99 import COLUMNS
 from admmnet.errors import RequestError
-from tests.data.conftest import Write, every, need
+from tests.data.conftest import Write, every
+from tests.real_sets import need
 
 # kddcup99
 
@@ -76,9 +77,9 @@ def test_kddcup99_files_and_refusals(write: Write) -> None:
             every("kddcup99", data_dir=folder)
 
 
-def test_kddcup99_itself(data_dir: str) -> None:
-    need(data_dir, "kddcup99/kddcup.data_10_percent.gz")
-    records = every("kddcup99", 2, data_dir=data_dir, split="by-column:label")
+def test_kddcup99_itself() -> None:
+    folder = need("kddcup99/kddcup.data_10_percent.gz")
+    records = every("kddcup99", 2, data_dir=folder, split="by-column:label")
     assert sum(records.counts.values()) + len(records.y_test) == 494_021
     attacks = sum(int(np.sum(y > 0)) for _, y in records.shards.values()) + int(np.sum(records.y_test > 0))
     assert attacks == 396_743
@@ -144,9 +145,9 @@ def test_mnist_refusals(name: str, content: bytes, words: str, tmp_path: Path) -
         every("mnist:3", data_dir=folder)
 
 
-def test_mnist_itself(data_dir: str) -> None:
-    need(data_dir, *(f"mnist/{p}-ubyte.gz" for p in ("train-images-idx3", "t10k-images-idx3")))
-    records = every("mnist:5", 2, data_dir=data_dir, test="official", project=3)
+def test_mnist_itself() -> None:
+    folder = need("mnist/train-images-idx3-ubyte.gz", "mnist/t10k-images-idx3-ubyte.gz")
+    records = every("mnist:5", 2, data_dir=folder, test="official", project=3)
     assert records.counts == {0: 30_000, 1: 30_000}
     assert sum(int(np.sum(y > 0)) for _, y in records.shards.values()) == 5421
     assert len(records.y_test) == 10_000
@@ -177,7 +178,7 @@ def test_phishing_uci_forms(write: Write) -> None:
         every("phishing:uci", data_dir=str(Path(other).parents[1]))
 
 
-def test_skin(write: Write, data_dir: str) -> None:
+def test_skin(write: Write) -> None:
     folder = str(
         Path(write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t2\n1\t2\t3\t1\n")).parents[1]
     )
@@ -189,8 +190,10 @@ def test_skin(write: Write, data_dir: str) -> None:
     write("skin/Skin_NonSkin.txt", "74\t85\t123\t1\n0\t255\t51\t3\n")
     with pytest.raises(RequestError, match=r"line 2, column 'label': undeclared label '3'"):
         every("skin", data_dir=folder)
-    need(data_dir, "skin/Skin_NonSkin.txt.gz")
-    whole = every("skin", data_dir=data_dir)
+
+
+def test_skin_itself() -> None:
+    whole = every("skin", data_dir=need("skin/Skin_NonSkin.txt.gz"))
     assert len(whole.shards[0][1]) + len(whole.y_test) == 245_057
     assert int(np.sum(whole.shards[0][1] > 0) + np.sum(whole.y_test > 0)) == 50_859
 

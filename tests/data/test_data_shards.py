@@ -11,6 +11,7 @@ from admmnet.data.settings import parse_split
 from admmnet.data.shards import deal, draw
 from admmnet.errors import RequestError
 from admmnet.types import Vector
+from tests.real_sets import folder_of
 
 N = 1003
 TRAIN, TEST = draw(N, 0.25, 0)
@@ -129,10 +130,11 @@ def test_split_syntax(text: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "column"), [("adult", "education"), ("census", "region")])
-def test_by_column_on_the_built_in_sets(name: str, column: str, data_dir: str) -> None:
-    records = load(DataSettings(data=name, data_dir=data_dir, split=f"by-column:{column}"), 4, [0])
+def test_by_column_on_the_built_in_sets(name: str, column: str) -> None:
+    folder = folder_of(name)
+    records = load(DataSettings(data=name, data_dir=folder, split=f"by-column:{column}"), 4, [0])
     assert sum(records.counts.values()) == 35_000
     assert len(records.shards[0][1]) == records.counts[0]
     assert any("column of the rows" in note for note in records.notes)
     with pytest.raises(RequestError, match="has no column 'shoe'; it has 'age'"):
-        load(DataSettings(data="adult", data_dir=data_dir, split="by-column:shoe"), 4, [0])
+        load(DataSettings(data=name, data_dir=folder, split="by-column:shoe"), 4, [0])

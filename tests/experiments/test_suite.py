@@ -100,7 +100,6 @@ def test_an_interrupted_suite_goes_on(data: str, tmp_path: Path, monkeypatch: py
 
 def test_what_cannot_be_downloaded_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("ADMMNET_DATA", raising=False)
 
     def refused(url: str, timeout: float) -> None:
         raise OSError("no way out")

@@ -12,11 +12,10 @@ from threadpoolctl import threadpool_limits
 
 from admmnet import RunConfig, run
 from admmnet.data import DataSettings, load
+from tests.real_sets import folder_of
 
 from .recording import play, shards_of, write_problem
 from .reference import Local, Network, pooled_optimum
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +54,14 @@ def test_ring_reaches_the_pooled_optimum(problem: Path, tmp_path: Path) -> None:
     assert float(network[0]["objective"]) > optimum + 1e-3
 
 
-def test_adult_comes_close_to_the_pooled_optimum(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["census", "adult"])
+def test_people_come_close_to_the_pooled_optimum(name: str, tmp_path: Path) -> None:
+    folder = folder_of(name)
     config = RunConfig(
         algorithm="admm",
         method="published",
-        data="adult",
-        data_dir=str(DATA),
+        data=name,
+        data_dir=folder,
         topology="ring:5",
         eta=0.0003,
         rounds=200,
@@ -71,10 +72,10 @@ def test_adult_comes_close_to_the_pooled_optimum(tmp_path: Path) -> None:
         out=str(tmp_path / "run"),
     )
     ours = run(config).summary["test_error"]["consensus"]
-    data = load(DataSettings(data="adult", data_dir=str(DATA)), 5, range(5))
+    data = load(DataSettings(data=name, data_dir=folder), 5, range(5))
     locals_ = [Local(X, y, 1e-6 / 5) for X, y in data.shards.values()]
     with threadpool_limits(limits=1):  # more threads than free cores are ten times slower
         best = pooled_optimum(locals_, data.X_test.shape[1])
     pooled = float(np.mean((data.X_test @ best > 0) != (data.y_test > 0)))
-    print(f"test error on Adult: {ours:.4%} after 200 rounds, {pooled:.4%} pooled")  # noqa: T201
+    print(f"test error on {name}: {ours:.4%} after 200 rounds, {pooled:.4%} pooled")  # noqa: T201
     assert abs(ours - pooled) <= 0.005

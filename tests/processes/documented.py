@@ -5,7 +5,6 @@ A step is a line of a ```bash block, or the whole block where a line goes on in 
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.doc_pages import ROOT, blocks, name, prose
+from tests.real_sets import FOLDER, held
 
 MORE = ROOT / "launch" / "zmq-hosts.md"
 NIGHTLY = ("docs/audit.md", "docs/compare.md", "docs/reproduction.md", "docs/scale.md")
@@ -43,25 +43,26 @@ class Change(NamedTuple):
     why: str
 
 
+REAL = Unrun(
+    r".*--data adult:age\b", "no built-in set stands in for it: a test of its own reads the real one"
+)
 UNRUN = (
-    Unrun(r"launch/test\.sh|ruff check|mypy$|python -m pytest", "they run this test, among all"),
+    Unrun(
+        r"(ADMMNET_DATA=DIR )?launch/test\.sh|ruff check|mypy$|python -m pytest",
+        "they run this test, among all",
+    ),
     Unrun(r"\. \.venv/bin/activate$", "changes the shell that it is typed into, and nothing else"),
     Unrun(r"(python -m )?pip install", "needs a network; the extras it names are checked"),
     Unrun(
         r"(OPENBLAS_NUM_THREADS=1 )?python (-m )?tests.benchmarks", "minutes each; their flags are checked"
     ),
-    Unrun(r"launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"),
+    Unrun(
+        r"ADMMNET_DATA=DIR launch/nightly\.sh", "half an hour; tests/test_launch.py runs it with stand-ins"
+    ),
     Unrun(r"admmnet compare --suite\b", "many minutes; tests/experiments/test_suite.py measures a small one"),
     Unrun(r"admmnet reproduce\b", "minutes each; its flags are checked in tests/docs/test_docs_commands.py"),
+    REAL,
 )
-
-
-def data_folder() -> Path | None:
-    """Folder of the real data sets, None where there is none."""
-    beside = ROOT.parent / "shared" / "data"
-    given = os.environ.get("ADMMNET_DATA")
-    folder = Path(given) if given else beside
-    return folder.resolve() if (folder / "adult").is_dir() else None
 
 
 def _to(text: str) -> Callable[[re.Match[str]], str]:
@@ -69,16 +70,15 @@ def _to(text: str) -> Callable[[re.Match[str]], str]:
 
 
 def _adult(match: re.Match[str]) -> str:
-    return match[0] if data_folder() else "--data census"
+    return match[0] if held("adult") else "--data census"
 
 
 def _digits(match: re.Match[str]) -> str:
-    return f"{match[0]} --rounds 2" if data_folder() else f"--data census{match[1]}"
+    return f"{match[0]} --rounds 2" if held("mnist") else f"--data census{match[1]}"
 
 
 def _folder(match: re.Match[str]) -> str:
-    folder = data_folder()
-    return f"--data-dir {shlex.quote(str(folder))}" if folder else ""
+    return f"--data-dir {shlex.quote(str(FOLDER))}" if FOLDER else ""
 
 
 def _first_two(match: re.Match[str]) -> str:
@@ -99,9 +99,9 @@ CHANGES = (
         "", r"--algorithms ([^, ]+,[^, ]+),\S+ (?!.*--tune)", _to(r"--algorithms \1 "), "two methods of many"
     ),
     Change("", r"--data NAME\|FILE", _to("--data census"), "a data set that is always there"),
-    Change("", r"--data adult\b", _adult, "the real set where there is one, else one that is built in"),
+    Change("", r"--data adult\b(?!:)", _adult, "the real set where there is one, else one that is built in"),
     Change("", r"--data mnist\b(?!:)(.*)", _digits, "two rounds of the real set where there is one"),
-    Change("", r"--data-dir (DIR|\.\./shared/data)", _folder, "where the real sets are here"),
+    Change("", r"--data-dir DIR", _folder, "the folder of the real sets, where one is named"),
     Change("docs/defaults.md", r"seq 100 119", _to("seq 100 101"), "two seeds of twenty"),
     Change(
         "",
@@ -164,4 +164,4 @@ def python_of(path: Path) -> str | None:
     if not found or path.name in ("contributing.md", "track.md"):
         return None
     script = "\n".join(found).replace("range(5)", "range(1)")
-    return script if data_folder() else script.replace('"adult"', '"census"')
+    return script if held("adult") else script.replace('"adult"', '"census"')

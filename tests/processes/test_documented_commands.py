@@ -19,6 +19,7 @@ import pytest
 
 from admmnet.data.sets import census
 from tests.doc_pages import ROOT, name
+from tests.real_sets import ENVIRONMENT, FOLDER, need
 from tests.run_folders import made, unfinished
 
 from .documented import (
@@ -27,10 +28,10 @@ from .documented import (
     MORE,
     NIGHTLY,
     PAGES,
+    REAL,
     UNRUN,
     Step,
     changed,
-    data_folder,
     python_of,
     shell_steps,
     unrun,
@@ -168,8 +169,7 @@ def prepare(folder: Path, page: str, run_folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k not in ("ADMMNET_DATA", "PYTHON", "RANKS")}
-    data = data_folder()
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHON", "RANKS")}
     return {
         **kept,
         "RANKS": "2",
@@ -179,7 +179,7 @@ def environment(folder: Path) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONWARNINGS": "default",
         "MPLBACKEND": "agg",
-        **({"ADMMNET_DATA": str(data)} if data else {}),
+        **({ENVIRONMENT: str(FOLDER)} if FOLDER else {}),
     }
 
 
@@ -254,6 +254,13 @@ def carried_out(folder: Path, step: Step) -> Ended:
     return run_words(folder, "bash", "-euo", "pipefail", "-c", command)
 
 
+def succeeds(folder: Path, step: Step) -> None:
+    result = carried_out(folder, step)
+    told = f"{step.page}: {step.text}\nrun as: {changed(step)}\n{result.out}\n{result.err}"
+    assert result.code == 0, told
+    assert "Traceback" not in result.err, told
+
+
 def runnable() -> list[Path]:
     late = () if os.environ.get("ADMMNET_PAGES") == "all" else NIGHTLY
     shown = [page for page in PAGES if name(page) not in late]
@@ -267,15 +274,20 @@ def test_the_commands_of_a_page(path: Path, run_folder: Path, tmp_path: Path) ->
     prepare(tmp_path, page, run_folder)
     steps = [step for step in shell_steps(path) if unrun(step) is None]
     for step in steps:
-        result = carried_out(tmp_path, step)
-        told = f"{page}: {step.text}\nrun as: {changed(step)}\n{result.out}\n{result.err}"
-        assert result.code == 0, told
-        assert "Traceback" not in result.err, told
+        succeeds(tmp_path, step)
     script = python_of(path)
     if script is not None:
         (tmp_path / "page.py").write_text(script, encoding="utf-8")
         result = run_words(tmp_path, sys.executable, "-W", "error", "page.py")
         assert result.code == 0, f"{page}: its Python\n{result.out}\n{result.err}"
+
+
+@pytest.mark.parametrize(
+    "step", [step for page in PAGES for step in shell_steps(page) if unrun(step) is REAL]
+)
+def test_a_command_on_real_targets(step: Step, tmp_path: Path) -> None:
+    need("adult")
+    succeeds(tmp_path, step)
 
 
 def test_the_pages_install_nothing(tmp_path: Path) -> None:

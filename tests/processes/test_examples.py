@@ -52,8 +52,7 @@ def carry_out(page: str, folder: Path) -> None:
         If a command fails, or does not print what the page says.
     """
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {k: v for k, v in os.environ.items() if k != "ADMMNET_DATA"}
-    environment |= {"PATH": path, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    own = {"PATH": path, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "MPLBACKEND": "agg"}
     printed = ""
     for file, kind, body in blocks(page):
         if file:
@@ -63,7 +62,7 @@ def carry_out(page: str, folder: Path) -> None:
             done = subprocess.run(
                 [*RUNNERS[kind], body],
                 cwd=folder,
-                env=environment,
+                env=os.environ | own,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

@@ -42,8 +42,7 @@ from admmnet.solvers.radius import (
     worst_margin,
 )
 from admmnet.types import Matrix, Vector
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from tests.real_sets import folder_of
 
 HINGES = SmoothedHinge(), SmoothedHinge(1e-2), SmoothedHinge(4.0)
 LOSSES: tuple[Loss, ...] = (Logistic(), *HINGES, Huber(), Huber(0.2))
@@ -360,8 +359,7 @@ def test_normal_runs_stay_far_within(
 ) -> None:
     """A hundred times, with ten times the whole linear term in place of the noise's tail."""
     words = NORMAL[case]
-    if data != "census" and not (DATA / data.partition(":")[0]).is_dir():
-        pytest.skip(f"the {data} files are not here")
+    folder = folder_of(data)
     terms: dict[tuple[LossFacts, float, float], float] = {}
     centers: dict[tuple[LossFacts, float, float], float] = {}
     settings: set[float] = set()
@@ -380,7 +378,7 @@ def test_normal_runs_stay_far_within(
 
     monkeypatch.setattr(LocalSolver, "solve", solving)
     monkeypatch.setattr(BallQuery, "asks", asking)
-    run(RunConfig(data=data, data_dir=str(DATA), seed=1, out=str(tmp_path / "run"), **words))
+    run(RunConfig(data=data, data_dir=folder, seed=1, out=str(tmp_path / "run"), **words))
     releases = {key: norm for key, norm in terms.items() if key[2] not in settings}
     assert releases
     assert bool(centers) == (words["algorithm"] == "ipp-admm")

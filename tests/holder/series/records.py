@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from admmnet.holder import SimulatedHolder
 from admmnet.holder.series import SINGLE_SITE_LOSSES, Problem
 from admmnet.types import Matrix, Vector
+from tests.real_sets import folder_of
 
 KINDS = ("squared", "logistic", "hinge")
-DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 def rng(*seed: int) -> np.random.Generator:
@@ -68,10 +66,8 @@ def csr(X: Matrix) -> Any:
 
 
 def real_problem(name: str, kind: str, regularisation: float, most: int) -> Problem:
-    """First training records of a built-in data set; skips where its files are not."""
+    """First training records of a data set."""
     from admmnet.data import DataSettings, load
 
-    if not (DATA / name).is_dir():
-        pytest.skip(f"the {name} files are not here")
-    X, y = load(DataSettings(data=name, data_dir=str(DATA)), 1, [0]).shards[0]
+    X, y = load(DataSettings(data=name, data_dir=folder_of(name)), 1, [0]).shards[0]
     return make_problem(np.ascontiguousarray(X[:most]), y[:most].copy(), kind, regularisation)

@@ -40,9 +40,10 @@ def test_optimum_on_synthetic_records(kind: str, sparse: bool) -> None:
     assert found.gap == pytest.approx(duality_gap(p, found.dual), abs=1e-15)
 
 
+@pytest.mark.parametrize("data", ["census", "adult"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_optimum_on_adult(kind: str) -> None:
-    p = real_problem("adult", kind, 1e-3, 5000)
+def test_optimum_on_people(kind: str, data: str) -> None:
+    p = real_problem(data, kind, 1e-3, 5000)
     found = run_sdca(p, epochs=20_000, gap=1e-12)
     best = optimum(p)
     assert found.primal == pytest.approx(p.primal(best), abs=1e-9)

@@ -69,6 +69,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {  # of what may be None, `Header` l
     "noise": lambda value: value in ("private", "seeded"),
     "mode": lambda value: value in (None, "simulation", "private"),
     "loss": lambda value: value is None or isinstance(value, str),
+    "loss_digest": lambda value: value is None or is_digest(value),
     "weight": lambda value: value is None or is_positive(value),
     "trust": lambda value: value in (None, "masked"),
     "colluders": lambda value: value is None or is_count(value, 0),

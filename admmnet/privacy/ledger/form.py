@@ -41,7 +41,9 @@ class Header:
     """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
 
     loss: str | None = None
-    """Loss of an outside package, whose constants the costs rest on; None for ours."""
+    """Loss from outside; None for ours."""
+    loss_digest: str | None = None
+    """sha256 of its public table, whose constants the costs rest on; None where a simulation has taken it as it is."""
     weight: float | None = None
     """w_i of the agent's mean loss in the network's problem, where the method has one that is not 1."""
     trust: str | None = None
@@ -69,6 +71,7 @@ class Header:
             "method": self.method,
             "algorithm": self.algorithm,
             **({} if self.loss is None else {"loss": self.loss}),
+            **({} if self.loss_digest is None else {"loss_digest": self.loss_digest}),
             **({} if self.weight is None else {"weight": self.weight}),
             **({} if self.trust is None else {"trust": self.trust}),
             **({} if self.colluders is None else {"colluders": self.colluders}),

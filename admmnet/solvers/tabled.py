@@ -98,7 +98,8 @@ class TableLoss:
         RequestError
             It is no slope of a convex loss that has a minimum, or exceeds what is stated; the message has the place.
         """
-        found = [_asked(slope, _NODES, y) for y in ((0.0,) if residual else (-1.0, 1.0))]
+        labels = (0.0,) if residual else (-1.0, 1.0)
+        found = [_asked(slope, _NODES, y) for y in labels]
         if residual and not np.allclose(_asked(slope, _NODES + 1.0, 1.0), found[0], rtol=1e-6, atol=1e-9):
             raise RequestError(
                 "slope(u + 1, 1) is not slope(u, 0), though residual says that it depends on u - y"
@@ -107,13 +108,17 @@ class TableLoss:
         if not _LEAST <= G <= _MOST:
             raise RequestError(f"its steepest slope is {G:g}: scale it to between {_LEAST:g} and {_MOST:g}")
         unit = 2.0 ** (math.frexp(G)[1] - _BITS)
-        table = cls(name, np.stack([_rounded(s, unit) for s in found]), unit)
+        table = cls(name, np.stack([_rounded(s, y, unit) for s, y in zip(found, labels, strict=True)]), unit)
         limit = 2.0 * table.curvature_bound() + table.lipschitz() + 0.5
         farthest = np.maximum(np.abs(_NODES[:-1]), np.abs(_NODES[1:])) + residual  # targets are at most 1
-        for s, own in zip(found, table._slopes, strict=True):
-            _hold(np.abs(s), "its slope", steepest, "the gradient bound that it states")
-            _hold(np.diff(s) / STEP, "its curvature", sharpest, "the one that it states", 2.0 * unit / STEP)
-            _hold(farthest * np.diff(own) / STEP, "|u| phi''", limit, "2 c + G + 1/2, which solves rely on")
+        for y, s, own in zip(labels, found, table._slopes, strict=True):
+            _hold(np.abs(s), y, "the slope", steepest, "the gradient bound that it states")
+            _hold(
+                np.diff(s) / STEP, y, "the curvature", sharpest, "the one that it states", 2.0 * unit / STEP
+            )
+            _hold(
+                farthest * np.diff(own) / STEP, y, "|u| phi''", limit, "2 c + G + 1/2, which solves rely on"
+            )
         return table
 
     def derivative(self, u: Vector, y: Vector) -> Vector:
@@ -196,7 +201,7 @@ def _halves(values: Matrix) -> tuple[Vector, Vector]:
 
 def _asked(slope: Slope, u: Vector, y: float) -> Vector:
     """Slopes of a label at scores, as its author's function gives them."""
-    said = f"slope(u, y = {y:g})"
+    said = f"slope(u, y) for y = {y:g}"
     try:
         found = np.array(slope(u.copy(), np.full(len(u), y)), dtype=np.float64)
     except Exception as error:
@@ -209,28 +214,31 @@ def _asked(slope: Slope, u: Vector, y: float) -> Vector:
     return found
 
 
-def _rounded(s: Vector, unit: float) -> Vector:
+def _rounded(s: Vector, y: float, unit: float) -> Vector:
     """Slopes that never fall, in whole units, 0 on one side of every change of sign."""
     top = np.maximum.accumulate(s)
     if (s < top - unit).any():  # less is its author's rounding
         at = int(np.argmax(s < top - unit))
         of = int(np.argmax(s[:at]))
         raise RequestError(
-            f"it is not convex: its slope falls from {s[of]:g} at u = {_NODES[of]:g} to {s[at]:g} at {_NODES[at]:g}"
+            f"it is not convex: for y = {y:g} the slope falls from {s[of]:g} at u = {_NODES[of]:g} to {s[at]:g} at "
+            f"{_NODES[at]:g}"
         )
     found: Vector = np.rint(top / unit) * unit + 0.0
     for left in np.flatnonzero((found[:-1] < 0.0) & (found[1:] > 0.0)):
         found[left + (-found[left] > found[left + 1])] = 0.0
     if not found[0] <= 0.0 <= found[-1]:
         raise RequestError(
-            f"its slope has one sign, from {found[0]:g} at u = {-REACH:g} to {found[-1]:g} at u = {REACH:g}: "
-            "it needs a minimum between them"
+            f"for y = {y:g} the slope has one sign, from {found[0]:g} at u = {-REACH:g} to {found[-1]:g} at u = "
+            f"{REACH:g}: it needs a minimum between them"
         )
     return found
 
 
-def _hold(values: Vector, what: str, most: float, bound: str, slack: float = 0.0) -> None:
+def _hold(values: Vector, y: float, what: str, most: float, bound: str, slack: float = 0.0) -> None:
     """Refuse values of cells or nodes above a bound."""
     at = int(np.argmax(values))
     if not values[at] <= most * (1.0 + 1e-9) + slack:
-        raise RequestError(f"{what} is {values[at]:g} at u = {_NODES[at]:g}, above {most:g}, {bound}")
+        raise RequestError(
+            f"for y = {y:g} {what} is {values[at]:g} at u = {_NODES[at]:g}, above {most:g}, {bound}"
+        )

@@ -281,36 +281,44 @@ def raising(u: Vector, y: Vector) -> Vector:
 
 
 REFUSED: dict[str, tuple[Callable[..., object], dict[str, object], str]] = {
-    "raising": (raising, {}, r"slope\(u, y = -1\) of 65537 scores raises ZeroDivisionError: record by zero"),
+    "raising": (
+        raising,
+        {},
+        r"slope\(u, y\) for y = -1 of 65537 scores raises ZeroDivisionError: record by zero",
+    ),
     "of one number": (lambda u, y: math.exp(u), {}, "raises TypeError"),
     "shape": (lambda u, y: u[:-1], {}, r"has the shape \(65536,\): one number a score"),
     "scalar": (lambda u, y: 0.0, {}, r"has the shape \(\)"),
     "no numbers": (lambda u, y: ["x"] * len(u), {}, "raises ValueError"),
     "nan": (lambda u, y: np.where(u == 2.5, np.nan, u), {}, "is nan at u = 2.5: it must be finite"),
-    "infinite": (lambda u, y: np.where((u == -3) & (y > 0), -np.inf, u), {}, r"y = 1\) is -inf at u = -3"),
+    "infinite": (lambda u, y: np.where((u == -3) & (y > 0), -np.inf, u), {}, r"y = 1 is -inf at u = -3"),
     "falling": (
         lambda u, y: np.where(u > 2.5, 0.2, np.clip(u, -1.0, 0.3125)),
         {},
-        "not convex: its slope falls from 0.3125 at u = 0.3125 to 0.2 at 2.50391",
+        "not convex: for y = -1 the slope falls from 0.3125 at u = 0.3125 to 0.2 at 2.50391",
     ),
     "steep": (
         lambda u, y: 20.0 * np.tanh(u),
         {"steepest": 1.0},
-        "its slope is 20 at u = -128, above 1, the gr",
+        "for y = -1 the slope is 20 at u = -128, above 1, the gr",
     ),
     "no bound": (lambda u, y: np.tanh(u), {"steepest": math.nan}, "above nan"),
     "sharp": (
         lambda u, y: np.tanh(4 * u),
         {"sharpest": 1.0},
-        r"its curvature is 3.99.* at u = \S+, above 1, the",
+        r"for y = -1 the curvature is 3.99.* at u = \S+, above 1, the",
     ),
     "far": (
         lambda u, y: np.clip(u - 100.0, -1.0, 1.0),
         {},
         r"\|u\| phi'' is 10\d at u = \S+, above 3.5, 2 c",
     ),
-    "one sign": (lambda u, y: -y, {}, "has one sign, from 1 at u = -128 to 1 at u = 128: it needs a minimum"),
-    "long tail": (lambda u, y: -1.0 / (1.0 + np.exp(0.01 * u)), {}, "its slope has one sign"),
+    "one sign": (
+        lambda u, y: -y,
+        {},
+        "for y = -1 the slope has one sign, from 1 at u = -128 to 1 at u = 128: it needs a minimum",
+    ),
+    "long tail": (lambda u, y: -1.0 / (1.0 + np.exp(0.01 * u)), {}, "for y = -1 the slope has one sign"),
     "flat": (lambda u, y: 0.0 * u, {}, "steepest slope is 0: scale"),
     "huge": (lambda u, y: 1e9 * np.tanh(u), {}, r"steepest slope is 1e\+09: scale"),
     "no residual": (

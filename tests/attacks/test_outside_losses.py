@@ -238,3 +238,36 @@ def test_warnings_of_a_measurement_are_shown_in_simulations_alone(
         warnings.simplefilter("error")
         if mode == "private":
             run(**settings | {"out": str(tmp_path / "strict")})
+
+
+# processes
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("differ", [False, True])
+def test_processes_with_other_tables_refuse_each_other(differ: bool, tmp_path: Path) -> None:
+    """The slope is another one at the second rank, as a last bit of an exponential may be."""
+    from tests.processes.launch import mpirun
+
+    file = tmp_path / "m5.py"
+    scale = "(1.0 + 1e-9 * int(os.environ['PMI_RANK']))" if differ else "1.0"
+    file.write_text(
+        f"import os\nimport numpy as np\n\ndef slope(u, y):\n    return -y * {scale} / (1.0 + np.exp(y * u))\n"
+    )
+    words = ("--loss", f"{file}:slope", "--rounds", "1", "--seed", "0", "--topology", "ring:4", "--quiet")
+    ended = mpirun(2, "-m", "admmnet", "run", *words, "-o", str(tmp_path / "run"))
+    assert ended.code == (2 if differ else 0), ended.err
+    assert ("loss" in ended.err and "a table with sha256" in ended.err) == differ
+    assert (tmp_path / "run").exists() != differ
+
+
+@pytest.mark.processes
+def test_agents_in_processes_of_their_own_read_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m5.py").write_text("import numpy as np\n\ndef slope(u, y):\n    return np.tanh(u - y)\n")
+    given: dict[str, Any] = {"loss": "m5.py:slope", "rounds": 1, "seed": 0, "topology": "path:2"}
+    ends = [run(transport=name, out=f"{name}-run", **given) for name in ("zmq", "local")]
+    assert len({end.ledgers[0].header["loss_digest"] for end in ends}) == 1
+    np.testing.assert_array_equal(ends[0].theta, ends[1].theta)

@@ -1,10 +1,15 @@
-"""Things that a user names: ours, an installed package's, or ``package.module:Name``."""
+"""Things that a user names: ours, an installed package's, ``package.module:Name`` or ``file.py:Name``."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from admmnet.errors import RequestError
@@ -52,7 +57,8 @@ class Registry(MutableMapping[str, T], Generic[T]):
     own : mapping
         Our names, each with what it stands for or its ``module:Name``.
     adapted : callable
-        Makes what a thing from outside stands for; raises TypeError if it will not do.
+        Makes what a thing from outside, under the name that it was given, stands for; raises TypeError or RequestError
+        if it will not do.
     """
 
     def __init__(
@@ -60,7 +66,7 @@ class Registry(MutableMapping[str, T], Generic[T]):
         what: str,
         group: str,
         own: Mapping[str, T | str],
-        adapted: Callable[[Any], T],
+        adapted: Callable[[Any, str], T],
     ) -> None:
         self.what, self.group, self.own, self._adapted = what, group, own, adapted
         self._loaded: dict[str, T] = {}
@@ -115,16 +121,15 @@ class Registry(MutableMapping[str, T], Generic[T]):
             return found
         outside = {} if ":" in name else self._outside()
         source = outside[name].value.partition("[")[0].strip() if name in outside else name
-        module, _, path = source.partition(":")
-        parts = *module.split("."), *path.split(".")
+        module, _, path = source.rpartition(":")
+        parts = *(() if module.endswith(".py") else module.split(".")), *path.split(".")
         if name not in outside and not all(part.isidentifier() for part in parts):
             raise UnknownName(
                 f"{self.what} = {name!r} is not allowed: {meant(name, self)}it must be one of {', '.join(self)}, "
-                "or package.module:Name"
+                "package.module:Name or file.py:Name"
             )
-        package = module.partition(".")[0]
         try:
-            return self._adapted(self._imported(source))
+            return self._adapted(self._imported(source), name)
         except (Exception, SystemExit) as error:  # whatever a stranger's module raises while it is imported
             missing = error.name if isinstance(error, ModuleNotFoundError) else None
             if name not in outside and missing and f"{module}.".startswith(f"{missing}."):
@@ -132,16 +137,34 @@ class Registry(MutableMapping[str, T], Generic[T]):
                     f"{self.what} = {name!r}: there is no module {missing}: install its package, or run from its "
                     "folder with `python -m admmnet`"
                 ) from None
-            cause = f"{type(error).__name__}: {error}".splitlines()[0]
+            cause = str(error) if isinstance(error, RequestError) else f"{type(error).__name__}: {error}"
             remedy = "mend or remove the package" if name in outside else "name another one, or mend it"
+            place = f"file {module}" if module.endswith(".py") else f"package {module.partition('.')[0]}"
             raise RequestError(
-                f"{self.what} = {name!r} cannot be loaded from the package {package}: {cause}; {remedy}"
+                f"{self.what} = {name!r} cannot be loaded from the {place}: {cause.splitlines()[0]}; {remedy}"
             ) from error
 
     @staticmethod
     def _imported(source: str) -> Any:
-        module, _, path = source.partition(":")
-        found: Any = import_module(module)
+        module, _, path = source.rpartition(":")
+        found: Any = _of_file(module) if module.endswith(".py") else import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
         return found
+
+
+def _of_file(file: str) -> ModuleType:
+    """Module of a file, relative to the current folder; imported once, under a name that no other file has."""
+    path = Path(file).resolve(strict=True)
+    name = f"{path.stem}-{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = module = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]

@@ -256,7 +256,7 @@ class Grid:
     def folder(self, cell: Cell) -> str:
         """Run folder of a cell, below the comparison's."""
         entry, case = cell.case.entry, cell.case
-        words = [entry.algorithm.replace(":", "-")]
+        words = [entry.algorithm.replace(":", "-").replace("/", "-").replace("..", "up")]
         if case.epsilon is not None:
             words += [entry.method, entry.accountant, short(case.epsilon)]
         if cell.trial:

@@ -99,7 +99,7 @@ def _parts(spec: str) -> tuple[str, list[str]]:
     return name, values
 
 
-def _adapted(found: Any) -> Family:
+def _adapted(found: Any, _: str) -> Family:
     """Family of an outside package's function of numbers, and perhaps a seed."""
     if isinstance(found, Family):
         return found

@@ -198,7 +198,12 @@ class Door:
 
 
 def _agree(holder: Holder, loss: Loss) -> None:
-    """Refuse a loss that has no meaning for the labels."""
+    """Refuse a loss that has no meaning for the labels, and one whose code is not ours where records are private."""
+    if not isinstance(holder, SimulatedHolder) and not type(loss).__module__.startswith("admmnet.solvers."):
+        raise RequestError(
+            f"the {loss.name} loss says tabled = False, so its code would see records, which it may in simulations "
+            "alone: take a loss that can be tabled (docs/losses.md)"
+        )
     if holder.task not in tasks_of(loss):
         raise RequestError(
             f"the {loss.name} loss learns the task {' or '.join(sorted(tasks_of(loss)))}, and these labels are "

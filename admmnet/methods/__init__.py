@@ -57,7 +57,7 @@ TAKEN = {
 """Names that no setting of a method from outside can have: flags of commands; the run's settings add theirs."""
 
 
-def _adapted(found: Any) -> type[Method]:
+def _adapted(found: Any, _: str) -> type[Method]:
     from admmnet.methods.base import Method
 
     if not (isinstance(found, type) and issubclass(found, Method)):

@@ -9,6 +9,7 @@ from typing import Any
 from admmnet.config.run_config import RunConfig
 from admmnet.data.settings import GIVEN, DataSettings
 from admmnet.settings import settings_in
+from admmnet.solvers.losses import LOSSES, get_loss
 from admmnet.version import __version__
 
 
@@ -20,7 +21,7 @@ def public_settings(
     Of a file with every agent's records, and of the test file, the content is compared: all must deal the same
     rows. A file of an agent's own (``{agent}`` in its path) is not looked into. Where all agents read the same disk
     (``digests`` false) files need not be compared, and without ``records`` the file of records is compared by its path.
-    ``schedule`` is the digest of the graphs that take turns.
+    ``schedule`` is the digest of the graphs that take turns. Of a loss from outside the table is always compared.
     """
     known = settings_in(type(config)).values()
     values = {own.name: getattr(config, own.name) for own in known if not own.about.hosts}
@@ -31,6 +32,8 @@ def public_settings(
         data = _digest(data)
     if digests and test not in (None, "official", *GIVEN):
         test = _digest(str(test))
+    if config.loss not in ("auto", *LOSSES.own) and (table := getattr(get_loss(config.loss), "digest", None)):
+        values["loss"] = f"a table with sha256 {table[:16]}"
     if digests and schedule is not None:
         values["topology_schedule"] = f"graphs with sha256 {schedule[:16]}"
     resumed = config.resume is not None  # of what folder is each host's own, but all go on or none does

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from admmnet.config.run_config import RunConfig
@@ -69,6 +71,8 @@ def execute(
         on_start(plan)
         transport = world.connect(plan.graph, block_of(plan.config))
         opened.callback(transport.close)
+        if not plan.config.simulation:
+            _silence(opened)
         keeper = Keeper(plan.config, plan.method, plan.holders, plan.data, transport, folder)
         members = _members(plan, transport)
         masks, attempts = _masks(plan, transport, members)
@@ -151,6 +155,13 @@ def execute(
         return RunResult.of(folder, summary, theta)
 
 
+def _silence(opened: ExitStack) -> None:
+    """Let no warning of arithmetic on records be shown, or raised as an error: it may quote a score."""
+    opened.enter_context(np.errstate(all="ignore"))
+    opened.enter_context(warnings.catch_warnings())
+    warnings.filterwarnings("ignore", module=r"(admmnet\.(holder|solvers)|numpy|scipy)(\.|$)")
+
+
 def _receipts(
     plan: Plan,
     transport: Transport,
@@ -216,6 +227,7 @@ def _ledger(plan: Plan, file: LedgerFile, agent: int, since: Place | None) -> Le
         contract=plan.contracts[agent],
         algorithm=config.algorithm,
         loss=None if config.loss in {**LOSSES.own, **SINGLE_SITE_LOSSES} else config.loss,
+        loss_digest=getattr(plan.loss, "digest", None),
         weight=None if weight == 1.0 else weight,
         mode=config.mode,
         noise="seeded" if config.seeded else "private",

@@ -338,13 +338,26 @@ def _usable(width: float) -> float:
     return float(width)
 
 
-def _adapted(found: Any) -> Loss:
-    """A loss of an outside package: a class without arguments, or a loss itself."""
-    loss: Loss = found() if isinstance(found, type) else found
-    missing = [name for name in ("name", "smooth", *_FUNCTIONS) if not hasattr(loss, name)]
+def _adapted(found: Any, name: str) -> Loss:
+    """A loss from outside, as its public table: a slope, or what has one as its ``derivative``, perhaps a class.
+
+    One that says ``tabled = False`` is taken as it is. The door answers it in simulations alone.
+    """
+    from admmnet.solvers.tabled import TableLoss
+
+    whole: Any = found() if isinstance(found, type) else found
+    if getattr(whole, "tabled", True):
+        stated = {
+            own: float(getattr(whole, bound)())
+            for own, bound in (("steepest", "lipschitz"), ("sharpest", "curvature_bound"))
+            if hasattr(whole, bound)
+        }
+        slope = getattr(whole, "derivative", whole)
+        return TableLoss.of(slope, name, residual=getattr(whole, "residual", False), **stated)
+    missing = [own for own in ("name", "smooth", *_FUNCTIONS) if not hasattr(whole, own)]
     if missing:
         raise TypeError(f"it is no Loss: it has no {missing[0]}")
-    return loss
+    return cast("Loss", whole)
 
 
 _FUNCTIONS = ("value", "derivative", "curvature", "conjugate", "lipschitz", "curvature_bound")
@@ -364,7 +377,7 @@ LOSSES: Registry[Loss] = Registry(
 
 
 def get_loss(name: str, width: float | Literal["auto"] = "auto") -> Loss:
-    """Loss of a name: ours, an installed package's, or ``package.module:Name``; some have a width.
+    """Loss of a name: ours, an installed package's, ``package.module:Name`` or ``file.py:Name``; some have a width.
 
     Raises
     ------

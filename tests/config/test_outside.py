@@ -22,7 +22,7 @@ from admmnet.registry import Registry
 from admmnet.running.checkpoint.keeper import settings_digest
 from admmnet.running.checkpoint.resume import resumed_config
 from admmnet.running.handshake import public_settings
-from admmnet.solvers.losses import LOSSES
+from admmnet.solvers.losses import LOSSES, Logistic
 from tests.interrupted_runs import Place, assert_same, write_people
 
 MODULE = """
@@ -306,6 +306,70 @@ def test_a_run_that_goes_on_keeps_what_changes_numbers(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"momentum = 0\.5"):
         resumed_config(cut, {"momentum": 0.5})
     assert_same(place.resume(cut, patience=5), place.whole("whole", **method))
+
+
+FILE = (
+    MODULE
+    + """
+
+def slope(u, y):
+    return Twice().derivative(u, y)
+"""
+)
+
+
+def test_names_may_be_of_a_file(tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all three kinds, relative to the current folder; nothing but the file's folder matters."""
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "m5.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    names = ("--algorithm", "own/m5.py:Mine", "--loss", "own/m5.py:slope", "--topology", "own/m5.py:wheel:4")
+    assert told("run", *names, "--rounds", "2", "--momentum", "0.25", "--seed", "0", "--quiet")[0] == 0
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.endswith("-Mine")
+    config = load_config(folder / "config.toml")
+    assert (config.algorithm, config.loss, config.topology) == names[1::2]
+    assert METHODS["own/m5.py:Mine"] is METHODS[f"{tmp_path}/own/m5.py:Mine"]
+    assert "m5" not in sys.modules
+    assert str(tmp_path / "own") not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("none.py:slope", "the file none.py: FileNotFoundError"),
+        ("m6.py:nothing", "the file m6.py: AttributeError"),
+        ("m6.py:text", "the file m6.py: slope(u, y) for y = -1 of 65537 scores raises TypeError"),
+        ("m6.py", "file.py:Name"),
+        ("m6.py:", "file.py:Name"),
+        ("bad.py:slope", "the file bad.py: SyntaxError"),
+        ("falling.py:slope", "the file falling.py: it is not convex"),
+    ],
+)
+def test_a_file_that_will_not_do_is_named(
+    name: str, cause: str, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m6.py").write_text("text = str\n")
+    (tmp_path / "bad.py").write_text("slope = (\n")
+    (tmp_path / "falling.py").write_text("def slope(u, y):\n    return -u\n")
+    code, _, err = told("run", "--loss", name, "--seed", "0")
+    assert (code, err.count("\n")) == (2, 1)
+    assert name in err
+    assert cause in err
+    assert not any(module.startswith("bad-") for module in sys.modules)
+
+
+def test_processes_compare_the_tables_of_their_losses() -> None:
+    """Whatever they are called: of a loss that is ours the name is compared."""
+    own = public_settings(RunConfig(loss="twice"))["loss"]
+    assert own.startswith("a table with sha256 ")
+    assert public_settings(RunConfig(loss="stranger:Twice"), digests=False, records=False)["loss"] == own
+    module: Any = import_module("stranger")
+    module.half = lambda u, y: 0.5 * Logistic().derivative(u, y)
+    assert public_settings(RunConfig(loss="stranger:half"))["loss"] != own
+    assert public_settings(RunConfig(loss="logistic"))["loss"] == "logistic"
+    assert public_settings(RunConfig())["loss"] == "auto"
 
 
 def test_keywords_make_a_run(tmp_path: Path) -> None:

@@ -184,14 +184,14 @@ def test_a_method_that_strays_is_held(change: str, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.processes
-def test_ranks_find_it(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_find_it(site: Path, tmp_path: Path) -> None:
     from tests.processes.launch import mpirun
 
-    monkeypatch.setenv("PYTHONPATH", str(site))
+    name = f"{site / 'descents.py'}:LinearADMM"
     words = (
         "run",
         "--algorithm",
-        "descents:LinearADMM",
+        name,
         "--topology",
         "ring:4",
         "--rounds",
@@ -204,7 +204,7 @@ def test_ranks_find_it(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run_command_line([*words, "--quiet", "-o", str(tmp_path / "one")]) == 0
     assert (tmp_path / "ranks/model.npz").read_bytes() == (tmp_path / "one/model.npz").read_bytes()
     header = json.loads((tmp_path / "one/ledger/agent-000.jsonl").read_text().split("\n")[0])
-    assert header["algorithm"] == "descents:LinearADMM"
+    assert header["algorithm"] == name
     summary = read_run(tmp_path / "ranks").summary
     assert summary is not None
-    assert summary["algorithm"] == "descents:LinearADMM"
+    assert summary["algorithm"] == name

@@ -19,7 +19,7 @@ PLACES = {
         ),
         "solvers/blocks/*.py",
     ],
-    "losses and randomness": ["solvers/losses.py", "solvers/softmax.py", "rng.py"],
+    "losses and randomness": ["solvers/losses.py", "solvers/softmax.py", "solvers/tabled.py", "rng.py"],
     "events, costs, ledger": [
         f"privacy/{name}.py"
         for name in (

@@ -89,7 +89,7 @@ def objective_pair(rng: np.random.Generator) -> Pair:
             curvature,
             curvature / (records * kappa),
             records,
-            logistic,
+            logistic=logistic,
         )
 
     slope = spread(rng, 0.1, 10.0)

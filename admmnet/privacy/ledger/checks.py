@@ -69,6 +69,7 @@ _HEADER: dict[str, Callable[[Any], bool]] = {
     "noise": lambda value: value in ("private", "seeded"),
     "mode": lambda value: value in ("simulation", "private"),
     "loss": lambda value: value is None or isinstance(value, str),
+    "loss_digest": lambda value: value is None or is_digest(value),
     "weight": lambda value: value is None or is_positive(value),
     "covered": lambda value: value in (None, False),
     "colluders": lambda value: value is None or is_count(value, 0),
@@ -91,7 +92,7 @@ def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str,
         if not good(line.get(name)):
             raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
     contract = _contract(line)
-    names = "agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "weight"
+    names = "agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "loss_digest", "weight"
     given: dict[str, Any] = {name: line.get(name) for name in names}
     header = Header(neighbours=line["neighbours"], contract=contract, version=line["admmnet"], **given).line()
     # agents of a network have neighbours, and replace-one

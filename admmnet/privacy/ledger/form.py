@@ -37,7 +37,9 @@ class Header:
     account: str | None = None
     """Digest of the account's last line before this run, ``chain.NOTHING`` of a new one; None without account."""
     loss: str | None = None
-    """Loss of an outside package, whose constants the costs rest on; None for ours."""
+    """Loss from outside; None for ours."""
+    loss_digest: str | None = None
+    """sha256 of its public table, whose constants the costs rest on; None where a simulation has taken it as it is."""
     weight: float | None = None
     """w_i of the agent's mean loss in the network's problem, where the method has one that is not 1."""
 
@@ -63,6 +65,7 @@ class Header:
             "covered": None if contract.covered else False,
             "algorithm": self.algorithm,
             "loss": self.loss,
+            "loss_digest": self.loss_digest,
             "weight": self.weight,
             "trust": None if colluders is None else "masked",
             "colluders": colluders,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +14,10 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig, config_of, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.data.arrays import rows_of
+from admmnet.data.records import Target
 from admmnet.errors import BudgetError, RequestError
+from admmnet.estimators.runs import run_on
+from admmnet.estimators.tally import IN_MEMORY, counted, folder_of
 from admmnet.graph.simple import Graph
 from admmnet.holder import Door, Holder, SimulatedHolder
 from admmnet.holder.known import LabelKind
@@ -22,9 +26,9 @@ from admmnet.methods import METHODS, only_filled
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.methods.tasks import LEARNS, require_task
-from admmnet.privacy.budget import MemoryLedger
-from admmnet.privacy.calibrate import Target
-from admmnet.privacy.events import SubsampledGaussian
+from admmnet.privacy.budget import MemoryLedger, Totals
+from admmnet.privacy.calibrate import Target as Promised
+from admmnet.privacy.events import SubsampledGaussian, Unprotected
 from admmnet.rng import AgentStreams
 from admmnet.running.node import proposal
 from admmnet.running.plan import guarded, loss_of
@@ -65,9 +69,10 @@ def fit(
     task: LabelKind | None = None,
     fit_intercept: bool = True,
     seed: int | None = None,
+    account: str | Path = IN_MEMORY,
     **settings: Any,
 ) -> Fit:
-    """Fit a single-site method to arrays; nothing is written.
+    """Fit a single-site method to arrays; nothing is written but to an account.
 
     Parameters
     ----------
@@ -84,6 +89,9 @@ def fit(
         Whether the model has an intercept.
     seed : int, optional
         Makes it a simulation; without it the noise is keyed by the operating system.
+    account : str or path
+        Folder of an account that adds up private fits on these records; by default a tally of this process's fits,
+        which warns (``PrivacyWarning``) of what fits on shared rows cost together.
     **settings
         As the flags of ``admmnet baseline``: epsilon, delta, loss, batch, epochs, clip, ...
 
@@ -105,19 +113,26 @@ def fit(
         raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
     rows = prepare_rows(X, fit_intercept=fit_intercept)
     records, width = rows.shape
-    config = with_delta(RunConfig(algorithm=algorithm, seed=seed, **settings), [records])
+    config = RunConfig(algorithm=algorithm, seed=seed, **settings)
     kind = METHODS[algorithm]
     if kind.verb != "none":
         raise RequestError(f"no baseline is called {algorithm!r}: it needs a network; take admmnet.run")
     kind.require_covered(accepted=seed is not None or config.data_dependent)
     task = task or ("real" if config.loss == "squared" and "real" in kind.tasks else "binary")
     require_task(config, task, LEARNS[task], "y")
+    if folder_of(account) is not None:
+        target = Target(-1.0, 1.0, 0.0) if task == "real" else None
+        words = {"algorithm": algorithm, **settings}
+        ran = run_on(
+            *(X, rows, np.array(y), [np.arange(records)], words), account=account, seed=seed, target=target
+        )
+        told = {name: ran.privacy[name] for name in ("account", "account_epsilon_spent", "process")}
+        return _fit(ran.theta[0], ran.plan.agents[0], ran.plan.config, told | {"steps": ran.summary["steps"]})
+    config = with_delta(config, [records])
     classes = 2 if task == "binary" else 0
     method = kind(config, Facts(Graph(1), {0: records}, width, {}, task, classes))
-    promise = Target(
-        config.epsilon, float(config.delta), str(config.accountant), form=str(method.settings.method)
-    )
     config = only_filled(config, config_of(method))
+    promise = _promise(config)
     plan = method.plan(0, promise)
     if kind.private:
         plan = guarded(method, plan, promise)
@@ -130,34 +145,42 @@ def fit(
     )
     guard = MemoryLedger(plan.budget, str(config.method), plan.adjacency)
     door, agent = Door(of_records, 0, loss_of(config), guard, AgentStreams(0, seed)), method.agent(0, plan)
-    done = 0
-    for epoch in count() if method.open_ended else range(method.rounds):
-        theta = run_single(proposal(method, agent, door, epoch))
-        if theta is None:
-            break
-        method.absorb(agent, theta, {})
-        done = epoch + 1
+    done, process = 0, None
+    try:
+        for epoch in count() if method.open_ended else range(method.rounds):
+            theta = run_single(proposal(method, agent, door, epoch))
+            if theta is None:
+                break
+            method.absorb(agent, theta, {})
+            done = epoch + 1
+    finally:  # what was charged is spent, whatever came then
+        if seed is None and kind.private:
+            spent = guard.totals if kind.covered else Totals.of([(Unprotected(), 1)], "proven")
+            process = counted(X, [spent], promise.delta, plan.adjacency, None)
     if not done:
         raise BudgetError("the budget does not afford what the fit costs: raise epsilon")
     steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
-    privacy = _privacy(plan, promise if kind.private else None, covered=kind.covered)
-    return Fit(
-        method.model(agent), plan, config_of(method), privacy | {"steps": steps, "seeded": seed is not None}
-    )
+    told = {"account": None, "account_epsilon_spent": None, "process": process, "steps": steps}
+    return _fit(method.model(agent), plan, config_of(method), told)
 
 
-def _privacy(plan: AgentPlan, promise: Target | None, *, covered: bool) -> dict[str, Any]:
-    """What a fit promises: epsilons, relation, noise."""
+def _promise(config: RunConfig) -> Promised:
+    return Promised(config.epsilon, float(config.delta), str(config.accountant), form=str(config.method))
+
+
+def _fit(theta: Vector, plan: AgentPlan, config: RunConfig, told: dict[str, Any]) -> Fit:
+    """The model, and what it promises: epsilons, relation, noise."""
+    kind = METHODS[config.algorithm]
+    promise = _promise(config) if kind.private else None
     worst, noise, event = plan.worst_case, plan.noise, plan.charges[0][0]
     proven = published = None
     if promise is not None and worst is not None:
-        proven = worst.epsilon_proven(promise.delta) if covered else None
+        proven = worst.epsilon_proven(promise.delta) if kind.covered else None
         published = worst.epsilon_published(promise.delta)
     own = noise if isinstance(noise, SeriesNoise) else None
-    return {
+    privacy = {
         "epsilon_target": None if promise is None else promise.epsilon,
         "delta": None if promise is None else promise.delta,
-        "account": None,  # nothing adds up the fits on these records
         "epsilon_proven": proven,
         "epsilon_published": published,
         "accountant": None if promise is None else promise.accountant,
@@ -165,7 +188,10 @@ def _privacy(plan: AgentPlan, promise: Target | None, *, covered: bool) -> dict[
         "sampling": event.sampling if isinstance(event, SubsampledGaussian) else None,
         "noise_multiplier": None if own is None else own.multiplier,
         "pure_epsilon": None if own is None else own.pure,
+        "seeded": config.seeded,
+        **told,
     }
+    return Fit(theta, plan, config, privacy)
 
 
 def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:

@@ -25,7 +25,7 @@ from admmnet.privacy.budget import Budget, Totals
 from admmnet.privacy.calibrate import Charges, Target
 from admmnet.privacy.conversion import best_order
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.settings import PrivacySettings
+from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.accounts import delta_for_all, open_accounts
 from admmnet.running.checkpoint.state import kept_state
 from admmnet.running.faults import faults_of
@@ -228,7 +228,7 @@ def _planned(method: Method, agent: int, target: Target, account: AccountFile | 
     if account is not None and account.adjacency not in (None, plan.adjacency):
         raise RequestError(
             f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
-            f"{plan.adjacency}: name another folder with --account"
+            f"{plan.adjacency}: {ANOTHER_FOLDER}"
         )
     return plan
 

@@ -255,8 +255,8 @@ def telling(folder: str | None) -> Iterator[None]:
     except AdmmnetError as error:
         if folder is not None:
             warnings.warn(
-                f"no model from this fit with account = {folder!r}: {error}; an account is of one data set, folds of a "
-                f"cross validation are others: account={IN_MEMORY!r} counts those",
+                f"no model from this fit with account = {folder!r}: {error}; folds of a cross validation are other "
+                f"records than the whole: account={IN_MEMORY!r} counts them",
                 PrivacyWarning,
                 stacklevel=4,
             )

@@ -287,6 +287,8 @@ def test_folds_in_one_account_are_told_before_they_become_nan(
     assert kinds == [PrivacyWarning] * 4 + [FitFailedWarning]
     words = str(told[0].message)
     assert str(tmp_path / "account") in words
-    assert "folds of a cross validation are others: account='process' counts those" in words
+    assert (
+        "folds of a cross validation are other records than the whole: account='process' counts them" in words
+    )
     with pytest.warns(PrivacyWarning), pytest.raises((RequestError, BudgetError)):
         cross_val_score(model, X, y, error_score="raise")

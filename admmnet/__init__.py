@@ -17,7 +17,15 @@ from admmnet.registry import lazily
 if TYPE_CHECKING:
     from admmnet.config.run_config import RunConfig
     from admmnet.config.toml import load_config
-    from admmnet.errors import AdmmnetError, BudgetError, CheckFailed, RequestError, RunError, StopRun
+    from admmnet.errors import (
+        AdmmnetError,
+        BudgetError,
+        CheckFailed,
+        PrivacyWarning,
+        RequestError,
+        RunError,
+        StopRun,
+    )
     from admmnet.estimators.network import NetworkClassifier, NetworkRegressor
     from admmnet.graph import load_topology
     from admmnet.methods.base import Method
@@ -34,6 +42,7 @@ __all__ = [
     "Method",
     "NetworkClassifier",
     "NetworkRegressor",
+    "PrivacyWarning",
     "RequestError",
     "RoundEvent",
     "RunConfig",
@@ -52,6 +61,7 @@ _HOMES = {
     "AdmmnetError": "errors",
     "BudgetError": "errors",
     "CheckFailed": "errors",
+    "PrivacyWarning": "errors",
     "RequestError": "errors",
     "Method": "methods.base",
     "NetworkClassifier": "estimators.network",

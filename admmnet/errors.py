@@ -112,6 +112,13 @@ class BudgetError(AdmmnetError):
     exit_code = 4
 
 
+class PrivacyWarning(UserWarning):
+    """Fits of this process share records: what they cost together; or a fit with an account ended without a model.
+
+    It depends on the records, and is for who holds them. Worker processes (``n_jobs``) count their own fits.
+    """
+
+
 class StopRun(Exception):
     """Raised by ``on_round``: the run ends cleanly after this round, with its summary and its ledgers closed."""
 

@@ -72,7 +72,7 @@ def show(run: Path, agent: int | None, events: bool, delta: float | None, json_:
 
 def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any]:
     """A ledger or account as JSON."""
-    from admmnet.privacy.contract import Contract, Promise
+    from admmnet.privacy.contract import Contract
     from admmnet.privacy.ledger.form import total_line
 
     at = account.delta if delta is None else delta
@@ -82,7 +82,7 @@ def as_json(account: Any, delta: float | None, *, events: bool) -> dict[str, Any
         **lines,
         "count": account.count,
         "delta": at,
-        "total": total_line(account.totals, Contract(Promise(1.0, at)) if delta else account.contract),
+        "total": total_line(account.totals, Contract.reading(at) if delta else account.contract),
         "finished": account.finished,
         **({} if account.totals.colluders is None else {"colluders": account.totals.colluders}),
     }

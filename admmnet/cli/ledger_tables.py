@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from admmnet.cli import columns
 from admmnet.cli.fitted import show, table
@@ -62,6 +62,22 @@ def print_accounts(
         print(B_IS)
     if columns.asked():
         print(columns.explained(headers(grid)))
+
+
+def print_together(together: Sequence[tuple[int, Totals, float]]) -> None:
+    """Print one row an agent: totals of its accounts in several folders, and the delta they are read at."""
+    masked = any(totals.unmasked for _, totals, _ in together)
+    grid = table("together", "agent", "rho", "eps spent", *(["K", ALL_COLLUDE] if masked else []), "delta")
+    for agent, totals, delta in together:
+        grid.add_row(
+            str(agent),
+            number(finite(totals.rho), 5),
+            epsilon(finite(totals.epsilon_proven(delta)), 5),
+            *([number(totals.colluders), _unmasked(totals, delta)] if masked else []),
+            number(delta),
+        )
+    show(console(), grid)
+    print("together: if an agent's records are the same in all folders; at the largest delta of its accounts")
 
 
 def _unmasked(totals: Totals, delta: float | None) -> str:

@@ -8,12 +8,14 @@ is keyed by the operating system; with it a fit is a simulation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from admmnet.errors import RequestError
 from admmnet.estimators.fit import fit, prepare_rows
+from admmnet.estimators.tally import IN_MEMORY
 from admmnet.holder.known import LabelKind
 from admmnet.types import Matrix, Vector
 
@@ -68,6 +70,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(prepare_rows(X, fit_intercept=self.fit_intercept) @ self.theta_)
 
+    def __getstate__(self) -> Any:
+        """What is pickled and copied: not the figures of the process, which depend on the records."""
+        state = dict(super().__getstate__())
+        if "privacy_" in state:
+            state["privacy_"] = {**state["privacy_"], "process": None}
+        return state
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -93,6 +102,7 @@ class Budgeted(Estimator):
     epsilon: float = 1.0
     delta: float | str = "auto"
     method: str = "proven"
+    account: str | Path = IN_MEMORY
 
 
 def grouped(groups: Any, n: int) -> tuple[Any, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +14,10 @@ from admmnet.config.defaults import with_delta
 from admmnet.config.run_config import RunConfig, config_of, own_settings
 from admmnet.config.toml import common_settings
 from admmnet.data.arrays import rows_of
+from admmnet.data.records import Target
 from admmnet.errors import BudgetError, RequestError
+from admmnet.estimators.runs import run_on
+from admmnet.estimators.tally import IN_MEMORY, counted, folder_of
 from admmnet.graph.simple import Graph
 from admmnet.holder import Door, Holder, SimulatedHolder
 from admmnet.holder.known import LabelKind
@@ -22,9 +26,10 @@ from admmnet.methods import METHODS, only_filled
 from admmnet.methods.base import AgentPlan, Facts
 from admmnet.methods.single_site.base import SeriesNoise
 from admmnet.methods.tasks import LEARNS, require_task
-from admmnet.privacy.calibrate import Target
+from admmnet.privacy.budget import Totals
+from admmnet.privacy.calibrate import Target as Promised
 from admmnet.privacy.contract import Contract, MemoryLedger
-from admmnet.privacy.events import SubsampledGaussian
+from admmnet.privacy.events import SubsampledGaussian, Unprotected
 from admmnet.rng import AgentStreams
 from admmnet.running.contract import contract_of
 from admmnet.running.node import proposal
@@ -66,9 +71,10 @@ def fit(
     task: LabelKind | None = None,
     fit_intercept: bool = True,
     seed: int | None = None,
+    account: str | Path = IN_MEMORY,
     **settings: Any,
 ) -> Fit:
-    """Fit a single-site method to arrays; nothing is written.
+    """Fit a single-site method to arrays; nothing is written but to an account.
 
     Parameters
     ----------
@@ -85,6 +91,9 @@ def fit(
         Whether the model has an intercept.
     seed : int, optional
         Makes it a simulation; without it the noise is keyed by the operating system.
+    account : str or path
+        Folder of an account that adds up private fits on these records; by default a tally of this process's fits,
+        which warns (``PrivacyWarning``) of what fits on shared rows cost together.
     **settings
         As the flags of ``admmnet baseline``: epsilon, delta, loss, batch, epochs, clip, ...
 
@@ -106,19 +115,32 @@ def fit(
         raise RequestError(f"fit has no setting {strangers[0]!r}; it has: {', '.join(usable)}")
     rows = prepare_rows(X, fit_intercept=fit_intercept)
     records, width = rows.shape
-    config = with_delta(RunConfig(algorithm=algorithm, seed=seed, **settings), [records])
+    config = RunConfig(algorithm=algorithm, seed=seed, **settings)
     kind = METHODS[algorithm]
     if kind.verb != "none":
         raise RequestError(f"no baseline is called {algorithm!r}: it needs a network; take admmnet.run")
     kind.require_covered(accepted=seed is not None or config.data_dependent)
     task = task or ("real" if config.loss == "squared" and "real" in kind.tasks else "binary")
     require_task(config, task, LEARNS[task], "y")
+    if folder_of(account) is not None:
+        target = Target(-1.0, 1.0, 0.0) if task == "real" else None
+        words = {"algorithm": algorithm, **settings}
+        ran = run_on(
+            *(X, rows, np.array(y), [np.arange(records)], words), account=account, seed=seed, target=target
+        )
+        told = {name: ran.privacy[name] for name in ("account", "account_epsilon_spent", "process")}
+        return _fit(
+            ran.theta[0],
+            ran.plan.agents[0],
+            ran.plan.contracts[0],
+            ran.plan.config,
+            told | {"steps": ran.summary["steps"]},
+        )
+    config = with_delta(config, [records])
     classes = 2 if task == "binary" else 0
     method = kind(config, Facts(Graph(1), {0: records}, width, {}, task, classes))
-    promise = Target(
-        config.epsilon, float(config.delta), str(config.accountant), form=str(method.settings.method)
-    )
     config = only_filled(config, config_of(method))
+    promise = Promised(config.epsilon, float(config.delta), str(config.accountant), form=str(config.method))
     plan = method.plan(0, promise)
     contract = contract_of(config, plan.charges, promise, 1)
     of_records = (Holder if seed is None and kind.private else SimulatedHolder).of(
@@ -130,36 +152,33 @@ def fit(
     )
     guard = MemoryLedger(contract)
     door, agent = Door(of_records, 0, loss_of(config), guard, AgentStreams(0, seed)), method.agent(0, plan)
-    done = 0
-    for epoch in count() if method.open_ended else range(method.rounds):
-        theta = run_single(proposal(method, agent, door, epoch))
-        if theta is None:
-            break
-        method.absorb(agent, theta, {})
-        done = epoch + 1
+    done, process = 0, None
+    try:
+        for epoch in count() if method.open_ended else range(method.rounds):
+            theta = run_single(proposal(method, agent, door, epoch))
+            if theta is None:
+                break
+            method.absorb(agent, theta, {})
+            done = epoch + 1
+    finally:  # what was charged is spent, whatever came then
+        if seed is None and kind.private:
+            spent = guard.totals if kind.covered else Totals.of([(Unprotected(), 1)], "proven")
+            process = counted(X, [spent], promise.delta, contract.adjacency, None)
     if not done:
         raise BudgetError("the budget does not afford what the fit costs: raise epsilon")
     steps = method.closing(agent, door.secret.kept if door.simulated else None).facts.get("steps")
-    privacy = _privacy(plan, contract)
-    return Fit(
-        method.model(agent), plan, config_of(method), privacy | {"steps": steps, "seeded": seed is not None}
-    )
+    told = {"account": None, "account_epsilon_spent": None, "process": process, "steps": steps}
+    return _fit(method.model(agent), plan, contract, config_of(method), told)
 
 
-def _privacy(plan: AgentPlan, contract: Contract) -> dict[str, Any]:
-    """What a fit promises: epsilons, relation, noise."""
-    promise, most, worst, noise, event = (
-        contract.promise,
-        contract.most(),
-        contract.worst,
-        plan.noise,
-        plan.charges[0][0],
-    )
+def _fit(theta: Vector, plan: AgentPlan, contract: Contract, config: RunConfig, told: dict[str, Any]) -> Fit:
+    """The model, and what it promises: epsilons, relation, noise."""
+    promise, most, worst = contract.promise, contract.most(), contract.worst
+    noise, event = plan.noise, plan.charges[0][0]
     own = noise if isinstance(noise, SeriesNoise) else None
-    return {
+    privacy = {
         "epsilon_target": None if promise is None else promise.epsilon,
         "delta": None if promise is None else promise.delta,
-        "account": None,  # nothing adds up the fits on these records
         "epsilon_proven": most.epsilon if most is not None and contract.covered else None,
         "epsilon_published": worst.epsilon_published(promise.delta) if worst and promise else None,
         "accountant": None if promise is None else promise.accountant,
@@ -167,7 +186,10 @@ def _privacy(plan: AgentPlan, contract: Contract) -> dict[str, Any]:
         "sampling": event.sampling if isinstance(event, SubsampledGaussian) else None,
         "noise_multiplier": None if own is None else own.multiplier,
         "pure_epsilon": None if own is None else own.pure,
+        "seeded": config.seeded,
+        **told,
     }
+    return Fit(theta, plan, config, privacy)
 
 
 def prepare_rows(X: ArrayLike, *, fit_intercept: bool = True) -> Features:

@@ -9,27 +9,24 @@ from dataclasses import dataclass
 from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import numpy as np
 
 from admmnet.config.run_config import RunConfig
-from admmnet.config.toml import load_saved
-from admmnet.data.columns import numbered
 from admmnet.data.loading import SPARSE
-from admmnet.data.records import SIGNS, Records, Target
+from admmnet.data.records import SIGNS, Target, task_of
 from admmnet.data.settings import GROUPS
 from admmnet.data.shards import Stream, shuffled, stream
 from admmnet.estimators.base import Estimator, Probability, Regressor, grouped
 from admmnet.estimators.fit import prepare_rows
+from admmnet.estimators.runs import run_on
+from admmnet.estimators.tally import IN_MEMORY
 from admmnet.holder.rows import is_sparse
 from admmnet.methods import METHODS
 from admmnet.methods.sums import SumMethod
 from admmnet.methods.tasks import accepts
-from admmnet.running.entrance import run
 from admmnet.solvers.accurate import WIDE
-from admmnet.transport.local import LocalWorld
 from admmnet.types import Vector
 
 parameters = dataclass(kw_only=True, eq=False, repr=False)
@@ -54,8 +51,8 @@ class Network(Estimator):
     epsilon, delta : float
         Budget of every agent; delta may be ``auto``.
     rounds : int or "auto"
-    account : path or None
-        Folder of an account that adds up what all fits on these records spend.
+    account : path or "process"
+        Folder of an account that adds up what all fits on these records spend, or a tally of this process's fits.
     fit_intercept : bool
     random_state : int, RandomState or None
         Seed, which makes the fit a simulation; None is private noise.
@@ -69,7 +66,7 @@ class Network(Estimator):
     epsilon: float = 1.0
     delta: float | str = "auto"
     rounds: int | str = "auto"
-    account: str | Path | None = None
+    account: str | Path = IN_MEMORY
 
     def _train(
         self,
@@ -82,49 +79,37 @@ class Network(Estimator):
         """Run the method on rows (N, d) and labels as methods see them, and keep its model."""
         rows: Any = prepare_rows(X, fit_intercept=self.fit_intercept)
         parts = self._parts(len(y), groups)
-        seed = self._seed()
-        with TemporaryDirectory() as folder:
-            config = RunConfig(
-                algorithm=self.algorithm,
-                data="arrays",
-                split="iid" if groups is None else f"{GROUPS}:{_digest(parts)}",
-                agents=self.agents if groups is None else len(parts),
-                topology=self.topology,
-                epsilon=self.epsilon,
-                delta=self.delta,
-                rounds=self.rounds,
-                account=self.account,
-                no_account=self.account is None,
-                no_test=True,
-                private=seed is None,
-                seed=seed,
-                out=str(Path(folder) / "run"),
-            )
-            sums = issubclass(METHODS[self.algorithm], SumMethod)
-            if is_sparse(rows) and rows.shape[1] < WIDE and not (sums and _few(rows)):
-                rows = rows.toarray()
-            data = Records(
-                name="fit(X, y)",
-                shards={i: (rows[part], y[part]) for i, part in enumerate(parts)},
-                counts={i: len(part) for i, part in enumerate(parts)},
-                X_test=np.zeros((0, rows.shape[1])),
-                y_test=np.zeros(0),
-                feature_names=numbered(rows.shape[1]),
-                preprocessing="public-bounds",
-                target=target,
-                labels=labels,
-            )
-            loss = self.loss
-            if loss == "auto" and data.task == "binary" and accepts(config, "logistic"):
-                loss = "logistic"
-            result = run(config, loss=loss, graph=self.graph, world=LocalWorld(), loader=lambda *_: data)
-            self.loss_ = str(load_saved(result.folder).loss)
-        theta = result.theta.mean(axis=0) if (result.theta != result.theta[0]).any() else result.theta[0]
-        self.theta_ = theta.reshape(len(labels), -1).T if data.task == "classes" else theta
+        sums = issubclass(METHODS[self.algorithm], SumMethod)
+        if is_sparse(rows) and rows.shape[1] < WIDE and not (sums and _few(rows)):
+            rows = rows.toarray()
+        task, loss = task_of(labels, target), self.loss
+        if loss == "auto" and task == "binary" and accepts(RunConfig(algorithm=self.algorithm), "logistic"):
+            loss = "logistic"
+        settings = {
+            "algorithm": self.algorithm,
+            "split": "iid" if groups is None else f"{GROUPS}:{_digest(parts)}",
+            "agents": self.agents if groups is None else len(parts),
+            "topology": self.topology,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "rounds": self.rounds,
+            "loss": loss,
+        }
+        found = run_on(
+            *(X, rows, y, parts, settings),
+            account=self.account,
+            seed=self._seed(),
+            graph=self.graph,
+            target=target,
+            labels=labels,
+        )
+        self.loss_ = str(found.plan.config.loss)
+        theta = found.theta.mean(axis=0) if (found.theta != found.theta[0]).any() else found.theta[0]
+        self.theta_ = theta.reshape(len(labels), -1).T if task == "classes" else theta
         width = self.n_features_in_
         self.coef_ = self.theta_[:width].T
         self.intercept_ = self.theta_[width] if self.fit_intercept else np.zeros(self.theta_.shape[1:])
-        self.privacy_ = dict(result.summary["privacy"])
+        self.privacy_ = found.privacy
 
     def _parts(self, n: int, groups: Any) -> list[Any]:
         """Rows of every agent: dealt at random, or those of a group each."""

@@ -67,6 +67,7 @@ def composed(parts: Iterable[Totals]) -> Totals:
         total.xi += part.xi
         total.curve = total.curve + part.curve
         total.mu_squared += part.mu_squared
+        total.kappa += part.kappa
         claims = (total.rho_published, part.rho_published)
         total.rho_published = None if None in claims else sum(float(claim or 0.0) for claim in claims)
     return total

@@ -90,6 +90,11 @@ class Contract:
         promise = Promise(epsilon, delta, colluders=colluders)
         return cls(promise, Count.of(charges, epsilon, delta), form=form)
 
+    @classmethod
+    def reading(cls, delta: float) -> Contract:
+        """Contract by which totals are read at a delta; nothing limits them."""
+        return cls(Promise(math.inf, delta))
+
     def __hash__(self) -> int:
         """Of what differs between agents; equal contracts are mostly one object."""
         return hash((self.form, self.filter, self.account))

@@ -9,6 +9,12 @@ from typing import Any
 from admmnet.errors import RequestError
 from admmnet.settings import Auto, setting, settings_in
 
+ANOTHER_FOLDER = (
+    "name another folder with --account; it starts from zero, and what the same records spend in both adds up: "
+    "admmnet account show DIR DIR2"
+)
+"""Remedy where an account cannot be used: budgets add up only within one folder."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacySettings:

@@ -16,7 +16,7 @@ from admmnet.errors import RequestError
 from admmnet.files import load_json
 from admmnet.privacy.ledger.account import AccountFile, account_path, delta_of
 from admmnet.privacy.ledger.lines import KEPT
-from admmnet.privacy.settings import PrivacySettings
+from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.checkpoint.resume import begun_at
 from admmnet.transport import World
 from admmnet.transport.collective import gather_owned
@@ -146,12 +146,15 @@ def _same_records(folder: Path, config: RunConfig) -> dict[str, Any]:
     before = _dealt({**now, "no_test": False, "mode": None, **then})
     for key, value in _dealt(now).items():
         if before[key] != value:
-            why = "a record's cost would be spread over accounts that do not add up"
+            why, remedy = "a record's cost would be spread over accounts that do not add up", ANOTHER_FOLDER
             if key in ("mode", "noise"):
                 why = "what a simulation shows is no cost that an account of private runs could hold"
+                remedy = "name another folder with --account"
+            elif key == "data":
+                why = "if these are the same records in another form, give them as they were"
             raise RequestError(
-                f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; name "
-                "another folder with --account"
+                f"the account {folder} was opened with {key} = {before[key]!r}, this run has {value!r}: {why}; "
+                f"{remedy}"
             )
     return then
 

@@ -24,9 +24,10 @@ from admmnet.methods.sums import SumMethod
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.calibrate import Target
 from admmnet.privacy.contract import Contract
+from admmnet.privacy.conversion import ORDERS
 from admmnet.privacy.filters import Spend
 from admmnet.privacy.ledger.account import AccountFile
-from admmnet.privacy.settings import PrivacySettings
+from admmnet.privacy.settings import ANOTHER_FOLDER, PrivacySettings
 from admmnet.running.accounts import delta_for_all, open_accounts
 from admmnet.running.contract import contract_of
 from admmnet.running.faults import faults_of
@@ -233,7 +234,13 @@ def _planned(
     if account is not None and account.fresh:
         first = method.plan(agent, replace(target, spent=None, account=None))
         parts = 1 if config.trust == "local" else len(method.facts.counts) - (config.colluders or 0)
-        account.filter = Spend.of(target.epsilon, target.delta, target.worst(first.charges), parts)
+        worst = target.worst(first.charges)
+        if not first.charges:  # of an agent that is never asked: the account is open to any plan
+            worst.curve, worst.mu_squared = (
+                Target(target.epsilon, target.delta).nominal_rho() * ORDERS,
+                math.inf,
+            )
+        account.filter = Spend.of(target.epsilon, target.delta, worst, parts)
         target = replace(target, account=account.filter)
     elif account is not None and target.order is None:
         _only_gaussian(method, agent, target, account)
@@ -246,7 +253,7 @@ def _planned(
     if account is not None and account.adjacency not in (None, contract.adjacency):
         raise RequestError(
             f"the account {account.path} adds up costs for {account.adjacency}, those of {method.name} are for "
-            f"{contract.adjacency}: name another folder with --account"
+            f"{contract.adjacency}: {ANOTHER_FOLDER}"
         )
     if account is not None and account.filter is not None and contract.parts > account.filter.parts:
         raise RequestError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from admmnet import NetworkClassifier, RequestError, run
+from admmnet import NetworkClassifier, PrivacyWarning, RequestError, run
 from admmnet.data import DataSettings
 from admmnet.data.sources import validate
 
@@ -52,7 +52,8 @@ def test_an_account_refuses_other_groups(tmp_path: Path) -> None:
     assert kept["data"] == "arrays"
     assert kept["split"].startswith("groups:")
     for other in (None, np.arange(120) // 60, 1 - groups):
-        with pytest.raises(RequestError, match="opened with split = 'groups:"):
+        refused = "opened with split = 'groups:"
+        with pytest.warns(PrivacyWarning, match=refused), pytest.raises(RequestError, match=refused):
             model(1.0).fit(X, y, groups=other)
     model(1.0).fit(X, y, groups=np.where(groups, "w", "e"))  # the same owners, by other names
 

@@ -21,6 +21,7 @@ from admmnet.privacy.ledger import audit
 from admmnet.privacy.ledger.form import Header, encode, event_bytes
 from admmnet.privacy.ledger.lines import NOTHING, Chain, ChainFile, digest, mend, open_plain
 from admmnet.privacy.ledger.lock import Lock
+from admmnet.privacy.settings import ANOTHER_FOLDER
 
 
 class AccountFile:
@@ -155,7 +156,7 @@ class AccountFile:
             if own != asked:
                 raise RequestError(
                     f"the account {self.path} is for {name} = {own}, this run has {asked}: "
-                    "it belongs to other records; name another folder with --account"
+                    f"it belongs to other records; {ANOTHER_FOLDER}"
                 )
         self.totals = account.totals
         self.adjacency = header["adjacency"]

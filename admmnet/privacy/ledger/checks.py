@@ -92,8 +92,18 @@ def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str,
         if not good(line.get(name)):
             raise CheckFailed(f"{name} = {shown(line.get(name))} is out of range")
     contract = _contract(line)
-    names = "agent", "records", "algorithm", "noise", "preprocessing", "mode", "account", "loss", "loss_digest", "weight"
-    given: dict[str, Any] = {name: line.get(name) for name in names}
+    names = (
+        "agent",
+        "records",
+        "algorithm",
+        "noise",
+        "preprocessing",
+        "mode",
+        "account",
+        "loss",
+        "loss_digest",
+    )
+    given: dict[str, Any] = {name: line.get(name) for name in (*names, "weight")}
     header = Header(neighbours=line["neighbours"], contract=contract, version=line["admmnet"], **given).line()
     # agents of a network have neighbours, and replace-one
     if encode(header) != encode(line) or (line["adjacency"] == "zero-out" and line["neighbours"]):

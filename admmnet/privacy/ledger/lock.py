@@ -10,6 +10,7 @@ from pathlib import Path
 
 from admmnet.errors import RequestError, RunError
 from admmnet.privacy.ledger.lines import open_plain
+from admmnet.privacy.settings import ANOTHER_FOLDER
 
 _MARK = re.compile(rb"(\d{12}) ([0-9a-f]{64})\n")
 
@@ -49,7 +50,7 @@ class Lock:
         if data and (found is None or not int(found[1])):
             raise RequestError(
                 f"{self.path} is damaged: it says how far the account beside it had come; put both files back from "
-                "one copy, or name another folder with --account"
+                f"one copy, or {ANOTHER_FOLDER}"
             )
         return None if found is None else (int(found[1]), found[2].decode())
 

@@ -1,0 +1,112 @@
+"""Fits that are runs on records in memory: methods of a network, and fits whose account is a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from admmnet.config.run_config import RunConfig
+from admmnet.data.columns import numbered
+from admmnet.data.records import SIGNS, Records, Target
+from admmnet.estimators.tally import counted, folder_of, telling
+from admmnet.privacy.ledger.audit import VerifiedLedger
+from admmnet.running.entrance import run
+from admmnet.running.plan import Plan
+from admmnet.running.reading import read_run
+from admmnet.transport.local import LocalWorld
+from admmnet.types import Matrix
+
+
+class Ran(NamedTuple):
+    """What a fit keeps of its run: models, plan, ``privacy`` of the summary with ``process``, facts of the method."""
+
+    theta: Matrix
+    plan: Plan
+    privacy: dict[str, Any]
+    summary: Mapping[str, Any]
+
+
+def run_on(
+    X: Any,
+    rows: Any,
+    y: Any,
+    parts: Sequence[Any],
+    settings: Mapping[str, Any],
+    *,
+    account: str | Path,
+    seed: int | None,
+    graph: Any = None,
+    target: Target | None = None,
+    labels: tuple[str, ...] = SIGNS,
+) -> Ran:
+    """Run a method on rows in memory; no run folder stays.
+
+    Parameters
+    ----------
+    X : array_like or sparse matrix, shape (n, d)
+        Rows as they were given, which the tally counts.
+    rows, y : ndarray or CSR array, shape (n, w); ndarray, shape (n,)
+        Rows and labels as methods see them.
+    parts : sequence of ndarray
+        Places of every agent's rows.
+    settings : mapping
+        Settings of the run besides these.
+    account : str or path
+        Folder, or "process".
+    seed : int or None
+        None makes it private.
+    graph, target, labels
+        As of ``run`` and ``Records``.
+
+    Raises
+    ------
+    RequestError, BudgetError, RunError
+        As ``run``; where the account is a folder, after a ``PrivacyWarning`` that says so.
+    """
+    folder, width = folder_of(account), rows.shape[1]
+    data = Records(
+        name="fit(X, y)",
+        shards={i: (rows[part], y[part]) for i, part in enumerate(parts)},
+        counts={i: len(part) for i, part in enumerate(parts)},
+        X_test=np.zeros((0, width)),
+        y_test=np.zeros(0),
+        feature_names=numbered(width),
+        preprocessing="public-bounds",
+        target=target,
+        labels=labels,
+    )
+    plans: list[Plan] = []
+    process = None
+    with TemporaryDirectory() as place, telling(folder):
+        out = Path(place) / "run"
+        config = RunConfig(
+            data="arrays",
+            account=folder,
+            no_account=folder is None,
+            no_test=True,
+            private=seed is None,
+            seed=seed,
+            out=str(out),
+            **settings,
+        )
+        try:
+            result = run(
+                config, graph=graph, world=LocalWorld(), loader=lambda *_: data, on_start=plans.append
+            )
+        finally:  # what was charged is spent, whatever came then
+            ledgers = _ledgers(out) if seed is None else []
+            if ledgers:
+                delta = max(float(one.header["budget"]["delta"]) for one in ledgers)
+                spent = [one.totals for one in ledgers]
+                process = counted(X, spent, delta, ledgers[0].header["adjacency"], folder)
+    summary = dict(result.summary)
+    return Ran(result.theta, plans[0], {**summary["privacy"], "process": process}, summary)
+
+
+def _ledgers(out: Path) -> list[VerifiedLedger]:
+    """Ledgers of a run, finished or not; none if it did not start."""
+    return list(read_run(out, events=False).ledgers.values()) if (out / "ledger").is_dir() else []

@@ -1,0 +1,79 @@
+"""Tools of scikit-learn that fit again and again on the same people: what all fits cost together is told."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from admmnet import NetworkClassifier, PrivacyWarning
+from admmnet.estimators import tally
+
+MODEL = NetworkClassifier(epsilon=0.5, delta=1e-5, rounds=5)
+GRID = {"rounds": [2, 3, 4, 5], "agents": [2, 3, 5]}
+
+
+@pytest.fixture(autouse=True)
+def fresh_tally(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tally, "PROCESS", tally.Tally())
+
+
+def people() -> tuple[Any, Any]:
+    X = np.random.default_rng(0).standard_normal((300, 3))
+    return X, np.where(X[:, 0] > 0.0, "yes", "no")
+
+
+def told(search: Any) -> list[str]:
+    """All that is said in the course of a search."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        search(*people())
+    assert {one.category for one in said} <= {PrivacyWarning}
+    return [str(one.message) for one in said]
+
+
+def figure(message: str) -> float:
+    """Epsilon that a warning names."""
+    return float(message.partition("epsilon ")[2].split()[0])
+
+
+def search(refit: bool) -> GridSearchCV:
+    return GridSearchCV(MODEL, GRID, cv=5, refit=refit)
+
+
+def test_cross_validation_at_epsilon_one_half_is_told_to_be_more_than_twice_that() -> None:
+    messages = told(lambda X, y: cross_val_score(MODEL, X, y))
+    assert [text.split(":")[0] for text in messages] == [f"{n} fits on shared rows" for n in (2, 3, 4, 4)]
+    assert "together (delta 1e-05, replace-one)" in messages[-1]
+    assert figure(messages[-1]) == pytest.approx(1.07, abs=0.006)
+
+
+@pytest.mark.parametrize(("refit", "fits", "epsilon"), [(False, 48, 4.30), (True, 49, 4.35)])
+def test_a_grid_search_is_told_to_be_more_than_eight_times_that(
+    refit: bool, fits: int, epsilon: float
+) -> None:
+    messages = told(lambda X, y: search(refit).fit(X, y))
+    assert len(messages) == 5 * 12 - 1 + refit
+    assert messages[-1].startswith(f"{fits} fits on shared rows: ")
+    assert figure(messages[-1]) == pytest.approx(epsilon, abs=0.006)
+
+
+def test_without_the_tally_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("admmnet.estimators.runs.counted", lambda *_: None)
+    assert told(lambda X, y: cross_val_score(MODEL, X, y)) == []
+
+
+def test_a_caller_can_make_the_second_fit_an_error() -> None:
+    """What is released then is one fit: the second one's model does not come back."""
+    X, y = people()
+    MODEL.fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyWarning)
+        with pytest.raises(PrivacyWarning, match="2 fits"):
+            MODEL.fit(X, y)

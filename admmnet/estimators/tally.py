@@ -173,7 +173,7 @@ class Tally:
             places, values = part.indices.astype(np.uint64), part.data.view(np.uint64)
             sums = np.zeros(len(places) + 1, np.uint64)  # modulo 2^64
             np.cumsum(_mixed(_mixed(values ^ self._key[0]) + _mixed(places ^ self._key[1])), out=sums[1:])
-            found[start : start + step] = np.diff(sums[part.indptr])
+            found[start : start + step] = _mixed(np.diff(sums[part.indptr]))  # rows of a grid have like sums
         return found
 
 

@@ -94,7 +94,7 @@ class Totals:
             self.unmasked = copy(self.unmasked or self)
             self.unmasked.add(event.alone if isinstance(event, DiscreteGaussian) else event, count)
         cost, claim = proven.cost(event), self.claim(event)
-        self.alone = _joined(self.alone, event, count, fresh=not self.rho)
+        self.alone = joined(self.alone, event, count, fresh=not self.rho)
         self.rho = _plus(self.rho, count * cost.rho)
         self.xi = _plus(self.xi, count * cost.xi)
         lost = (self.curve + count * cost.curve == self.curve) & (cost.curve > 0.0)
@@ -166,7 +166,7 @@ def _mu_squared(event: Event) -> float:
     return 2.0 * proven.cost(event).rho if near else math.inf
 
 
-def _joined(
+def joined(
     before: SubsampledGaussian | GammaNormVector | None, event: Event, count: int, *, fresh: bool
 ) -> SubsampledGaussian | GammaNormVector | None:
     """Events as one: the steps of one kind on sampled batches add up, partitions of a random order do not."""

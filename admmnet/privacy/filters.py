@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -58,7 +58,8 @@ def _bounds(event: Event) -> tuple[tuple[Any, ...], tuple[float, ...]]:
             return kinds, (ratio, event.curvature / event.convexity, event.sensitivity)
         case GammaNorm():
             kind = event.records, event.dimension, event.logistic, event.penalty
-            return kind, (event.sensitivity * event.rate, event.curvature / event.convexity)
+            slope = event.sensitivity * event.rate
+            return kind, (slope, event.curvature / event.convexity, event.curvature)
         case GammaNormVector():
             return (event.dimension,), (event.sensitivity * event.rate,)
         case Laplace():
@@ -218,6 +219,10 @@ class Spend:
             kappa = least
         return cls(epsilon, delta, None, kappa, parts)
 
+    def raised(self, epsilon: float) -> Spend:
+        """Return the filter of a further run, whose epsilon may be larger: kappa then falls to what that leaves it."""
+        return replace(self, epsilon=epsilon, kappa=min(self.kappa, most_excess(epsilon, self.delta)))
+
     @property
     def alpha(self) -> float | None:
         """The one Renyi order, None where there is none."""
@@ -231,7 +236,7 @@ class Spend:
         return allowance(self.order, self.epsilon, self.delta)
 
     def affords(self, spent: Totals, events: Iterable[Event]) -> bool:
-        """Whether totals plus these events stay within the limit, slack 1e-12 relative."""
+        """Whether totals, which are shared ones, plus these events stay within the limit, slack 1e-12 relative."""
         return _spends(self, spent, tuple(events))
 
     def most(self, *, alone: bool = False) -> Reading:

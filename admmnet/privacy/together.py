@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from admmnet.privacy.budget import Totals
+from admmnet.privacy.budget import Totals, joined
 
 
 def added(parts: Sequence[Totals]) -> Totals:
     """Proven costs of all parts: curves, mu^2 and kappa add up (docs/privacy.md, Theorem 5)."""
-    return _joined(parts, np.sum)
+    found = _joined(parts, np.sum)
+    first, *others = [part.alone for part in parts if part.rho] or [None]
+    for other in others:
+        first = None if first is None or other is None else joined(first, other, 1, fresh=False)
+    found.alone = first  # steps of one kind on sampled batches have a reading of their own
+    return found
 
 
 def largest(parts: Sequence[Totals]) -> Totals:

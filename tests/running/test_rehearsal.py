@@ -10,6 +10,7 @@ import pytest
 
 from admmnet import RequestError, RunError, run
 from admmnet.cli import run_command_line
+from admmnet.methods import METHODS
 from admmnet.running import rehearsal
 
 SOURCE = '''\
@@ -55,12 +56,12 @@ MISTAKES: dict[str, tuple[str, str, str]] = {  # what is replaced, by what, and 
     "no number": (
         STEP,
         "        return agent.state.theta * np.log(-1.0 - gradient * gradient)\n",
-        r"m5\.py:\d+, propose: (returns|RuntimeWarning)",
+        r"m5\.py:(\d+, propose: returns|20, moved: RuntimeWarning)",
     ),
     "a refusal is not expected": (
         "        if not isinstance(answer, Released):\n            return None\n",
         "",
-        r"m5\.py:16, propose: AttributeError: .*value",
+        r"m5\.py:18, moved: TypeError",
     ),
     "noise of another plan": (
         ASKED,
@@ -100,6 +101,7 @@ MISTAKES: dict[str, tuple[str, str, str]] = {  # what is replaced, by what, and 
 def write(folder: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "m5.py").write_text(source, encoding="utf-8")
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(METHODS, "_loaded", {k: v for k, v in METHODS._loaded.items() if "m5" not in k})
 
 
 def settings(**others: Any) -> dict[str, Any]:
@@ -144,7 +146,7 @@ def test_without_a_rehearsal_it_ends_the_run_with_the_line(
     """What the first and last rounds do not show ends a later one, and is told as the author's, too."""
     late = STEP.replace(
         "        return",
-        "        if agent.releases == 4:\n            raise ValueError('late')\n        return",
+        "        if agent.releases == 6:\n            raise ValueError('late')\n        return",
     )
     write(tmp_path, SOURCE.replace(STEP, late), monkeypatch)
     with pytest.raises(RunError, match=r"m5\.py:21, moved: ValueError: late"):

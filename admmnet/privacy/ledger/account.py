@@ -162,7 +162,7 @@ class AccountFile:
         self.adjacency = header["adjacency"]
         found = account.contract.account
         assert found is not None  # `audit.read` refuses a header without one
-        self.filter = replace(found, epsilon=self._budget.epsilon)
+        self.filter = found.raised(self._budget.epsilon)
         if since is not None:
             start = next((start for start in account.starts if start.previous == since), None)
             if start is None:

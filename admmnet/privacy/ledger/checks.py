@@ -110,7 +110,11 @@ def header_of(line: dict[str, Any], *, account: bool = False) -> tuple[dict[str,
         raise CheckFailed(f"is not a replace-one header, nor a zero-out one: {', '.join(header)}")
     if (contract.promise is None) != (contract.filter is None) or (account and contract.account is None):
         raise CheckFailed("has a budget without a filter that keeps it, or a filter without a budget")
-    if not contract.sound():
+    try:
+        sound = contract.sound()
+    except ArithmeticError:
+        sound = False
+    if not sound:
         raise CheckFailed(f"its plan comes to more than the budget's epsilon, {line['budget']['epsilon']!r}")
     return line, contract
 
@@ -148,9 +152,14 @@ def run_header(line: dict[str, Any], before: dict[str, Any]) -> tuple[dict[str, 
         {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}, account=True
     )
     own, asked = ({**one, **one["budget"]} for one in (before, header))
-    for name in ("agent", "records", "account_filter", "adjacency", "delta"):
+    for name in ("agent", "records", "adjacency", "delta"):
         if own[name] != asked[name]:
             raise CheckFailed(f"{name} is {shown(asked[name])}, the account's is {shown(own[name])}")
+    first, filter = before["account_filter"], header["account_filter"]
+    if (first["order"], first["parts"]) != (filter["order"], filter["parts"]) or filter["kappa"] > first[
+        "kappa"
+    ]:
+        raise CheckFailed(f"account_filter is {shown(filter)}, the account's is {shown(first)}")
     return header, contract
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from admmnet.holder.answers import Ask, Released
 from admmnet.holder.measurements import NoisyGradient
@@ -14,8 +11,7 @@ from admmnet.methods.base import Agent, AgentPlan
 from admmnet.methods.dp_dsgd import DPDSGD
 from admmnet.methods.noisy_gd import NoisyGD
 from admmnet.privacy.calibrate import Target
-from admmnet.privacy.events import Gaussian, NoRecords
-from admmnet.types import Vector
+from admmnet.privacy.events import NoRecords
 
 
 class Rogue(DPDSGD):
@@ -86,22 +82,4 @@ class Adaptive(NoisyGD):
         known = self.known(self.facts.counts[agent.id])
         ratio = float(agent.plan.noise) * (2.0 if round % 2 else 0.25)
         answer = yield Ask(self.costing(known, agent.state.point, ratio))
-        return answer.value if isinstance(answer, Released) else None
-
-
-class Plain(DPDSGD):
-    """Descent on full gradients, whose charges a test replaces."""
-
-    name = "plain"
-    charges: Mapping[str, Any] = {}
-
-    def plan(self, agent: int, target: Target) -> AgentPlan:
-        own = super().plan(agent, target)
-        (event, count), sigma = own.charges[0], float(own.noise)
-        assert isinstance(event, Gaussian)
-        return replace(own, charges=((replace(event, sigma=sigma), count),))
-
-    def propose(self, agent: Agent, round: int) -> Any:
-        here: Vector = np.zeros_like(agent.state.theta)
-        answer = yield Ask(NoisyGradient(here, agent.plan.noise / 1.5))
         return answer.value if isinstance(answer, Released) else None

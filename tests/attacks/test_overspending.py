@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,16 @@ import pytest
 
 from admmnet import RequestError, run
 from admmnet.cli import run_command_line
+from admmnet.errors import CheckFailed
+from admmnet.holder import Door
+from admmnet.masking import Attempt, Masks
 from admmnet.methods import METHODS
 from admmnet.methods.base import AgentPlan, Method
 from admmnet.privacy import contract as contracts
 from admmnet.privacy.budget import Totals
 from admmnet.privacy.contract import Contract, MemoryLedger
 from admmnet.privacy.conversion import ORDERS, allowance, best_order
+from admmnet.privacy.events import DiscreteGaussian, from_parameters
 from admmnet.privacy.filters import Count, Uncovered
 from tests.people_runs import write_people
 
@@ -115,6 +121,29 @@ def test_k_is_the_contracts(name: str, tmp_path: Path) -> None:
         assert ledger.header["colluders"] == 3
         assert {event.colluders for _, event, _ in ledger.events} == {3}  # type: ignore[union-attr]
     assert spent(result) <= EPSILON * (1.0 + 1e-9)
+
+
+def test_without_the_contract_k_is_the_methods_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise and masks for no colluder, a screen that promises three: what three of five learn costs more than that."""
+
+    def attempt(self: Door, number: int, participants: tuple[int, ...]) -> None:
+        self._attempt = Attempt(number, participants, 0)
+
+    monkeypatch.setattr(Door, "attempt", attempt)
+    monkeypatch.setattr(Masks, "check", lambda self, attempt: None)
+    result = run(**private(tmp_path, "Alone", trust="masked", colluders=3, rounds=10))
+    assert result.summary["privacy"]["colluders"] == 3
+    with pytest.raises(CheckFailed, match="colluders is 0, the header's is 3"):
+        assert result.ledgers  # only a later verify notices
+    lines = (result.folder / "ledger" / "agent-000.jsonl").read_text().splitlines()
+    learnt = []
+    for line in map(json.loads, lines):
+        if line["kind"] == "event":
+            event = from_parameters(line["mechanism"], line["parameters"])
+            assert isinstance(event, DiscreteGaussian)
+            learnt.append((replace(event, colluders=3, sigma=event.sigma * math.sqrt(2.0 / 5.0)), 1))
+    cost = Totals.of(learnt, "proven").epsilon_proven(DELTA)
+    assert cost > 1.5 * result.summary["privacy"]["epsilon_proven"]
 
 
 def test_what_no_plan_lists_is_filtered_at_a_limit_fixed_before(tmp_path: Path) -> None:

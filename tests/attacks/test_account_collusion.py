@@ -1,0 +1,74 @@
+"""All collude, over several masked runs of an account: what that costs keeps a promise that the first run fixed."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from admmnet import RequestError, run
+from admmnet.privacy.filters import Spend
+from admmnet.privacy.ledger import audit
+from tests.people_runs import write_people
+
+DELTA = 1e-5
+
+
+def settings(folder: Path, colluders: int, out: str, **others: Any) -> dict[str, Any]:
+    if not (folder / "people.npz").exists():
+        write_people(folder / "people.npz", 2000, 1, width=5)
+    given: dict[str, Any] = {
+        "data": str(folder / "people.npz"),
+        "private": True,
+        "no_test": True,
+        "delta": DELTA,
+    }
+    given |= {"algorithm": "noisy-gd", "trust": "masked", "colluders": colluders, "topology": "complete:5"}
+    return given | {"account": str(folder / "account"), "rounds": 5, "out": str(folder / out)} | others
+
+
+def together(folder: Path) -> float:
+    """Epsilon of all runs of agent 0's account to those who know all masks."""
+    totals = audit.read(folder / "account" / "agent-000.jsonl", account=True).totals
+    found = totals.epsilon_unmasked(DELTA)
+    assert found is not None
+    return found
+
+
+def test_a_run_with_more_parts_is_refused(tmp_path: Path) -> None:
+    first = run(**settings(tmp_path, 3, "first", epsilon=0.5))
+    with pytest.raises(RequestError, match="at most 2 agents that do not collude, this run has 5"):
+        run(**settings(tmp_path, 0, "second", epsilon=1.0))
+    run(**settings(tmp_path, 3, "third", epsilon=0.8))
+    last = run(**settings(tmp_path, 3, "fourth", epsilon=1.0))
+    promised = last.summary["privacy"]["account_epsilon_if_all_collude_proven"]
+    assert first.summary["privacy"]["account_epsilon_if_all_collude_proven"] < promised < math.inf
+    assert 0.9 * promised < together(tmp_path) <= promised
+    assert last.summary["privacy"]["account_epsilon_if_all_collude"] == pytest.approx(together(tmp_path))
+
+
+def test_without_the_limit_the_first_run_promises_too_little(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run(**settings(tmp_path, 3, "first", epsilon=0.5))
+    promised = Spend(1.0, DELTA, None, 1e-12, 2).most(alone=True).epsilon
+    filter = Spend.raised
+
+    def raised(self: Spend, epsilon: float) -> Spend:
+        found = filter(self, epsilon)
+        return Spend(found.epsilon, found.delta, found.order, found.kappa, 5)
+
+    monkeypatch.setattr(Spend, "raised", raised)
+    monkeypatch.setattr("admmnet.privacy.ledger.checks.run_header", _trusting)
+    run(**settings(tmp_path, 0, "second", epsilon=1.0))
+    assert together(tmp_path) > 1.2 * promised
+    assert first.summary["privacy"]["account_epsilon_if_all_collude_proven"] < promised
+
+
+def _trusting(line: dict[str, Any], before: dict[str, Any]) -> Any:
+    from admmnet.privacy.ledger import checks
+
+    header = {key: value for key, value in {**line, "kind": "header"}.items() if key != "previous"}
+    return checks.header_of(header, account=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from admmnet.holder.rows import Features, squared_norms, unit_rows
-from admmnet.solvers.losses import LOSSES, Bounded, Loss
+from admmnet.solvers.losses import Bounded, Logistic, Loss, Squared
 from admmnet.types import Vector
 
 
@@ -49,11 +49,15 @@ class Hinge(Bounded):
         return 0.0
 
 
-SINGLE_SITE_LOSSES: Mapping[str, Loss] = {
-    "squared": LOSSES["squared"],
-    "logistic": LOSSES["logistic"],
-    "hinge": Hinge(),
-}
+class DualLoss(Loss, Protocol):
+    """A loss whose dual is known."""
+
+    def conjugate(self, s: Vector, y: Vector) -> Vector:
+        """Convex conjugate in the score, phi*(s, y) = sup_u (s u - phi(u, y)), +inf outside its domain."""
+        ...
+
+
+SINGLE_SITE_LOSSES: Mapping[str, DualLoss] = {"squared": Squared(), "logistic": Logistic(), "hinge": Hinge()}
 """Losses of the single-site methods; ridge regression is the squared one, half the squared residual."""
 
 
@@ -112,7 +116,8 @@ class Problem:
 
     def dual(self, alpha: Vector, theta: Vector) -> float:
         """D(alpha) of docs/baselines.md (41); +inf where alpha is infeasible. theta is ``point(alpha)``."""
-        conjugates = self.loss.conjugate(-alpha, self.y)
+        loss: Any = self.loss  # a `DualLoss`: no other is asked for its dual
+        conjugates = loss.conjugate(-alpha, self.y)
         return float(np.mean(conjugates) + 0.5 * self.regularisation * (theta @ theta))
 
     def point(self, alpha: Vector) -> Vector:

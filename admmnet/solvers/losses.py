@@ -54,10 +54,6 @@ class Loss(Protocol):
         """Second derivative of phi in u, of each record; where it jumps one of its sides, 0 at a kink."""
         ...
 
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate in the score, phi*(s, y) = sup_u (s u - phi(u, y)), +inf outside its domain."""
-        ...
-
     def lipschitz(self, row_norm: float = 1.0) -> float:
         """Bound G on ||phi'(x . theta, y) x|| over all theta, labels and ||x|| <= row_norm; inf if none."""
         ...
@@ -199,16 +195,6 @@ class SmoothedHinge(Bounded):
         gap, whole = self._gap(u, y), 2.0 * self.width
         return np.where((gap >= 0.0) & (gap <= whole), 1.0 / whole, 0.0)
 
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate phi*(s, y) = -a - h a (1 - a) with a = -s y in [0, 1], else +inf.
-
-        The supremum over t of -a t - phi is attained at t = 1 + h - 2 h a.
-        """
-        a = -s * y
-        inside = (a >= 0.0) & (a <= 1.0)
-        p = np.where(inside, a, 0.0)
-        return np.where(inside, -p - self.width * p * (1.0 - p), np.inf)
-
     @property
     def flatness(self) -> float:
         """Whole width of the parabola."""
@@ -258,12 +244,6 @@ class Huber(Bounded):
     def curvature(self, u: Vector, y: Vector) -> Vector:
         """Second derivative of each record: 1 where |r| <= K, else 0."""
         return np.where(np.abs(u - y) <= self.width, 1.0, 0.0)
-
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate phi*(s, y) = s y + s^2 / 2 for |s| <= K, else +inf."""
-        inside = np.abs(s) <= self.width
-        p = np.where(inside, s, 0.0)
-        return np.where(inside, p * y + 0.5 * p * p, np.inf)
 
     @property
     def steepest(self) -> float:
@@ -360,7 +340,7 @@ def _adapted(found: Any, name: str) -> Loss:
     return cast("Loss", whole)
 
 
-_FUNCTIONS = ("value", "derivative", "curvature", "conjugate", "lipschitz", "curvature_bound")
+_FUNCTIONS = ("value", "derivative", "curvature", "lipschitz", "curvature_bound")
 LOSSES: Registry[Loss] = Registry(
     "loss",
     "admmnet.losses",

@@ -52,16 +52,6 @@ class Softmax:
         """
         raise RequestError(SCORES)
 
-    def conjugate(self, s: Matrix, y: Vector) -> Vector:
-        """No conjugate in one score.
-
-        Raises
-        ------
-        RequestError
-            Always.
-        """
-        raise RequestError(SCORES)
-
     def lipschitz(self, row_norm: float = 1.0) -> float:
         """Gradient bound G, in units of the loss."""
         return math.sqrt(2.0) * row_norm

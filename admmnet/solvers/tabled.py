@@ -142,19 +142,6 @@ class TableLoss:
         """Second derivative of each record, of one side at a node."""
         return np.asarray(np.abs(self._rise[self._place(*self._argument(u, y), y)[0]]) / STEP)
 
-    def conjugate(self, s: Vector, y: Vector) -> Vector:
-        """Convex conjugate phi*(s, y), attained where the slope is s; +inf beyond the slopes of the table."""
-        found = np.full(np.shape(s), math.inf)
-        for row, label in enumerate((None,) if self.residual else (-1.0, 1.0)):
-            nodes = self._slopes[row]
-            mine = (nodes[0] <= s) & (s <= nodes[-1]) & (True if label is None else y == label)
-            at = np.maximum(np.searchsorted(nodes, s[mine]), 1)
-            rise = nodes[at] - nodes[at - 1]
-            u = _NODES[at - 1] + STEP * (s[mine] - nodes[at - 1]) / np.where(rise > 0.0, rise, 1.0)
-            shift = y[mine] if label is None else 0.0
-            found[mine] = s[mine] * (u + shift) - self.value(u, y[mine] - shift)
-        return found
-
     def lipschitz(self, row_norm: float = 1.0) -> float:
         """Gradient bound G of the table."""
         return self._steepest * row_norm

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from admmnet import RequestError
-from admmnet.holder import Released
+from admmnet.holder import Released, SimulatedHolder
 from admmnet.holder.answers import Cost, Work
 from admmnet.holder.known import Known
 from admmnet.holder.measurements import ExactMinimiser, PerturbedMinimiser
@@ -207,7 +207,7 @@ def test_costs_are_those_of_the_doors_own_loss(monkeypatch: pytest.MonkeyPatch) 
     found: list[Any] = []
     for loss in losses:
         monkeypatch.setattr(doors, "LOGISTIC", loss)
-        ask(door_of(book := Book()), ASKED["objective"])
+        ask(door_of(book := Book(), SimulatedHolder), ASKED["objective"])
         found.append(book.charged[0])
     assert [(event.sensitivity, event.lipschitz) for event in found] == [(2.0 / N, 1.0), (20.0 / N, 10.0)]
 

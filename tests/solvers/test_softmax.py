@@ -78,7 +78,6 @@ def test_what_needs_one_score_refuses_it() -> None:
         lambda: LocalSolver(X, y, SOFTMAX),
         lambda: LossFacts.of(3, 3, SOFTMAX),
         lambda: SOFTMAX.curvature(X, y),
-        lambda: SOFTMAX.conjugate(X, y),
     ):
         with pytest.raises(RequestError, match="take algorithm noisy-gd or ssp"):
             needs()
